@@ -143,7 +143,7 @@ export class Fleet {
     const age = (0.75 + 0.1 * jitterOffset) * TOKEN_LIFETIME_MS * phase;
     this.staleness.begin(number, -age);
     const grant = {
-      ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
+      ...{ connection: appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
       ...{ lifetime: TOKEN_LIFETIME_MS, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
       ...{ portalTime: now.wall - age, doubt: null, refused: null, accessTokenRejectedAt: null, misconfigured: null },
       ...{ requestedScope: null, issuer: PORTAL },

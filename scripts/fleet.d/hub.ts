@@ -71,7 +71,7 @@ export class FleetHub implements Clock {
   restart(): void {
     [this.#portalClock, this.#schedule] = this.#parts();
     for (const held of this.grants) {
-      const context = this.#schedule.retryContext(held.grant.appliance);
+      const context = this.#schedule.retryContext(held.grant.connection);
       const { doubt, refused, health } = stateAtStart(held.grant, held.cutShort, context);
       held.grant = { ...held.grant, doubt, refused };
       held.health = health;
@@ -134,7 +134,7 @@ export class FleetHub implements Clock {
       held.health = GOOD;
       return;
     }
-    const state = afterFailure(held.grant, held.health, outcome, this.#schedule.retryContext(held.grant.appliance));
+    const state = afterFailure(held.grant, held.health, outcome, this.#schedule.retryContext(held.grant.connection));
     held.grant = { ...held.grant, doubt: state.doubt, refused: state.refused };
     held.health = state.health;
   }
@@ -143,7 +143,13 @@ export class FleetHub implements Clock {
     const portalClock = new ReferenceClock({ clock: this, log: SILENT });
     const random = this.#random as Random;
     const jitterOffset = (appliance: string) =>
-      this.grants.find(({ grant }) => grant.appliance === appliance)?.jitterOffset ?? 0;
-    return [portalClock, new RefreshSchedule({ clock: this, random }, portalClock, () => 'early', jitterOffset)];
+      this.grants.find(({ grant }) => grant.connection === appliance)?.jitterOffset ?? 0;
+    const portal = {
+      retryLostAnswer: 'early',
+      loginLifetime: null,
+      idleLifetime: null,
+      refreshEndsAccessToken: false,
+    } as const;
+    return [portalClock, new RefreshSchedule({ clock: this, random }, portalClock, () => portal, jitterOffset)];
   }
 }

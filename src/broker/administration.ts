@@ -1,17 +1,20 @@
-import type {
-  Administration,
-  ApplianceStatus,
-  IssuedCredentials,
-  RegistrationEndpoint,
-} from '../core/administration.ts';
+import type { Administration, IssuedCredentials, RegistrationEndpoint } from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import { rfc3339 } from '../core/clock.ts';
+import type { Connection } from '../core/connections/connection.ts';
+import { joinNames } from '../core/connections/connection.ts';
+import type { ConnectionStatus } from '../core/connections/connection-status.ts';
+import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
 import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
+import { assertNotDeclared } from './appliances/appliance-failures.ts';
 import { applianceStatus } from './appliances/appliance-status.ts';
-import { assertNotDeclared, type Credentials } from './appliances/appliances.ts';
+import type { Credentials } from './appliances/appliances.ts';
+import { assertConnectionFits } from './connections/connection-choice.ts';
+import { connectionStatus } from './connections/connection-status.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
 
@@ -48,16 +51,74 @@ export type BrokerAdministration = Omit<
   | 'reloadOutcome'
   | 'label'
 > & {
-  statusOf(appliance: Appliance): ApplianceStatus;
+  connectionStatusOf(connection: Connection): ConnectionStatus;
+  /** @param status of its connection */
+  applianceStatusOf(appliance: Appliance, status: ConnectionStatus): ApplianceStatus;
 };
 
 /** Creates the administration service behind the control socket and the installer's page. */
 export function createBrokerAdministration(broker: Broker, links: HubLinks): BrokerAdministration {
-  const { appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
+  const { connections, appliances, grants, grantImports, pairings, sessions, registrations, access, notices, store } =
+    broker;
   const { clock, log, emit } = broker.environment;
 
+  function connectionStatusOf(connection: Connection): ConnectionStatus {
+    return connectionStatus(connection, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
+  }
+
+  function applianceStatusOf(appliance: Appliance, status: ConnectionStatus): ApplianceStatus {
+    return applianceStatus(appliance, status, broker);
+  }
+
   function statusOf(appliance: Appliance): ApplianceStatus {
-    return applianceStatus(appliance, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
+    return applianceStatusOf(appliance, connectionStatusOf(connections.ofAppliance(appliance)));
+  }
+
+  /** @throws Failure `connection_unknown`, `name_invalid` */
+  function getConnection(name: string): Connection {
+    const appliance = connections.find(name) === undefined ? appliances.find(name) : undefined;
+    if (appliance === undefined) return connections.get(name);
+    const used = connections.ofAppliance(appliance).name;
+    throw new Failure('connection_unknown', `the appliance ${name} uses the connection ${used}: name that one instead`);
+  }
+
+  /** @throws Failure `not_allowed` if the only appliance of the connection waits for approval */
+  function requireApproved(connection: Connection): Connection {
+    if (!appliances.waitForApproval(connection.id)) return connection;
+    const [first] = appliances.usersOf(connection.id);
+    const name = first?.name ?? connection.name;
+    throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
+  }
+
+  /**
+   * Revokes the grant of a connection at the portal, if the portal has an endpoint for that.
+   * @returns a function that does it; call it when the grant is deleted. It does not throw.
+   */
+  function prepareRevocation({ id, name, portal }: Connection): () => Promise<void> {
+    const refreshToken = grants.get(id)?.grant.refreshToken;
+    const connected = broker.portalOf(portal);
+    return async () => {
+      if (refreshToken === undefined || connected === undefined) return;
+      const outcome = await connected.portal.revoke(refreshToken);
+      if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
+      if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
+    };
+  }
+
+  /** Deletes the grant of a connection, with everything that follows from it. */
+  async function unpair(connection: Connection): Promise<void> {
+    const { id, name } = connection;
+    const isPaired =
+      grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
+    const revoke = prepareRevocation(connection);
+    await pairings.end(id, 'cancelled');
+    await pairings.clearFailures(id);
+    await grants.delete(id);
+    for (const user of appliances.usersOf(id)) await sessions.endAll(user.id);
+    if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
+    if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now() });
+    log.info('connection_unpaired', { connection: name });
+    await revoke();
   }
 
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
@@ -85,30 +146,88 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
   }
 
   return {
-    statusOf,
-    portals: () => appliances.portals,
-    async addAppliance(name, scope, portal) {
-      const credentials = await appliances.add(name, scope, portal);
-      log.info('appliance_added', { appliance: name, portal: credentials.appliance.portal });
+    connectionStatusOf,
+    applianceStatusOf,
+    portals: () => connections.portals,
+    async addConnection(name, scope, portal) {
+      await appliances.releaseName(name);
+      const connection = await connections.add(name, scope, portal);
+      log.info('connection_added', { connection: name, portal: connection.portal });
+      return connectionStatusOf(connection);
+    },
+    async removeConnection(name, evenIfUsed) {
+      const connection = connections.get(name);
+      const users = appliances.usersOf(connection.id).map((user) => user.name);
+      if (users.length > 0 && !evenIfUsed) {
+        const [uses, they] = users.length === 1 ? ['uses', 'it'] : ['use', 'they'];
+        throw new Failure(
+          'connection_in_use',
+          `${joinNames(users)} ${uses} the connection ${name}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
+        );
+      }
+      const revoke = prepareRevocation(connection);
+      if (await appliances.removeConnection(connection)) {
+        await pairings.removeAll(connection.id);
+        grants.stopManaging(connection.id);
+        await revoke();
+      } else await unpair(connection);
+      notices.scheduleCheck();
+      log.info('connection_removed', { connection: name });
+    },
+    async importGrant({ name, portal, scope, ...request }) {
+      await broker.ready;
+      assertNotStopping(broker);
+      await appliances.releaseName(name);
+      const existing = connections.find(name);
+      const wanted = { scope: checkScope(scope), portal: portal === null ? null : connections.resolvePortal(portal) };
+      if (existing !== undefined) assertConnectionFits('the import', wanted, existing);
+      const connection = existing ?? connections.create(name, scope, portal);
+      await grantImports.run(connection, request);
+      notices.scheduleCheck();
+      return connectionStatusOf(connection);
+    },
+    async addAppliance(name, choice) {
+      const credentials = await appliances.add(name, choice);
+      const connection = connections.ofAppliance(credentials.appliance).name;
+      log.info('appliance_added', { appliance: name, connection });
       return toIssuedCredentials(credentials);
+    },
+    async moveAppliance(name, connection) {
+      const appliance = appliances.get(name);
+      const former = connections.ofAppliance(appliance);
+      const target = connections.get(connection);
+      if (former.id === target.id) return statusOf(appliance);
+      const hasGrant = (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
+      const moved = await appliances.move(appliance, target, hasGrant);
+      await pairings.endDeviceFlows(appliance.id);
+      if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);
+      notices.scheduleCheck();
+      log.info('appliance_moved', { appliance: name, before: former.name, connection });
+      return statusOf(moved);
     },
     async removeAppliance(name) {
       const appliance = appliances.get(name);
       assertNotDeclared(appliance);
-      await pairings.removeAll(appliance.id);
-      await appliances.remove(appliance);
-      grants.stopManaging(appliance.id);
+      const connection = connections.ofAppliance(appliance);
+      const revoke = prepareRevocation(connection);
+      await pairings.endDeviceFlows(appliance.id);
+      const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
       log.info('appliance_removed', { appliance: name, reason: 'request' });
+      if (removed === null) return;
+      await pairings.removeAll(removed);
+      grants.stopManaging(removed);
+      await revoke();
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
       log.info('secret_rotated', { appliance: name });
       return toIssuedCredentials(credentials);
     },
-    async approveAppliance(name, code) {
-      const appliance = await registrations.approve(appliances.get(name), code);
+    async approveAppliance(name, code, connection) {
+      const chosen = connection === null ? null : connections.get(connection);
+      const appliance = await registrations.approve(appliances.get(name), code, chosen);
       notices.scheduleCheck();
       log.info('appliance_approved', { appliance: name });
       return statusOf(appliance);
@@ -128,8 +247,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     },
     async pair(name) {
       await broker.ready;
-      const run = await pairings.begin(requireApproved(appliances.get(name)));
-      log.info('pairing_started', { appliance: name, by: 'person' });
+      const run = await pairings.begin(requireApproved(getConnection(name)));
+      log.info('pairing_started', { connection: name, by: 'person' });
       return run.pairing.id;
     },
     async *followPairing(id, signal) {
@@ -139,20 +258,9 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       yield* followPairing(run, signal, () => links.shortLink(run.shortKey));
     },
     ...createPairingAdministration(broker, requireApproved),
-    async unpair(name) {
-      const { id } = appliances.get(name);
-      const isPaired =
-        grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
-      await pairings.end(id, 'cancelled');
-      await pairings.clearFailures(id);
-      await grants.delete(id);
-      await sessions.endAll(id);
-      if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
-      if (isPaired) emit({ kind: 'unpaired', appliance: id, at: clock.now() });
-      log.info('appliance_unpaired', { appliance: name });
-    },
+    unpair: async (name) => unpair(getConnection(name)),
     async token(name) {
-      const result = await broker.tokenIssuer.issue(requireApproved(appliances.get(name)).id, null);
+      const result = await broker.tokenIssuer.issue(requireApproved(getConnection(name)).id, null);
       if (result.kind === 'token') return result;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',
@@ -163,19 +271,19 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       throw new Failure('token_unavailable', `${name} ${why[result.kind]}`);
     },
     async refresh(name) {
-      const appliance = appliances.get(name);
-      if (grants.get(appliance.id) === undefined) {
-        const { problem } = statusOf(appliance);
+      const connection = getConnection(name);
+      if (grants.get(connection.id) === undefined) {
+        const { problem } = connectionStatusOf(connection);
         const why =
           problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
         throw new Failure('token_unavailable', `${name} ${why}`);
       }
       assertNotStopping(broker);
-      await grants.refresh(appliance.id);
-      return statusOf(appliance);
+      await grants.refresh(connection.id);
+      return connectionStatusOf(connection);
     },
     async history(name) {
-      return newestFirst(await broker.historyRecorder.historyOf(appliances.get(name).id)).map(toHistoryEntry);
+      return newestFirst(await broker.historyRecorder.historyOf(getConnection(name).id)).map(toHistoryEntry);
     },
     setupCode: async () => setupCode(),
     async rotateSetupCode() {
@@ -189,13 +297,6 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
 export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
   if (!grants.isStopping) return;
   throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
-}
-
-/** @throws Failure `not_allowed` if the appliance waits for approval */
-function requireApproved(appliance: Appliance): Appliance {
-  if (appliance.waitingSince === null) return appliance;
-  const { name } = appliance;
-  throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
 }
 
 function toHistoryEntry({ kind, why, first, last, count }: StoredHistoryEntry): HistoryEntry {

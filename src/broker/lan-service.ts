@@ -1,6 +1,7 @@
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
-import type { LanService, TokenResult } from '../core/lan-service.ts';
-import { preferredLink } from '../core/pairings/pairing.ts';
+import { hasScopeChanged } from '../core/grants/grant.ts';
+import type { FoundDeviceFlow, LanService, PairedConnection, TokenResult } from '../core/lan-service.ts';
+import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
@@ -22,9 +23,36 @@ export function createLanService(
   broker: Broker,
   { started, caFingerprint, tokenRequested }: LanServiceContext,
 ): LanService {
-  const { appliances, grants, pairings, pairingBatches, deviceFlows, sessions, registrations, ready } = broker;
-  const { clock } = broker.environment;
-  const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
+  const { connections, appliances, grants, pairings, pairingBatches, deviceFlows, sessions, registrations, ready } =
+    broker;
+  const { clock, log } = broker.environment;
+
+  function pairedConnection({ connection }: Pairing): PairedConnection {
+    const name = connections.byId(connection)?.name ?? 'The connection';
+    return { connection: name, appliances: appliances.usersOf(connection).map((user) => user.name) };
+  }
+
+  /** The grant of a pairing's connection, if nobody needs to log in again; undefined otherwise. */
+  function usableGrant({ connection: id }: Pairing) {
+    const connection = connections.byId(id);
+    const managed = grants.get(id);
+    if (connection === undefined || managed === undefined || managed.health.kind === 'refused') return undefined;
+    return hasScopeChanged(connection, managed.grant) ? undefined : managed.grant;
+  }
+
+  function foundDeviceFlow(pairing: Pairing): FoundDeviceFlow {
+    const { kind } = pairing.step;
+    const found = pairedConnection(pairing);
+    return {
+      pairing,
+      ...found,
+      appliance: appliances.byId(pairing.device?.appliance ?? '')?.name ?? found.connection,
+      isApprovable:
+        (kind === 'asking' || kind === 'waiting') &&
+        !isInstallerInitiated(pairing) &&
+        usableGrant(pairing) !== undefined,
+    };
+  }
 
   return {
     findClient: (clientId) => appliances.byClientId(clientId),
@@ -37,14 +65,15 @@ export function createLanService(
     existedBeforeStart: ({ id }) => broker.previouslyKnown.has(id),
     recordAuthentication: ({ id }) => registrations.markAuthenticated(id),
 
-    async issueToken({ id }, request) {
-      const result = await broker.tokenIssuer.issue(id, request.scope, request);
+    async issueToken({ id, connection }, request) {
+      const result = await broker.tokenIssuer.issue(connection, request.scope, request);
+      if (result.kind === 'token') broker.usageRecorder.record(id);
       tokenRequested(id, result.kind);
       return result;
     },
-    async revoke({ id }, token) {
+    async revoke({ id, connection }, token) {
       const end = await sessions.end(id, token);
-      if (end === 'none') await grants.reportRejectedToken(id, token);
+      if (end === 'none') await grants.reportRejectedToken(connection, token);
       return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY_SECONDS } : { kind: 'revoked' };
     },
 
@@ -75,7 +104,20 @@ export function createLanService(
     async findPairingByUserCode(userCode) {
       await ready;
       const pairing = deviceFlows.findByUserCode(userCode);
-      return pairing && { pairing, appliance: nameOf(pairing.appliance) };
+      return pairing && foundDeviceFlow(pairing);
+    },
+    async approveDeviceFlow(userCode) {
+      await ready;
+      const pairing = deviceFlows.findByUserCode(userCode);
+      const grant = pairing === null ? undefined : usableGrant(pairing);
+      if (pairing === null || grant === undefined) return;
+      if (!(await deviceFlows.approve(userCode, grant.scope))) return;
+      const { appliance, connection } = foundDeviceFlow(pairing);
+      log.info('device_flow_approved', { appliance, connection });
+    },
+    async refuseDeviceFlow(userCode) {
+      await ready;
+      await deviceFlows.refuse(userCode);
     },
     requestLoginLink: (userCode) => deviceFlows.openLink(userCode),
     async findPairingByShortKey(key) {
@@ -84,7 +126,7 @@ export function createLanService(
       if (run === undefined) return null;
       const { pairing, redirect } = run;
       const authorizeUrl = preferredLink(pairing.step, redirect)?.authorizeUrl ?? null;
-      return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
+      return { pairing, ...pairedConnection(pairing), authorizeUrl };
     },
     async receiveCallback(nonce, callback, { batchToken, ...browser }) {
       await ready;
@@ -94,7 +136,7 @@ export function createLanService(
       const login = code && pairings.get(pairing.id).confirmationStatus(code);
       return {
         pairing,
-        appliance: nameOf(pairing.appliance),
+        ...pairedConnection(pairing),
         login,
         batch: pairingBatches.forBrowser(nonce, code, batchToken),
       };

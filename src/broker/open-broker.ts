@@ -1,16 +1,22 @@
+import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portal.ts';
-import type { ApplianceEvent } from '../core/reports/appliance-event.ts';
+import type { ConnectionEvent } from '../core/reports/connection-event.ts';
 import { type SignInState, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
-import {
-  type ApplianceDeclarations,
-  migrateRenamedPortals,
-  reconcileAppliances,
-  warnAboutChangedScopes,
-} from './appliances/declared-appliances.ts';
+import { reconcileAppliances } from './appliances/declared-appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { Sessions } from './appliances/sessions.ts';
+import { Connections } from './connections/connections.ts';
+import {
+  type Declarations,
+  declareConnection,
+  migrateRenamedPortals,
+  type ReconcileContext,
+  releaseUndeclaredConnections,
+  warnAboutChangedScopes,
+} from './connections/declared-connections.ts';
+import { GrantImports } from './connections/grant-imports.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
@@ -18,9 +24,10 @@ import { DeviceFlows } from './pairings/device-flows.ts';
 import { PairingBatches } from './pairings/pairing-batches.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { withAvailabilityListener } from './portal-availability.ts';
-import type { BrokerStore, ConnectedPortals, PairingTimes } from './ports.ts';
+import type { BrokerStore, ConnectedPortal, ConnectedPortals, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
+import { UsageRecorder } from './reports/usage-recorder.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
@@ -30,13 +37,13 @@ export interface BrokerOptions {
   readonly store: BrokerStore;
   readonly portals: ConnectedPortals;
   readonly pairingTimes: PairingTimes;
-  /** The appliances that the configuration declares. */
-  readonly declarations: ApplianceDeclarations;
+  /** The connections and appliances that the configuration declares. */
+  readonly declarations: Declarations;
   /**
-   * Where an appliance's refreshes lie in the fleet's schedule: from 0 to 1, always the same for an appliance (see
+   * Where a connection's refreshes lie in the fleet's schedule: from 0 to 1, always the same for a connection (see
    * `ScheduleInput`).
    */
-  readonly jitterOffset: (appliance: string) => number;
+  readonly jitterOffset: (connection: string) => number;
   readonly predecessor?: BrokerHandover | undefined;
 }
 
@@ -55,19 +62,22 @@ export interface BrokerHandover {
 }
 
 /**
- * The appliances, their grants and everything that manages them. Disposal waits for requests under way and stores their
+ * The connections, their grants, the appliances and everything that manages them. Disposal waits for requests under way and stores their
  * results.
  */
 export interface Broker extends AsyncDisposable {
   /** The environment of all parts; its `emit` also records each event in the history. */
   readonly environment: Environment;
   readonly store: BrokerStore;
+  readonly connections: Connections;
   readonly appliances: Appliances;
   readonly scheduler: Scheduler;
   readonly referenceClock: ReferenceClock;
   readonly portalTimeProbe: PortalTimeProbe;
   readonly historyRecorder: HistoryRecorder;
+  readonly usageRecorder: UsageRecorder;
   readonly grants: Grants;
+  readonly grantImports: GrantImports;
   readonly tokenIssuer: TokenIssuer;
   readonly pairings: Pairings;
   readonly pairingBatches: PairingBatches;
@@ -78,6 +88,8 @@ export interface Broker extends AsyncDisposable {
   readonly notices: Notices;
   /** The ids of the appliances that the store held when the process started. */
   readonly previouslyKnown: ReadonlySet<string>;
+  /** A configured portal. @param portal its name */
+  portalOf(portal: string): ConnectedPortal | undefined;
   /** Where to correct the hub's credentials for a portal. @param portal its name */
   credentialLocationAt(portal: string): CredentialLocation;
   /** Resolves when the pairings of the last run have resumed. */
@@ -97,11 +109,13 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const portals = withAvailabilityListener(ports.portals, (portal) => grants.onPortalAvailable(portal));
   const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
-  const appliances = await Appliances.load(store, random, [...portals.names]);
-  const nameOf = (id: string) => appliances.byId(id)?.name ?? id;
+  const connections = await Connections.load(store, random, [...portals.names]);
+  const appliances = await Appliances.load(store, random, connections);
+  const nameOf = (id: string) => connections.byId(id)?.name ?? id;
   const previouslyKnown = predecessor?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
-  await migrateRenamedPortals(appliances, portals, store, log);
-  const reassignedIds = await reconcileAppliances(ports.declarations, {
+  await migrateRenamedPortals(connections, portals, store, log);
+  const reassignedIds = await reconcile(ports.declarations, store, {
+    connections,
     appliances,
     identityOf: (portal) => portals.get(portal)?.identity,
     random,
@@ -112,19 +126,33 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const referenceClock = new ReferenceClock({ clock, log }, predecessor?.referenceClock);
   const historyRecorder = parts.use(new HistoryRecorder({ clock, log }, store, scheduler, referenceClock));
   store.setHistorySource(historyRecorder);
+  const usageRecorder = parts.use(
+    await UsageRecorder.load({
+      ...{ environment: { clock, log }, store, referenceClock },
+      usersOf: (connection) => appliances.usersOf(connection),
+      exists: (appliance) => appliances.byId(appliance) !== undefined,
+    }),
+  );
+  store.setUsageSource(usageRecorder);
   const environment: Environment = {
     ...ports.environment,
-    emit(event: ApplianceEvent) {
+    emit(event: ConnectionEvent) {
       historyRecorder.record(event);
       emit(event);
     },
   };
-  const connectionOf = (id: string) => {
-    const appliance = appliances.byId(id);
-    const portal = appliance && portals.get(appliance.portal);
-    return appliance && portal && { name: appliance.name, ...portal };
+  const portalOf = (id: string) => {
+    const connection = connections.byId(id);
+    const portal = connection && portals.get(connection.portal);
+    return connection && portal && { name: connection.name, ...portal };
   };
-  const grants = parts.use(new Grants(environment, store, scheduler, referenceClock, connectionOf, ports.jitterOffset));
+  const grants = parts.use(new Grants(environment, store, scheduler, referenceClock, portalOf, ports.jitterOffset));
+  const grantImports = parts.use(
+    new GrantImports({
+      ...{ environment, store, connections, grants, referenceClock },
+      portalOf: (portal) => portals.get(portal),
+    }),
+  );
   const pairings = parts.use(
     new Pairings({
       ...{ environment, store, grants, referenceClock, nameOf },
@@ -133,29 +161,33 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     }),
   );
   const pairingBatches = new PairingBatches({
-    ...{ environment, appliances, pairings },
-    needsPairing: (appliance) => grants.needsPairing(appliance),
+    ...{ environment, connections, pairings },
+    waitsForApproval: ({ id }) => appliances.waitForApproval(id),
+    needsPairing: (connection) => grants.needsPairing(connection),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
   const notices = parts.use(await Notices.load({ environment, store, referenceClock }));
   await grants.load();
-  warnAboutChangedScopes(appliances, grants, log);
+  warnAboutChangedScopes(connections, grants, log);
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
-  const registrations = await Registrations.load({ environment, store, appliances, scheduler });
+  const registrations = await Registrations.load({ environment, store, connections, appliances, scheduler });
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
   const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
-  reportDamage(store, nameOf, log);
+  reportDamage(store, nameOf, (id) => appliances.byId(id)?.name ?? id, log);
 
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
     ...{ environment, store, previouslyKnown, ready: ready.promise },
     ...{
+      connections,
       appliances,
       scheduler,
       referenceClock,
       historyRecorder,
+      usageRecorder,
       grants,
+      grantImports,
       pairings,
       pairingBatches,
       sessions,
@@ -163,9 +195,10 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       access,
     },
     notices,
+    portalOf: (portal) => portals.get(portal),
     credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
-    deviceFlows: new DeviceFlows(pairings, environment),
+    deviceFlows: new DeviceFlows(pairings, (appliance) => connections.ofAppliance(appliance), environment),
     portalTimeProbe: new PortalTimeProbe(environment, referenceClock, () =>
       portals.names.flatMap((name) => portals.get(name)?.portal ?? []),
     ),
@@ -192,17 +225,53 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   };
 }
 
+/**
+ * Makes the stored connections and appliances match the configuration.
+ * @returns the ids of the connections that moved to another portal
+ * @throws Failure `config_invalid`, or as {@link Store}
+ */
+async function reconcile(
+  declarations: Declarations,
+  store: BrokerStore,
+  context: ReconcileContext,
+): Promise<readonly string[]> {
+  const movedIds: string[] = [];
+  for (const declaration of declarations.connections) {
+    // Any device may have registered with this name, and must not share the login.
+    await context.appliances.releaseName(declaration.name).catch((error: unknown) => {
+      if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
+    });
+    const { id, hasMoved } = await declareConnection(declaration, context.random.uuid(), context);
+    if (hasMoved) movedIds.push(id);
+  }
+  movedIds.push(...(await reconcileAppliances(declarations.appliances, declarations.file, context)));
+  const hasGrant = async (id: string) => (await store.grant(id)) !== null || store.damagedGrants.has(id);
+  await releaseUndeclaredConnections(declarations, hasGrant, context);
+  return movedIds;
+}
+
 /** Logs which parts of the store are damaged. */
-function reportDamage(store: BrokerStore, nameOf: (id: string) => string, log: Log): void {
-  for (const id of store.damagedGrants) log.error('grant_damaged', { appliance: nameOf(id) });
+function reportDamage(
+  store: BrokerStore,
+  nameOf: (connection: string) => string,
+  applianceName: (appliance: string) => string,
+  log: Log,
+): void {
+  for (const id of store.damagedGrants) log.error('grant_damaged', { connection: nameOf(id) });
+  for (const id of store.damagedConnections) {
+    log.error('connection_damaged', {
+      connection: nameOf(id),
+      what_to_do: 'check its name, portal and scope with "latchkey connection list"',
+    });
+  }
   for (const id of store.damagedAppliances) {
     log.error('appliance_damaged', {
-      appliance: nameOf(id),
+      appliance: applianceName(id),
       what_to_do: 'its entry was damaged or changed: remove it, add it again and pair it',
     });
   }
   for (const id of store.rejectedSessions) {
-    log.error('session_discarded', { appliance: nameOf(id) });
+    log.error('session_discarded', { appliance: applianceName(id) });
   }
   if (store.hasRejectedInvites) log.error('invites_discarded');
 }

@@ -47,6 +47,7 @@ function observePortal(portal: Portal, onAvailable: () => void): Portal {
     pollCode: (...args) => observe(portal.pollCode(...args)),
     exchangeCode: (...args) => observe(portal.exchangeCode(...args)),
     refresh: (...args) => observe(portal.refresh(...args)),
+    revoke: (...args) => portal.revoke(...args),
     fetchTime: () => portal.fetchTime(),
   };
 }

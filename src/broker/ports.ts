@@ -1,12 +1,16 @@
+import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
 import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 
 /** A store that also reports what it found damaged or changed. */
-export interface BrokerStore extends Store, HistoryStore {
-  /** Ids of appliances whose grant, or whose own entry, can't be used. */
+export interface BrokerStore extends Store, HistoryStore, UsageStore {
+  /** Ids of connections whose grant can't be used. */
   readonly damagedGrants: ReadonlySet<string>;
+  /** Ids of connections whose entry was damaged or changed; they are used as found. */
+  readonly damagedConnections: ReadonlySet<string>;
+  /** Ids of appliances whose entry can't be used. */
   readonly damagedAppliances: ReadonlySet<string>;
   /** Why nothing can be written and everything is served from memory; null if the store can be written. */
   readonly writeProblem: string | null;
@@ -16,8 +20,10 @@ export interface BrokerStore extends Store, HistoryStore {
   readonly rejectedSessions: ReadonlySet<string>;
   /** Whether an invite was found, and rejected, that the hub has not issued. */
   readonly hasRejectedInvites: boolean;
-  /** From now on every write for an appliance also writes its pending history. */
+  /** From now on every write for a connection also writes its pending history. */
   setHistorySource(waiting: PendingHistory): void;
+  /** From now on writes for a connection also write the pending usage of its appliances. */
+  setUsageSource(waiting: PendingUsage): void;
 }
 
 /** A portal that the hub is connected to. */
@@ -26,6 +32,12 @@ export interface ConnectedPortal {
   readonly identity: ConfiguredPortal;
   readonly credentialLocation: CredentialLocation;
   readonly retryLostAnswer: LostAnswerRetry;
+  /** How long a login lasts at the portal, however often it is used, in ms; null if the configuration does not say. */
+  readonly loginLifetime: number | null;
+  /** How long the portal keeps a refresh token that is not used, in ms; null if the configuration does not say. */
+  readonly idleLifetime: number | null;
+  /** Whether each refresh ends the access token that was issued before it. */
+  readonly refreshEndsAccessToken: boolean;
   /**
    * The redirect URL for a nonce; null while the hub has no address, or if the configuration has redirects turned off.
    * With an empty nonce (`''`) it identifies the address that a link redirects to, see `LoginLink`.
@@ -33,8 +45,8 @@ export interface ConnectedPortal {
   redirectUrl(nonce: string): string | null;
 }
 
-/** The portal of an appliance, with the appliance's name. */
-export interface AppliancePortal extends ConnectedPortal {
+/** The portal of a connection, with the connection's name. */
+export interface ConnectionPortal extends ConnectedPortal {
   readonly name: string;
 }
 

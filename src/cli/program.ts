@@ -7,6 +7,7 @@ import { refreshCommand, tokenCommand, unpairCommand } from './appliance/grant.t
 import { historyCommand } from './appliance/history.ts';
 import { inviteCommand, registrationCommand } from './appliance/registration.ts';
 import { caCommand } from './ca.ts';
+import { connectionCommand } from './connection/connection.ts';
 import { demoCommand } from './demo/demo.ts';
 import { doctorCommand } from './doctor.ts';
 import { emulatorCommand } from './emulator/emulator.ts';
@@ -59,6 +60,7 @@ export function createProgram(): Command {
     emulatorCommand(),
     setupCodeCommand(),
     applianceCommand(),
+    connectionCommand(),
     inviteCommand(),
     registrationCommand(),
     pairCommand(),

@@ -33,6 +33,10 @@ export function emulatorPortalConfiguration(
     retryLostAnswer: 'early',
     redirect,
     appliedBy,
+    revocationEndpoint: null,
+    loginLifetime: null,
+    idleLifetime: null,
+    refreshEndsAccessToken: false,
   };
 }
 
@@ -63,12 +67,21 @@ export async function startTestPortal(
   const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
   log.info('emulator_started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatorPortalConfiguration(emulator, { name: 'emulator', clientId, clientSecret })];
+  const connections = configuration.connections.map((declared) => ({ ...declared, portal: null }));
   const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
   // A hub in test mode leaves the default port to the machine's regular hub.
   const metrics = configuration.metrics && {
     ...configuration.metrics,
     port: configuration.metrics.port === DEFAULT_METRICS_PORT ? 0 : configuration.metrics.port,
   };
-  const changed: Configuration = { ...configuration, stateDirectory, portals, appliances, metrics, testMode: true };
+  const changed: Configuration = {
+    ...configuration,
+    stateDirectory,
+    portals,
+    connections,
+    appliances,
+    metrics,
+    testMode: true,
+  };
   return { changed, emulator, user };
 }

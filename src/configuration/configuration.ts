@@ -10,6 +10,7 @@ import {
   type ServedCertificate,
 } from '../certificates/custom-certificate.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
+import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
 import type { ApplyMethod } from '../core/portal.ts';
@@ -17,10 +18,10 @@ import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { isSystemdCredential, readSecret, secretLocation } from '../system/secret-file.ts';
-import { readDeclaredAppliances } from './declarations.ts';
+import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, MAX_FILE_BYTES, readConfigurationFile } from './file.ts';
-import type { configurationSchema } from './schema.ts';
+import type { configurationSchema, portalSchema } from './schema.ts';
 import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
 import type { SocketAddress } from './values.ts';
 
@@ -40,6 +41,14 @@ export interface PortalConfiguration {
   readonly retryLostAnswer: LostAnswerRetry;
   /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
   readonly redirect: string;
+  /** The revocation endpoint (RFC 7009), on the origin of `baseUrl` or `frontendUrl`; null if there is none. */
+  readonly revocationEndpoint: string | null;
+  /** How long a login lasts at the portal, however often it is used, in ms; null if not configured. */
+  readonly loginLifetime: number | null;
+  /** How long the portal keeps a refresh token that is not used, in ms; null if not configured. */
+  readonly idleLifetime: number | null;
+  /** Whether each refresh ends the access token that was issued before it. */
+  readonly refreshEndsAccessToken: boolean;
 }
 
 /** The configuration, completely validated and with its defaults. Times are in ms. */
@@ -62,7 +71,8 @@ export interface Configuration {
   };
   /** The first is the default. */
   readonly portals: readonly PortalConfiguration[];
-  /** The declared appliances. */
+  /** The declared connections and appliances. */
+  readonly connections: readonly DeclaredConnection[];
   readonly appliances: readonly DeclaredAppliance[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
   /** The command and the webhook for notices. */
@@ -122,7 +132,7 @@ export async function readConfiguration(
   const raw = applyEnvironment(table, env);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
-  const { hub, lan, portals, pairing, appliances, notify, metrics } = usable;
+  const { hub, lan, portals, pairing, connections, appliances, notify, metrics } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
 
@@ -137,6 +147,16 @@ export async function readConfiguration(
   const directory = dirname(path);
   const stateDirectory = resolve(directory, hub.state_dir ?? defaultStateDirectory(env));
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
+  const declarationContext = {
+    // Also the portals with errors: a connection that names one of them is correct.
+    portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
+    directory,
+    credentialsDirectory: credentials,
+    readSecret: readSecretFile,
+    invalidKey,
+    report: (error: Failure) => void errors.push(error),
+  };
+  const declaredConnections = readDeclaredConnections(connections, declarationContext);
   const configuration: Configuration = {
     file: path,
     name: hub.name ?? hostname(),
@@ -171,17 +191,16 @@ export async function readConfiguration(
         }),
         retryLostAnswer: portal.retry_lost_answer,
         redirect: portal.redirect,
+        revocationEndpoint: checkRevocationEndpoint(portal, (problem) =>
+          report(`portals.${name}.revocation_endpoint`, problem),
+        ),
+        loginLifetime: portal.login_lifetime ?? null,
+        idleLifetime: portal.idle_lifetime ?? null,
+        refreshEndsAccessToken: portal.refresh_ends_access_token,
       })),
     ),
-    appliances: await readDeclaredAppliances(appliances, {
-      // Also the portals with errors: an appliance that names one of them is correct.
-      portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
-      directory,
-      credentialsDirectory: credentials,
-      readSecret: readSecretFile,
-      invalidKey,
-      report: (error) => void errors.push(error),
-    }),
+    connections: declaredConnections,
+    appliances: await readDeclaredAppliances(appliances, declaredConnections, declarationContext),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
     notify: {
       command: resolveCommand(notify.command, directory),
@@ -210,6 +229,18 @@ export function requirePortal(configuration: Configuration): Configuration {
     'portals',
     'no portal is configured; add a section [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
+}
+
+/** The refresh token is only sent to the two configured origins. Reports an endpoint elsewhere, and returns null. */
+function checkRevocationEndpoint(
+  { revocation_endpoint, base_url, frontend_url }: v.InferOutput<typeof portalSchema>,
+  report: (problem: string) => void,
+): string | null {
+  if (revocation_endpoint === undefined) return null;
+  const { origin } = new URL(revocation_endpoint);
+  if (origin === base_url || origin === frontend_url) return revocation_endpoint;
+  report(`must be on the origin of base_url or frontend_url (found ${JSON.stringify(origin)})`);
+  return null;
 }
 
 async function loadCustomCertificate(

@@ -4,17 +4,18 @@ import {
   type ClientCredentials,
   checkApplianceName,
   checkClientId,
-  checkScope,
   type DeclaredAppliance,
 } from '../core/appliances/appliance.ts';
+import { checkConnectionName, type DeclaredConnection } from '../core/connections/connection.ts';
+import { checkScope, sameScope } from '../core/connections/scope.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { parseJwkSet } from '../system/jwk-set.ts';
 import type { readSecret } from '../system/secret-file.ts';
 import { sha256 } from '../system/secret-hash.ts';
-import type { applianceSchema } from './schema.ts';
+import type { applianceSchema, connectionSchema } from './schema.ts';
 
-/** What is needed to read declared appliances. */
+/** What is needed to read declared connections and appliances. */
 interface DeclarationContext {
   /** The names of the configured portals. */
   readonly portals: readonly string[];
@@ -26,10 +27,12 @@ interface DeclarationContext {
   readonly readSecret: typeof readSecret;
   /** Creates the failure for an invalid key. */
   invalidKey(key: string, problem: string): Failure;
-  /** Called with the error of an appliance, which is then left out. */
+  /** Called with the error of a connection or an appliance, which is then left out. */
   report(error: Failure): void;
 }
 
+/** A table `[connections.NAME]`. */
+type ConnectionSection = v.InferOutput<typeof connectionSchema>;
 /** A table `[appliances.NAME]`. */
 type ApplianceSection = v.InferOutput<typeof applianceSchema>;
 
@@ -40,18 +43,49 @@ const SECRET_CHARACTERS = /^[\x20-\x7e]+$/;
 /** The most bytes of a JWK Set. */
 const MAX_JWKS_BYTES = 65_536;
 
+/** Reads all tables `[connections.NAME]`. A connection with an error is reported and left out. */
+export function readDeclaredConnections(
+  tables: Readonly<Record<string, ConnectionSection>>,
+  context: DeclarationContext,
+): DeclaredConnection[] {
+  return Object.entries(tables).flatMap(([name, table]) => {
+    const key = `connections.${name}`;
+    try {
+      withKeySync(context, 'connections', () => checkConnectionName(name));
+      const scope = withKeySync(context, `${key}.scope`, () => checkScope(table.scope));
+      const portal = withKeySync(context, `${key}.portal`, () => checkPortal(table.portal ?? null, context.portals));
+      return [{ name, scope, portal }];
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      context.report(error);
+      return [];
+    }
+  });
+}
+
+function withKeySync<T>(context: DeclarationContext, key: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw context.invalidKey(key, messageOf(error));
+  }
+}
+
 /**
  * Reads all tables `[appliances.NAME]`, with the files that they name. An appliance with an error is reported and left
  * out.
+ * @param connections the declared connections
  */
 export async function readDeclaredAppliances(
   tables: Readonly<Record<string, ApplianceSection>>,
+  connections: readonly DeclaredConnection[],
   context: DeclarationContext,
 ): Promise<DeclaredAppliance[]> {
   const declarations: DeclaredAppliance[] = [];
   for (const [name, table] of Object.entries(tables)) {
     try {
       const declaration = await readDeclaredAppliance(name, table, context);
+      checkConnection(declaration, tables, connections, context);
       const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
       if (other !== undefined) {
         const problem = `${JSON.stringify(other.clientId)} is also the client_id of ${other.name}; choose another one`;
@@ -82,11 +116,49 @@ async function readDeclaredAppliance(
   const key = `appliances.${name}`;
   return {
     name,
+    connection: table.connection ?? null,
     clientId: await withKey(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
     scope: await withKey(`${key}.scope`, () => checkScope(table.scope)),
     portal: await withKey(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
     credentials: await readCredentials(key, table, context, withKey),
   };
+}
+
+/**
+ * Checks that the connection of a declared appliance is declared too, and has its portal and scope if it names them.
+ * @throws Failure as `invalidKey`
+ */
+function checkConnection(
+  { name, connection, portal, scope }: DeclaredAppliance,
+  tables: Readonly<Record<string, ApplianceSection>>,
+  connections: readonly DeclaredConnection[],
+  { portals, invalidKey }: DeclarationContext,
+): void {
+  const key = `appliances.${name}`;
+  if (connection === null) {
+    if (!connections.some((declared) => declared.name === name)) return;
+    const problem = `has no connection, but there is a section [connections.${name}]; add connection = "${name}", or rename one of the two`;
+    throw invalidKey(key, problem);
+  }
+  const owner = Object.hasOwn(tables, connection) ? tables[connection] : undefined;
+  const declared =
+    connections.find((one) => one.name === connection) ??
+    (owner !== undefined && owner.connection === undefined
+      ? { portal: owner.portal ?? null, scope: owner.scope ?? null }
+      : undefined);
+  if (declared === undefined) {
+    const problem = `must be the name of a section [connections.NAME], or of an appliance without a connection (found ${JSON.stringify(connection.slice(0, 80))})`;
+    throw invalidKey(`${key}.connection`, problem);
+  }
+  const [first = null] = portals;
+  if (portal !== null && portal !== (declared.portal ?? first)) {
+    const problem = `is ${JSON.stringify(portal)}, and the connection ${connection} is at ${JSON.stringify(declared.portal ?? first)}; leave it out`;
+    throw invalidKey(`${key}.portal`, problem);
+  }
+  if (scope !== null && !sameScope(scope, declared.scope)) {
+    const problem = `is ${JSON.stringify(scope)}, and the connection ${connection} has ${JSON.stringify(declared.scope ?? '')}; leave it out`;
+    throw invalidKey(`${key}.scope`, problem);
+  }
 }
 
 async function readCredentials(

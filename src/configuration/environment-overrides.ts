@@ -1,11 +1,13 @@
-import { applianceSchema, portalSchema } from './schema.ts';
+import { applianceSchema, connectionSchema, portalSchema } from './schema.ts';
 
 /** A configuration as parsed from TOML, before validation. */
 export type RawTable = Record<string, unknown>;
 
 const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics'] as const;
+/** Sections with one table for each name, and the schema of such a table. */
+const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
 const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command'];
-const BOOLEAN_KEYS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
+const BOOLEAN_KEYS: readonly string[] = ['lan.mdns', 'pairing.on_start', 'portals.NAME.refresh_ends_access_token'];
 const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
 /**
@@ -41,10 +43,13 @@ function keyPathOf(variable: string): string[] | null {
   for (const section of SECTIONS) if (name.startsWith(`${section}_`)) return [section, name.slice(section.length + 1)];
   if (name.startsWith('portals_'))
     return ['portals', ...splitTableKey(name.slice('portals_'.length), portalSchema.entries)];
-  if (!name.startsWith('appliances_')) return null;
-  const [appliance = '', ...key] = splitTableKey(name.slice('appliances_'.length), applianceSchema.entries);
-  // The name of an appliance has no "_", and the name of a variable has no "-".
-  return ['appliances', appliance.replaceAll('_', '-'), ...key];
+  for (const [section, { entries }] of Object.entries(NAMED_SECTIONS)) {
+    if (!name.startsWith(`${section}_`)) continue;
+    const [table = '', ...key] = splitTableKey(name.slice(section.length + 1), entries);
+    // The name of a connection or an appliance has no "_", and the name of a variable has no "-".
+    return [section, table.replaceAll('_', '-'), ...key];
+  }
+  return null;
 }
 
 /** Splits into the name of a table and the key in it: the longest key that fits, or the last word if no key fits. */
@@ -57,7 +62,8 @@ function splitTableKey(rest: string, keys: object): string[] {
 }
 
 function parseOverrideValue(path: string[], value: string): unknown {
-  const key = path.join('.');
+  const [section, , last] = path;
+  const key = last === undefined ? path.join('.') : `${section}.NAME.${last}`;
   if (LIST_KEYS.includes(key)) return value.split(',').map((part) => part.trim());
   if (BOOLEAN_KEYS.includes(key) && /^(true|false)$/.test(value)) return value === 'true';
   return NUMBER_KEYS.includes(key) && /^\d+$/.test(value) ? Number(value) : value;

@@ -31,6 +31,14 @@ const origin = v.pipe(
   v.transform((value) => new URL(value).origin),
 );
 
+const ENDPOINT =
+  'an https URL such as "https://portal.example/oauth2/revoke", without a user name and without "#"; http only for a loopback address';
+const endpoint = v.pipe(
+  v.string(ENDPOINT),
+  v.check(isEndpoint, ENDPOINT),
+  v.transform((value) => new URL(value).href),
+);
+
 const REDIRECT = '"auto", "off", or an http(s) URL to which /callback/<nonce> is appended';
 const redirect = v.pipe(
   v.string(REDIRECT),
@@ -73,12 +81,16 @@ const PATH = 'a path';
 const SECRET_FILE = 'a path, or the name of a systemd credential';
 const SCOPE = 'a string such as "Monitoring RemoteControl"';
 const PORTAL = 'the name of a section [portals.NAME]';
+const CONNECTION = 'the name of a section [connections.NAME]';
 const CLIENT_ID = '1 to 100 characters of A-Z, a-z, 0-9 and "-._~"';
 const ADDRESS = '"auto", an IP address, or the name of an interface';
 const RETRY_LOST_ANSWER = '"early" or "late"';
 const LIFETIME = 'a duration from "1m" to "24h"';
 const POLL = 'a duration from "5s" to "10s"';
+const LOGIN_LIFETIME = 'a duration from "1h" to "3650d", such as "7d"';
 const TABLE = 'a table';
+
+const loginDuration = duration(LOGIN_LIFETIME, 3_600_000, 3650 * 86_400_000);
 
 export const portalSchema = v.strictObject(
   {
@@ -89,12 +101,25 @@ export const portalSchema = v.strictObject(
     ca_file: v.optional(v.string(PATH), ''),
     retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
     redirect: v.optional(redirect, 'auto'),
+    revocation_endpoint: v.optional(endpoint),
+    login_lifetime: v.optional(loginDuration),
+    idle_lifetime: v.optional(loginDuration),
+    refresh_ends_access_token: v.optional(v.boolean(BOOLEAN), false),
+  },
+  TABLE,
+);
+
+export const connectionSchema = v.strictObject(
+  {
+    scope: v.optional(v.string(SCOPE)),
+    portal: v.optional(text(PORTAL)),
   },
   TABLE,
 );
 
 export const applianceSchema = v.strictObject(
   {
+    connection: v.optional(text(CONNECTION)),
     scope: v.optional(v.string(SCOPE)),
     portal: v.optional(text(PORTAL)),
     client_id: v.optional(text(CLIENT_ID)),
@@ -144,6 +169,7 @@ export const configurationSchema = v.strictObject({
   lan: v.optional(lan, {}),
   portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
   pairing: v.optional(pairing, {}),
+  connections: v.optional(v.record(v.string(), connectionSchema, TABLE), {}),
   appliances: v.optional(v.record(v.string(), applianceSchema, TABLE), {}),
   notify: v.optional(notify, {}),
   metrics: v.optional(metrics, {}),
@@ -151,14 +177,19 @@ export const configurationSchema = v.strictObject({
 
 /** The keys that the table of a section may have. */
 export function sectionEntries(section: string): object {
-  const sections = { hub, lan, pairing, notify, metrics, appliances: applianceSchema };
+  const sections = { hub, lan, pairing, notify, metrics, connections: connectionSchema, appliances: applianceSchema };
   return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;
 }
 
 function isPortalOrigin(value: string): boolean {
   const url = URL.parse(value);
-  if (url === null || url.username !== '' || url.password !== '') return false;
-  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return false;
+  return isEndpoint(value) && url?.pathname === '/' && url.search === '';
+}
+
+/** The fragment of an endpoint would be dropped (RFC 6749, 3.2). */
+function isEndpoint(value: string): boolean {
+  const url = URL.parse(value);
+  if (url === null || url.username !== '' || url.password !== '' || url.hash !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname));
 }
 

@@ -88,7 +88,7 @@ function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
 
 /** The path of a list that should be a table: valibot accepts a list as an object. */
 function findListInsteadOfTable(raw: RawTable): string[] | undefined {
-  const named = ['portals', 'appliances'].flatMap((section) =>
+  const named = ['portals', 'connections', 'appliances'].flatMap((section) =>
     Object.entries(raw[section] ?? {}).map(([name, value]) => ({ path: [section, name], value })),
   );
   const sections = Object.entries(raw)

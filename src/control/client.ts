@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import * as v from 'valibot';
 import type { InviteRequest } from '../core/administration.ts';
+import type { GrantImport } from '../core/connections/connection-administration.ts';
 import { Failure } from '../core/failure.ts';
 import { failureFromResponse } from './failures.ts';
 import { findControlSocket } from './find-control-socket.ts';
@@ -44,14 +45,24 @@ export async function connectControlClient(paths: readonly string[]) {
     authority: () => call(routes.authority, {}),
     rotateAuthority: (keep: number) => call(routes.rotateAuthority, { keep }),
     keepOldAuthority: (keep: number) => call(routes.keepOldAuthority, { keep }),
-    addAppliance: (name: string, scope: string | null, portal: string | null) =>
-      call(routes.addAppliance, { name, scope, portal }),
+    /** @param connection the name of the connection that it uses; null for one of its own */
+    addAppliance: (name: string, scope: string | null, portal: string | null, connection: string | null = null) =>
+      call(routes.addAppliance, { name, scope, portal, connection }),
+    moveAppliance: (name: string, connection: string) => call(routes.moveAppliance, { name, connection }),
     removeAppliance: (name: string) => call(routes.removeAppliance, { name }),
     rotateSecret: (name: string, replaceKeys: boolean) =>
       call(routes.rotateSecret, { name, replace_keys: replaceKeys }),
-    approveAppliance: (name: string, code: string | null) => call(routes.approveAppliance, { name, code }),
+    approveAppliance: (name: string, code: string | null, connection: string | null = null) =>
+      call(routes.approveAppliance, { name, code, connection }),
     invite: (invite: InviteRequest) => call(routes.invite, { ...invite }),
     openRegistration: (seconds: number) => call(routes.openRegistration, { open_for: seconds }),
+    addConnection: (name: string, scope: string | null, portal: string | null) =>
+      call(routes.addConnection, { name, scope, portal }),
+    /** @param evenIfUsed whether appliances may use it: each gets a connection of its own */
+    removeConnection: (name: string, evenIfUsed: boolean) =>
+      call(routes.removeConnection, { name, even_if_used: evenIfUsed }),
+    importGrant: ({ name, scope, portal, refreshToken, replace }: GrantImport) =>
+      call(routes.importGrant, { name, scope, portal, refresh_token: refreshToken.reveal(), replace }),
     /** @returns the id of the pairing */
     pair: async (name: string) => (await call(routes.pair, { name })).pairing,
     pairAll: () => call(routes.pairAll, {}),

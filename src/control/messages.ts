@@ -1,6 +1,11 @@
 import * as v from 'valibot';
-import { APPLIANCE_STATES } from '../core/administration.ts';
-import { APPLIANCE_CONDITION_CODES, HUB_CONDITION_CODES, SEVERITIES } from '../core/health/condition.ts';
+import { CONNECTION_STATES } from '../core/connections/connection-status.ts';
+import {
+  APPLIANCE_CONDITION_CODES,
+  CONNECTION_CONDITION_CODES,
+  HUB_CONDITION_CODES,
+  SEVERITIES,
+} from '../core/health/condition.ts';
 import { PAIRING_FAILURE_REASONS } from '../core/pairings/pairing.ts';
 import { SKIP_REASONS } from '../core/pairings/pairing-batch.ts';
 import { HISTORY_KINDS } from '../core/reports/history.ts';
@@ -21,11 +26,9 @@ const reason = v.picklist(PAIRING_FAILURE_REASONS);
 
 const problem = v.object({ code: v.picklist(PROBLEM_CODES), message: text, since: text });
 
-/** An appliance, in `status`. */
-export const applianceResponseSchema = v.object({
-  name: text,
-  client_id: text,
-  state: v.picklist(APPLIANCE_STATES),
+/** What a connection and the appliances that use it have in common, in `status`. */
+const loginMembers = {
+  state: v.picklist(CONNECTION_STATES),
   scope: textOrNull,
   expires_in: v.nullable(number),
   refresh_in: v.nullable(number),
@@ -34,14 +37,36 @@ export const applianceResponseSchema = v.object({
   portal: text,
   account: textOrNull,
   authorize_url: optional(text),
+  pairing_failed: optional(v.object({ reason, message: text, at: text })),
+  wanted_scope: optional(textOrNull),
+};
+
+/** A connection, in `status`. */
+export const connectionResponseSchema = v.object({
+  name: text,
+  ...loginMembers,
+  login_ends: textOrNull,
+  login_ending_since: optional(text),
+  appliances: v.array(text),
+  declared: optional(v.literal(true)),
+  own: optional(v.literal(true)),
+});
+export type ConnectionResponse = v.InferOutput<typeof connectionResponseSchema>;
+
+/** An appliance, in `status`. */
+export const applianceResponseSchema = v.object({
+  name: text,
+  client_id: text,
+  ...loginMembers,
+  connection: text,
+  last_token: textOrNull,
+  tokens: v.object({ today: number, last_14_days: number }),
   declared: optional(v.literal(true)),
   waiting_for_approval: optional(
     v.object({ since: text, software_id: textOrNull, comparison_code: text, address: textOrNull }),
   ),
   without_credentials: optional(v.literal(true)),
   credentials_damaged: optional(v.literal(true)),
-  pairing_failed: optional(v.object({ reason, message: text, at: text })),
-  wanted_scope: optional(textOrNull),
 });
 export type ApplianceResponse = v.InferOutput<typeof applianceResponseSchema>;
 
@@ -69,15 +94,19 @@ const noticeResponseSchema = v.object({
   code: v.picklist(NOTICE_CODES),
   severity: v.picklist(['error', 'warning']),
   appliance: textOrNull,
+  connection: textOrNull,
+  appliances: v.array(text),
   message: text,
   what_to_do: text,
   since: text,
 });
 
 const conditionResponseSchema = v.object({
-  code: v.picklist([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
+  code: v.picklist([...HUB_CONDITION_CODES, ...CONNECTION_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
   severity: v.picklist(SEVERITIES),
   appliance: textOrNull,
+  connection: textOrNull,
+  appliances: v.array(text),
   message: text,
   what_to_do: text,
   since: textOrNull,
@@ -87,6 +116,7 @@ export type ConditionResponse = v.InferOutput<typeof conditionResponseSchema>;
 
 export const statusResponseSchema = v.object({
   hub: hubResponseSchema,
+  connections: v.array(connectionResponseSchema),
   appliances: v.array(applianceResponseSchema),
   conditions: v.array(conditionResponseSchema),
   notices: v.array(noticeResponseSchema),
@@ -137,7 +167,7 @@ export const accessTokenResponseSchema = v.object({
   scope: optional(text),
 });
 
-/** The entries of an appliance's history; the one that was updated last comes first. */
+/** The entries of a connection's history; the one that was updated last comes first. */
 export const historyResponseSchema = v.array(
   v.object({
     kind: v.picklist(HISTORY_KINDS),
@@ -169,11 +199,11 @@ export type PairingEventMessage = v.InferOutput<typeof pairingEventMessageSchema
 
 export const pairingBatchResponseSchema = v.object({
   id: text,
-  current: v.nullable(v.object({ pairing: text, appliance: text })),
+  current: v.nullable(v.object({ pairing: text, connection: text })),
   next: textOrNull,
   connected: v.array(text),
   skipped: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(SKIP_REASONS) })),
-  differentAccounts: v.array(v.object({ appliance: text, account: text })),
+  differentAccounts: v.array(v.object({ connection: text, account: text })),
 });
 
 export const labelResponseSchema = v.object({ name: text, hub_name: text, link: text, by_address: textOrNull });

@@ -1,10 +1,13 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
-import type { Administration, ApplianceStatus, IssuedCredentials } from '../core/administration.ts';
+import type { Administration, IssuedCredentials } from '../core/administration.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
+import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
-import type { ApplianceResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
+import type { ApplianceResponse, ConnectionResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
 
 /** The most bytes of a request body, and of that of a restore: a whole backup of a hub with the most appliances. */
@@ -12,7 +15,7 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 
 /** Members of requests whose values never appear in an error. */
-const SECRET_MEMBERS = ['copy', 'passphrase'];
+const SECRET_MEMBERS = ['copy', 'passphrase', 'refresh_token'];
 
 /** Handles a route. `afterwards` runs a callback when the response has been sent, or the client has disconnected. */
 type Handler<Name extends keyof Routes> = (
@@ -49,19 +52,30 @@ function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name,
 function createHandlers(administration: Administration): Handlers {
   return {
     async status() {
-      const { appliances, ...rest } = await administration.status();
-      return { ...toWire(rest), appliances: appliances.map(applianceResponse) };
+      const { connections, appliances, ...rest } = await administration.status();
+      return {
+        ...toWire(rest),
+        connections: connections.map((each) => loginResponse(each)),
+        appliances: appliances.map((each) => applianceResponse(each)),
+      };
     },
     testNotices: () => administration.testNotices(),
     authority: () => administration.caStatus(),
     rotateAuthority: ({ keep }) => administration.rotateCa(keep),
     keepOldAuthority: ({ keep }) => administration.setOldCaLifetime(keep),
-    addAppliance: async ({ name, scope, portal }) =>
-      credentialsResponse(await administration.addAppliance(name, scope, portal)),
+    addAppliance: async ({ name, ...choice }) => credentialsResponse(await administration.addAppliance(name, choice)),
+    moveAppliance: async ({ name, connection }) =>
+      applianceResponse(await administration.moveAppliance(name, connection)),
+    addConnection: async ({ name, scope, portal }) =>
+      loginResponse(await administration.addConnection(name, scope, portal)),
+    removeConnection: ({ name, even_if_used }) => administration.removeConnection(name, even_if_used),
+    importGrant: async ({ refresh_token, ...request }) =>
+      loginResponse(await administration.importGrant({ ...request, refreshToken: new Secret(refresh_token) })),
     removeAppliance: ({ name }) => administration.removeAppliance(name),
     rotateSecret: async ({ name, replace_keys }) =>
       credentialsResponse(await administration.rotateSecret(name, replace_keys)),
-    approveAppliance: async ({ name, code }) => applianceResponse(await administration.approveAppliance(name, code)),
+    approveAppliance: async ({ name, code, connection }) =>
+      applianceResponse(await administration.approveAppliance(name, code, connection)),
     async invite(request) {
       const { token, name, scope, expiresIn, registrationEndpoint, caFingerprint } =
         await administration.invite(request);
@@ -96,7 +110,7 @@ function createHandlers(administration: Administration): Handlers {
       };
     },
     history: ({ name }) => administration.history(name),
-    refresh: async ({ name }) => applianceResponse(await administration.refresh(name)),
+    refresh: async ({ name }) => loginResponse(await administration.refresh(name)),
     setupCode: async () => setupCodeResponse(await administration.setupCode()),
     rotateSetupCode: async () => setupCodeResponse(await administration.rotateSetupCode()),
     rotateStoreKey: async () => toWire(await administration.rotateStoreKey()),
@@ -124,13 +138,21 @@ function afterResponse({ raw }: FastifyReply, run: () => void): void {
   else raw.once('close', run);
 }
 
-/** The public status of an appliance. The locations of files are left out; they are in the messages. */
-function applianceResponse({
+/** The public status of an appliance. What is unusual about its usage is in the conditions. */
+function applianceResponse({ unusualUsage: _, ...status }: ApplianceStatus): DeepReadonly<ApplianceResponse> {
+  return loginResponse(status);
+}
+
+/** The public status of a connection or an appliance. The locations of files are left out; they are in the messages. */
+function loginResponse(status: Omit<ApplianceStatus, 'unusualUsage'>): DeepReadonly<ApplianceResponse>;
+function loginResponse(status: ConnectionStatus): DeepReadonly<ConnectionResponse>;
+function loginResponse({
   credentialLocation: _,
   credentialsUntried: __,
+  grantMissing: ___,
   pairingFailed: failed,
   ...status
-}: ApplianceStatus): DeepReadonly<ApplianceResponse> {
+}: Omit<ApplianceStatus, 'unusualUsage'> | ConnectionStatus) {
   const pairingFailed = failed && { ...failed, reason: publicReason(failed.reason) };
   return toWire({ ...status, ...(pairingFailed && { pairingFailed }) });
 }
@@ -180,9 +202,20 @@ type Wire<Value> = Value extends readonly (infer Item)[]
     ? { [Key in keyof Value as SnakeCase<Key & string>]: Wire<Value[Key]> }
     : Value;
 
-type SnakeCase<Name extends string> = Name extends `${infer Letter}${infer Rest}`
-  ? `${Letter extends Lowercase<Letter> ? Letter : `_${Lowercase<Letter>}`}${SnakeCase<Rest>}`
+type SnakeCase<Name extends string, Before extends string = ''> = Name extends `${infer Letter}${infer Rest}`
+  ? `${BeginsWord<Letter, Before> extends true ? '_' : ''}${Lowercase<Letter>}${SnakeCase<Rest, Letter>}`
   : Name;
+
+/** Whether a word of a name begins with this letter or digit. */
+type BeginsWord<Letter extends string, Before extends string> = Letter extends Digit
+  ? Before extends Digit
+    ? false
+    : true
+  : Letter extends Lowercase<Letter>
+    ? false
+    : true;
+
+type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
 
 /**
  * Converts the names of a domain value's members to snake_case.
@@ -196,5 +229,5 @@ export function toWire(value: unknown): unknown {
 }
 
 function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return name.replaceAll(/[A-Z]|(?<!\d)\d/g, (letter) => `_${letter.toLowerCase()}`);
 }

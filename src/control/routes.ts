@@ -4,6 +4,7 @@ import {
   applianceResponseSchema,
   authorityResponseSchema,
   backupResponseSchema,
+  connectionResponseSchema,
   credentialsResponseSchema,
   historyResponseSchema,
   inviteResponseSchema,
@@ -40,10 +41,31 @@ const emptyRequest = v.strictObject({});
 const nameRequest = v.strictObject({ name: v.string() });
 const idRequest = v.strictObject({ id: v.string() });
 const keepAuthorityRequest = v.strictObject({ keep: seconds });
-const addApplianceRequest = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
+const addApplianceRequest = v.strictObject({
+  name: v.string(),
+  connection: textOrNull,
+  scope: textOrNull,
+  portal: textOrNull,
+});
+const moveApplianceRequest = v.strictObject({ name: v.string(), connection: v.string() });
+const addConnectionRequest = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
+const removeConnectionRequest = v.strictObject({ name: v.string(), even_if_used: v.optional(v.boolean(), false) });
+const importGrantRequest = v.strictObject({
+  name: v.string(),
+  scope: textOrNull,
+  portal: textOrNull,
+  refresh_token: v.string(),
+  replace: v.optional(v.boolean(), false),
+});
 const rotateSecretRequest = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
-const approveApplianceRequest = v.strictObject({ name: v.string(), code: textOrNull });
-const inviteRequest = v.strictObject({ name: textOrNull, scope: textOrNull, portal: textOrNull, ttl: seconds });
+const approveApplianceRequest = v.strictObject({ name: v.string(), code: textOrNull, connection: textOrNull });
+const inviteRequest = v.strictObject({
+  name: textOrNull,
+  scope: textOrNull,
+  portal: textOrNull,
+  connection: textOrNull,
+  ttl: seconds,
+});
 const openRegistrationRequest = v.strictObject({ open_for: seconds });
 const backupRequest = v.strictObject({ passphrase: v.string() });
 const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
@@ -59,6 +81,7 @@ export const routes = {
   keepOldAuthority: route('PUT', '/v1/ca/old', keepAuthorityRequest, authorityResponseSchema),
   addAppliance: route('POST', '/v1/appliances', addApplianceRequest, credentialsResponseSchema, 201),
   removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, noContent),
+  moveAppliance: route('PUT', '/v1/appliances/:name/connection', moveApplianceRequest, applianceResponseSchema),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', rotateSecretRequest, credentialsResponseSchema),
   /** `code`: the comparison code that the installer saw; null if no code is checked. */
@@ -66,14 +89,19 @@ export const routes = {
   invite: route('POST', '/v1/invites', inviteRequest, inviteResponseSchema, 201),
   /** `open_for`: for how many seconds registration is open; 0 closes it. */
   openRegistration: route('PUT', '/v1/registration', openRegistrationRequest, openRegistrationResponseSchema),
-  pair: route('POST', '/v1/appliances/:name/pairings', nameRequest, startPairingResponseSchema, 201),
+  addConnection: route('POST', '/v1/connections', addConnectionRequest, connectionResponseSchema, 201),
+  /** `even_if_used`: appliances that use it get connections of their own. */
+  removeConnection: route('DELETE', '/v1/connections/:name', removeConnectionRequest, noContent),
+  /** `replace`: whether the grant may replace the one that the connection has. */
+  importGrant: route('POST', '/v1/connections/:name/import', importGrantRequest, connectionResponseSchema),
+  pair: route('POST', '/v1/connections/:name/pairings', nameRequest, startPairingResponseSchema, 201),
   label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
   pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
   nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),
-  unpair: route('DELETE', '/v1/appliances/:name/grant', nameRequest, noContent),
-  token: route('GET', '/v1/appliances/:name/token', nameRequest, accessTokenResponseSchema),
-  history: route('GET', '/v1/appliances/:name/history', nameRequest, historyResponseSchema),
-  refresh: route('POST', '/v1/appliances/:name/refresh', nameRequest, applianceResponseSchema),
+  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, noContent),
+  token: route('GET', '/v1/connections/:name/token', nameRequest, accessTokenResponseSchema),
+  history: route('GET', '/v1/connections/:name/history', nameRequest, historyResponseSchema),
+  refresh: route('POST', '/v1/connections/:name/refresh', nameRequest, connectionResponseSchema),
   setupCode: route('GET', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
   rotateSetupCode: route('POST', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
   rotateStoreKey: route('POST', '/v1/store-key', emptyRequest, storeKeyRotationResponseSchema),

@@ -1,11 +1,11 @@
+import type { ConnectionChoice } from './appliances/appliance.ts';
+import type { ApplianceStatus } from './appliances/appliance-status.ts';
 import type { RestoredGrants } from './backup-contents.ts';
+import type { ConnectionAdministration } from './connections/connection-administration.ts';
+import type { ConnectionStatus } from './connections/connection-status.ts';
 import type { Condition } from './health/condition.ts';
-import type { PairingFailureReason } from './pairings/pairing.ts';
-import type { PairingAdministration, PairingStatus } from './pairings/pairing-administration.ts';
-import type { CredentialLocation } from './portal.ts';
-import type { HistoryAdministration } from './reports/history.ts';
+import type { PairingAdministration } from './pairings/pairing-administration.ts';
 import type { HookTestResult, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
-import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
 
@@ -43,9 +43,10 @@ export interface HubStatus {
   readonly problems?: readonly HubProblem[];
 }
 
-/** The state of the hub and its appliances. */
+/** The state of the hub, its connections and its appliances. */
 export interface StatusReport {
   readonly hub: HubStatus;
+  readonly connections: readonly ConnectionStatus[];
   readonly appliances: readonly ApplianceStatus[];
   /** All conditions, the most severe first; every surface shows these. */
   readonly conditions: readonly Condition[];
@@ -70,96 +71,6 @@ export interface HubProblem {
   readonly since: string;
 }
 
-/** The state of an appliance, as in `status`. */
-export type ApplianceState = (typeof APPLIANCE_STATES)[number];
-
-/** All states. */
-export const APPLIANCE_STATES = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'] as const;
-
-/** An appliance in `status`; times in seconds, instants in RFC 3339 UTC. */
-export interface ApplianceStatus {
-  readonly name: string;
-  readonly clientId: string;
-  readonly state: ApplianceState;
-  /** The grant's scope; if there is no grant, the scope that the hub will request. */
-  readonly scope: string | null;
-  /** Remaining lifetime of the current access token; null if there is none or its age is unknown. */
-  readonly expiresIn: number | null;
-  /** Time until the next refresh; null if none is planned. */
-  readonly refreshIn: number | null;
-  /**
-   * When the current access token was obtained, by the hub's current clock, right or wrong; null if that is unknown.
-   */
-  readonly lastRefresh: string | null;
-  readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
-  readonly portal: string;
-  /**
-   * The portal account with which it is connected, as reported in its tokens, unverified; null if they do not report
-   * one, or if there are no tokens.
-   */
-  readonly account: string | null;
-  /** The pairing link; for a device flow, the hub's own `/pair` link. Left out unless a pairing waits for a person. */
-  readonly authorizeUrl?: string;
-  /** The configuration declares it, and only the configuration can remove it; left out otherwise. */
-  readonly declared?: true;
-  /** It has registered itself, and can do nothing until an installer approves it; left out if it does not wait. */
-  readonly waitingForApproval?: PendingApproval;
-  /**
-   * Nobody can request its tokens: it is no longer declared, or `credentialsDamaged`; left out if it has credentials.
-   */
-  readonly withoutCredentials?: true;
-  /** It has no credentials, because its entry in the store was damaged; left out otherwise. */
-  readonly credentialsDamaged?: true;
-  /**
-   * Why the last pairing failed. Left out if the appliance is paired, a day after the failure, once another pairing
-   * begins, or, if the configuration was the cause, after the next start or reload.
-   */
-  readonly pairingFailed?: FailedPairing;
-  /**
-   * Why the appliance has no usable grant, although the portal has not ended it. Left out if the portal has, or if the
-   * appliance was never paired.
-   */
-  readonly grantMissing?: MissingGrantReason;
-  /**
-   * Its `problem` is that the portal did not accept the hub's credentials before the last start or reload, and the hub
-   * tries them again within seconds; left out otherwise.
-   */
-  readonly credentialsUntried?: true;
-  /**
-   * Where a person corrects the hub's credentials for its portal; left out if neither `problem` nor `pairingFailed` can
-   * mention them.
-   */
-  readonly credentialLocation?: CredentialLocation;
-  /**
-   * The configured scope, if it differs from the scope that was requested for the grant, so that a new pairing is
-   * needed.
-   */
-  readonly wantedScope?: string | null;
-}
-
-/**
- * Why a paired appliance has no usable grant: the configuration no longer has the portal and client_id of the pairing,
- * or the store was damaged.
- */
-type MissingGrantReason = 'portal_changed' | 'grant_damaged';
-
-/** A failed pairing: `message` says why it failed and what to do next, in English; `at` in RFC 3339 UTC. */
-interface FailedPairing {
-  readonly reason: PairingFailureReason;
-  readonly message: string;
-  readonly at: string;
-}
-
-/** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
-export interface PendingApproval {
-  readonly since: string;
-  readonly softwareId: string | null;
-  /** The code that its registration response contains too: the installer compares the two. */
-  readonly comparisonCode: string;
-  /** The IP address that it registered from; null if it is unknown. */
-  readonly address: string | null;
-}
-
 /** An appliance's credentials, shown once. */
 export interface IssuedCredentials {
   readonly name: string;
@@ -175,6 +86,8 @@ export interface InviteRequest {
   readonly name: string | null;
   readonly scope: string | null;
   readonly portal: string | null;
+  /** The name of the connection that the appliance is to use; null for one of its own. */
+  readonly connection: string | null;
   /** Seconds until the invite expires. */
   readonly ttl: number;
 }
@@ -193,13 +106,6 @@ export interface IssuedInvite extends RegistrationEndpoint {
 export interface RegistrationEndpoint {
   readonly registrationEndpoint: string;
   readonly caFingerprint: string;
-}
-
-/** The current access token, as `latchkey token` prints it. */
-interface CurrentToken {
-  readonly accessToken: Secret;
-  readonly expiresIn: number;
-  readonly scope: string | null;
 }
 
 /** A backup of the hub's state. */
@@ -247,7 +153,7 @@ export type ReloadOutcome =
  * The operations for people at the hub. Every method may reject with a Failure `appliance_unknown`, `name_invalid` or
  * `store_unwritable`, and with the codes that its docstring names.
  */
-export interface Administration extends SetupCodeAdministration, PairingAdministration, HistoryAdministration {
+export interface Administration extends SetupCodeAdministration, ConnectionAdministration, PairingAdministration {
   status(): Promise<StatusReport>;
   /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;
@@ -265,8 +171,17 @@ export interface Administration extends SetupCodeAdministration, PairingAdminist
    * @throws Failure `not_allowed` if there is none
    */
   setOldCaLifetime(keep: number): Promise<CaStatus>;
-  /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
-  addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
+  /**
+   * @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `connection_unknown`, `connection_exists`,
+   * `connection_mismatch`, `not_allowed`
+   */
+  addAppliance(name: string, choice: ConnectionChoice): Promise<IssuedCredentials>;
+  /**
+   * Lets an appliance use another connection. A connection of its own that has a grant is kept.
+   * @param connection its name
+   * @throws Failure `connection_unknown`, `connection_mismatch`, `appliance_declared`
+   */
+  moveAppliance(name: string, connection: string): Promise<ApplianceStatus>;
   removeAppliance(name: string): Promise<void>;
   /**
    * @param replaceKeys whether a secret may replace an appliance's own keys
@@ -277,9 +192,11 @@ export interface Administration extends SetupCodeAdministration, PairingAdminist
    * Approves an appliance that registered itself.
    * @param code its comparison code, because another appliance may have got the name since; null if the installer gave
    * none
-   * @throws Failure `not_allowed` if it does not wait for approval, or has another code
+   * @param connection the name of the connection that it is to use; null for one of its own
+   * @throws Failure `not_allowed` if it does not wait for approval, or has another code; `connection_unknown`,
+   * `connection_mismatch`
    */
-  approveAppliance(name: string, code: string | null): Promise<ApplianceStatus>;
+  approveAppliance(name: string, code: string | null, connection: string | null): Promise<ApplianceStatus>;
   /**
    * Makes an initial access token.
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`
@@ -287,22 +204,6 @@ export interface Administration extends SetupCodeAdministration, PairingAdminist
   invite(request: InviteRequest): Promise<IssuedInvite>;
   /** Opens registration for all appliances for so many seconds; 0 closes it. @throws Failure `not_allowed` */
   openRegistration(seconds: number): Promise<RegistrationEndpoint>;
-  /**
-   * Starts a pairing.
-   * @returns its id, for {@link followPairing}.
-   * @throws Failure `not_allowed` if too many are open
-   */
-  pair(name: string): Promise<string>;
-  /**
-   * Follows a pairing: yields its status now and after every change, until it has ended or the signal is aborted.
-   * @throws Failure `pairing_unknown`
-   */
-  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
-  unpair(name: string): Promise<void>;
-  /** @throws Failure `token_unavailable` */
-  token(name: string): Promise<CurrentToken>;
-  /** Forces a refresh, even of a grant in doubt. @throws Failure `token_unavailable` if there is no grant */
-  refresh(name: string): Promise<ApplianceStatus>;
   /**
    * Creates a new store key, and seals everything with it.
    * @throws Failure `not_allowed` if that is not possible, with advice; `hub_stopping`, `store_unreadable`

@@ -1,5 +1,6 @@
 import type { Appliance } from './appliances/appliance.ts';
 import type { Session } from './appliances/session.ts';
+import type { Connection } from './connections/connection.ts';
 import { Failure } from './failure.ts';
 import type { Grant } from './grants/grant.ts';
 import { Secret } from './secret.ts';
@@ -28,15 +29,16 @@ export function isExcludedFromBackup(setting: string): boolean {
 }
 
 /**
- * The state of a hub in a backup: its settings, appliances, grants and sessions. Pairings are left out: they last a
- * quarter of an hour, and a hub that resumed one from a backup could send its code a second time. Invites are left out,
- * because one that was used since would be valid again.
+ * The state of a hub in a backup: its settings, connections, appliances, grants and sessions. Pairings are left out:
+ * they last a quarter of an hour, and a hub that resumed one from a backup could send its code a second time. Invites
+ * are left out, because one that was used since would be valid again.
  */
 export interface BackupContents {
   /** When it was made, in ms since 1970 by the hub's wall clock. */
   readonly made: number;
   /** The hub's settings by name, such as `hub_id`; some are secret. */
   readonly settings: ReadonlyMap<string, string>;
+  readonly connections: readonly Connection[];
   readonly appliances: readonly Appliance[];
   readonly grants: readonly Grant[];
   /** For each appliance the oldest first. */
@@ -45,9 +47,9 @@ export interface BackupContents {
 
 /** What happened to the grants when a backup was restored. */
 export interface RestoredGrants {
-  /** Names of the appliances whose grant now is the backup's. */
+  /** Names of the connections whose grant now is the backup's. */
   readonly restored: readonly string[];
-  /** Names of the appliances whose existing grant is not older than the backup's, and was kept. */
+  /** Names of the connections whose existing grant is not older than the backup's, and was kept. */
   readonly kept: readonly string[];
 }
 

@@ -49,6 +49,14 @@ export function confirmedTimeAt(confirmed: ConfirmedTime | null, now: Instant): 
 }
 
 /**
+ * The offset from the boot clock to the wall clock, in ms: by the confirmed time, or else by the hub's clock, right or
+ * wrong.
+ */
+export function wallOffset(confirmed: ConfirmedTime | null, now: Instant): number {
+  return confirmed === null ? now.wall - now.uptime : confirmed.wall - confirmed.at.uptime;
+}
+
+/**
  * A time in the format of RFC 3339, in UTC and whole seconds, such as `2026-11-22T07:14:05Z`.
  * @param wall ms since 1970
  */
@@ -59,6 +67,14 @@ export function rfc3339(wall: number): string {
 /** The date of a time in UTC, in the format of RFC 3339, such as `2026-11-22`. @param wall ms since 1970 */
 export function rfc3339Day(wall: number): string {
   return new Date(wall).toISOString().slice(0, 10);
+}
+
+/** A day, in ms. */
+export const DAY = 86_400_000;
+
+/** The day of a time in UTC, as the number of days since 1970-01-01. @param wall ms since 1970 */
+export function utcDay(wall: number): number {
+  return Math.floor(wall / DAY);
 }
 
 /** Why a portal's certificate was rejected, if its dates were the reason. */

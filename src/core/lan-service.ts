@@ -41,7 +41,14 @@ export type UnusableTokenReason = 'expired' | 'rejected' | 'age_unknown';
 /** The result of a token request. */
 export type TokenResult =
   /** `expiresIn`: remaining lifetime in whole seconds, rounded down. */
-  | { readonly kind: 'token'; readonly accessToken: Secret; readonly expiresIn: number; readonly scope: string | null }
+  | {
+      readonly kind: 'token';
+      readonly accessToken: Secret;
+      readonly expiresIn: number;
+      readonly scope: string | null;
+      /** The portal's ID token, if the scope has `openid` and the portal gave one; left out otherwise. */
+      readonly idToken?: Secret;
+    }
   | { readonly kind: 'not_paired' }
   /** A person must log in again, and the current access token is not valid. */
   | { readonly kind: 'needs_pairing' }
@@ -86,11 +93,28 @@ export type DevicePollResult =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'paired' };
 
-/** A pairing with its appliance's name. */
-export interface FoundPairing {
+/** A connection that a pairing is about, and the appliances that get its tokens. */
+export interface PairedConnection {
+  /** Its name. */
+  readonly connection: string;
+  /** The names of the appliances that use it. */
+  readonly appliances: readonly string[];
+}
+
+/** A pairing with its connection. */
+interface FoundPairing extends PairedConnection {
   readonly pairing: Pairing;
-  /** The appliance's name. */
+}
+
+/** The device flow of a user code. */
+export interface FoundDeviceFlow extends FoundPairing {
+  /** The name of the appliance that has begun it. */
   readonly appliance: string;
+  /**
+   * Whether an installer can let the appliance use the grant that the connection has, so that nobody needs to log in at
+   * the portal.
+   */
+  readonly isApprovable: boolean;
 }
 
 /** The result of an authorization response. */
@@ -181,15 +205,23 @@ export interface LanService {
   register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult>;
 
   /** The pairing of a user code, as it was typed; null for a code that the hub did not issue. */
-  findPairingByUserCode(userCode: string): Promise<FoundPairing | null>;
+  findPairingByUserCode(userCode: string): Promise<FoundDeviceFlow | null>;
   /** A new link for the pairing of a user code; resolves within the time that a person waits. */
   requestLoginLink(userCode: string): Promise<LoginLinkResult>;
+  /**
+   * Lets the appliance of a user code use the grant that its connection has, if {@link FoundDeviceFlow.isApprovable}.
+   * Only for an installer.
+   * @throws Failure as {@link Store}
+   */
+  approveDeviceFlow(userCode: string): Promise<void>;
+  /** Ends the device flow of a user code as refused. Only for an installer. */
+  refuseDeviceFlow(userCode: string): Promise<void>;
   /** The pairing of a short link; null for a key that the hub did not issue. Changes nothing. */
   findPairingByShortKey(key: string): Promise<ShortLinkResult | null>;
   /**
    * Handles the portal's redirect, and waits some seconds for the result.
    * @param browser `batchToken`: see {@link BatchForBrowser}; null if it has none
-   * @returns the pairing after that, and its appliance's name; null for a nonce that the hub did not issue
+   * @returns the pairing after that, and its connection; null for a nonce that the hub did not issue
    */
   receiveCallback(
     nonce: string,

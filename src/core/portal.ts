@@ -121,6 +121,15 @@ export interface Unreachable {
   readonly certificateError?: CertificateDateError;
 }
 
+/** The outcome of a request to revoke a refresh token (RFC 7009, 2.2). */
+export type RevocationOutcome =
+  /** Any 2xx: the refresh token is invalid now, or was before. */
+  | { readonly kind: 'revoked' }
+  /** No revocation endpoint is configured for this portal: nothing was sent. */
+  | { readonly kind: 'unsupported' }
+  /** Another response, or none: the refresh token may still be valid. */
+  | { readonly kind: 'failed'; readonly detail: string };
+
 /** The client of a portal. No method throws because of the portal or the network: outcomes are values. */
 export interface Portal {
   /** Requests a link; with a `redirectUrl` the portal also redirects the browser there with the code. */
@@ -132,4 +141,6 @@ export interface Portal {
   exchangeCode(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome>;
   /** Refreshes a grant. Never aborted, for the same reason. */
   refresh(refreshToken: Secret): Promise<TokenOutcome>;
+  /** Revokes a refresh token, once and without retries. Takes at most 5 s. */
+  revoke(refreshToken: Secret): Promise<RevocationOutcome>;
 }

@@ -2,6 +2,7 @@ import type { Appliance } from './appliances/appliance.ts';
 import type { Invite } from './appliances/registration.ts';
 import type { Session } from './appliances/session.ts';
 import type { Instant } from './clock.ts';
+import type { Connection } from './connections/connection.ts';
 import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
 
@@ -10,6 +11,21 @@ export interface RefreshAttempt {
   /** The SHA-256 of the refresh token, base64url: the attempt is about this refresh token only. */
   readonly token: string;
   readonly at: Instant;
+}
+
+/** Changes of connections and appliances. Connections are added before appliances, and removed after them. */
+export interface RegistryChange {
+  readonly addedConnections?: readonly Connection[];
+  readonly updatedConnections?: readonly Connection[];
+  readonly addedAppliances?: readonly Appliance[];
+  /** Replace the records of appliances. */
+  readonly updatedAppliances?: readonly Appliance[];
+  /** Ids of appliances; each is removed with its sessions. */
+  readonly removedAppliances?: readonly string[];
+  /** Ids of connections; each is removed with its grant, its pairings and its history. */
+  readonly removedConnections?: readonly string[];
+  /** The hash of the invite that was used, which is removed too. */
+  readonly usedInvite?: string;
 }
 
 /** A stored grant with its open refresh attempt; null if there is none. */
@@ -32,32 +48,32 @@ export interface Store {
   /** Saves several settings in one transaction. */
   saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
 
+  connections(): Promise<Connection[]>;
   appliances(): Promise<Appliance[]>;
   /**
-   * @param invite the hash of the invite that the appliance used, which is removed in the same transaction
-   * @returns false if the name or the client_id is taken, or the invite no longer exists
+   * Writes changes of connections and appliances in one transaction, all of them or none.
+   * @returns false if a name or a client_id is taken, something to be replaced no longer exists, a connection to be
+   * removed is still in use, or the invite no longer exists
    */
-  addAppliance(appliance: Appliance, invite?: string): Promise<boolean>;
-  /** Replaces the record of an appliance. @returns false if it no longer exists, or its name or client_id is taken */
-  updateAppliance(appliance: Appliance): Promise<boolean>;
-  /** Removes an appliance with its grant, its pairings and its sessions. */
-  removeAppliance(appliance: string): Promise<void>;
+  saveRegistry(change: RegistryChange): Promise<boolean>;
 
   grants(): Promise<StoredGrant[]>;
-  grant(appliance: string): Promise<StoredGrant | null>;
-  /** The generation of an appliance's last grant, even if that was forgotten; 0 if there never was one. */
-  generation(appliance: string): Promise<number>;
+  /** @param connection its id, as below */
+  grant(connection: string): Promise<StoredGrant | null>;
+  /** The generation of a connection's last grant, even if that was forgotten; 0 if there never was one. */
+  generation(connection: string): Promise<number>;
   /** Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. */
-  beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: RefreshAttempt): Promise<boolean>;
+  beginAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt'>, attempt: RefreshAttempt): Promise<boolean>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
-  endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
+  endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
-  markTokenRejected(appliance: string, generation: number, at: Instant): Promise<boolean>;
+  markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean>;
   /** Replaces the grant with generation `grant.generation - 1`. */
   replaceGrant(grant: Grant): Promise<boolean>;
-  forgetGrant(appliance: string, generation: number): Promise<boolean>;
+  /** Deletes a grant, and the sessions of the connection's appliances. */
+  forgetGrant(connection: string, generation: number): Promise<boolean>;
 
-  /** All stored pairings: the open ones, and the last few ended ones of each appliance. */
+  /** All stored pairings: the open ones, and the last few ended ones of each connection. */
   pairings(): Promise<Pairing[]>;
   savePairing(pairing: Pairing): Promise<void>;
   /** Ends a pairing and saves its grant in one transaction. @returns false if the store has another generation */

@@ -1,5 +1,6 @@
-import type { ApplianceStatus, HubStatus, StatusReport } from '../core/administration.ts';
-import { type Condition, groupByAppliance, type HubConditionCode } from '../core/health/condition.ts';
+import type { HubStatus, StatusReport } from '../core/administration.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import { type Condition, concernsHub, groupByAppliance, type HubConditionCode } from '../core/health/condition.ts';
 
 /** The groups of appliances, in their order. Groups that need a person (they have a verb) also list the names. */
 const GROUPS = [
@@ -50,7 +51,7 @@ export function statusLine({
   const counted = appliances.map(({ name, portal }) => ({ name, portal, conditions: found.get(name) ?? [] }));
   const problems = [
     ...(hub.address === null ? ['waiting for the network (no LAN address)'] : []),
-    ...conditions.flatMap((one) => (one.appliance === null ? HUB_TEXTS[one.code] : [])),
+    ...conditions.flatMap((one) => (concernsHub(one) ? HUB_TEXTS[one.code] : [])),
     ...counted.flatMap(({ portal, conditions: own }) => own.flatMap(({ code }) => PORTAL_TEXTS[code]?.(portal) ?? [])),
   ];
   return [formatCounts(counted), ...new Set(problems)].join('; ');
@@ -70,6 +71,8 @@ function formatCounts(appliances: readonly CountedAppliance[]): string {
 function groupOf([worst]: readonly Condition[]): (typeof GROUPS)[number] {
   switch (worst?.code) {
     case undefined:
+    case 'appliance_silent':
+    case 'appliance_asks_often':
       return 'active';
     case 'refused':
     case 'grant_damaged':
@@ -84,6 +87,7 @@ function groupOf([worst]: readonly Condition[]): (typeof GROUPS)[number] {
     case 'pairing_failed':
       return worst?.severity === 'info' ? 'unpaired' : 'needs attention';
     case 'without_credentials':
+    case 'login_ending':
       return 'needs attention';
     default:
       return worst?.severity === 'error' ? 'needs attention' : 'retrying';

@@ -1,7 +1,7 @@
 import { messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
 import { type CheckResult, type NamedCheckResult, warn } from './check-result.ts';
-import { checkAppliances, checkHub } from './checks/hub.ts';
+import { checkAppliances, checkConnections, checkHub } from './checks/hub.ts';
 import { checkClock, checkDisk, checkService } from './checks/machine.ts';
 import { checkMdns, checkNetwork } from './checks/network.ts';
 import { checkPortals } from './checks/portals.ts';
@@ -27,6 +27,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['portal', checkPortals],
   ['notify', checkHooks],
   ['metrics', checkMetrics],
+  ['connection', checkConnections],
   ['appliance', checkAppliances],
 ];
 

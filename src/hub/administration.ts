@@ -58,7 +58,7 @@ export interface HubAdministration extends Administration {
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
   const { broker, endpoints, store, caRotation: rotation, advertising } = context;
-  const { appliances, grants, registrations, notices } = broker;
+  const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
   const idTaken = timed(() => advertising.idTaken);
@@ -76,19 +76,24 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     };
   }
 
-  /** The current status of the hub and its appliances. */
+  /** The current status of the hub, its connections and its appliances. */
   function collectStatus() {
-    const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
+    const logins = connections.list().map((each) => [each, administration.connectionStatusOf(each)] as const);
+    const statusById = new Map(logins.map(([{ id }, status]) => [id, status]));
+    const applianceStatuses = appliances.list().flatMap((appliance) => {
+      const status = statusById.get(appliance.connection);
+      return status === undefined ? [] : [administration.applianceStatusOf(appliance, status)];
+    });
     const problems = findHubProblems({
       store,
       nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
       startedAt: rfc3339(context.startedAt.wall),
-      appliances: listed,
-      isUnsaved: (appliance) => grants.get(appliance)?.isUnsaved === true,
+      connections: logins,
+      isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       ...{ idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
-    const facts = collectNoticeInput(listed, problems, broker, endpoints.endpoint('/'));
-    return { statuses: listed.map(([, status]) => status), problems, facts };
+    const facts = collectNoticeInput(logins, applianceStatuses, problems, broker, endpoints.endpoint('/'));
+    return { connections: logins.map(([, status]) => status), appliances: applianceStatuses, problems, facts };
   }
 
   // A reload would lose a grant that could not be written yet.
@@ -101,10 +106,10 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     ...administration,
     async status() {
       const { fingerprint, old } = rotation.report();
-      const { statuses, problems, facts } = collectStatus();
+      const { problems, facts, ...statuses } = collectStatus();
       const openFor = Math.ceil(registrations.remainingOpenMs / 1000);
       const showsRegistration =
-        openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
+        openFor > 0 || statuses.appliances.some(({ waitingForApproval }) => waitingForApproval !== undefined);
       return {
         hub: {
           ...endpoints.statusFields(),
@@ -118,7 +123,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
             registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
           ...(problems.length > 0 && { problems }),
         },
-        appliances: statuses,
+        ...statuses,
         conditions: facts.conditions,
         notices: notices.activeNotices(facts),
       };

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { ApplianceEvent, EmitEvent } from '../core/reports/appliance-event.ts';
+import type { ConnectionEvent, EmitEvent } from '../core/reports/connection-event.ts';
 
 /** Passes events of appliances to all listeners. An error of a listener is logged, and does not reach the emitter. */
 export class HubEvents {
@@ -17,7 +17,7 @@ export class HubEvents {
   }
 
   /** Calls all listeners, and returns after the last one. */
-  readonly emit = (event: ApplianceEvent): void => {
+  readonly emit = (event: ConnectionEvent): void => {
     for (const listener of this.#listeners) {
       try {
         listener(event);

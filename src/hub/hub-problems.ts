@@ -1,6 +1,7 @@
 import type { BrokerStore } from '../broker/ports.ts';
-import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
-import type { Appliance } from '../core/appliances/appliance.ts';
+import type { HubProblem } from '../core/administration.ts';
+import type { Connection } from '../core/connections/connection.ts';
+import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 
 /** How many appliances a problem names. */
 const MAX_NAMES = 5;
@@ -12,10 +13,10 @@ interface HubProblemSources {
   readonly nameOf: (appliance: string) => string;
   /** RFC 3339: when the hub was started, which is when it found the problems of its store. */
   readonly startedAt: string;
-  /** Each appliance with its status. */
-  readonly appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[];
-  /** Whether the grant of an appliance is only in memory. */
-  readonly isUnsaved: (appliance: string) => boolean;
+  /** Each connection with its status. */
+  readonly connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[];
+  /** Whether the grant of a connection is only in memory. */
+  readonly isUnsaved: (connection: string) => boolean;
   /** The problem that another hub on the network has this hub's id and key; null if none has. */
   readonly idTaken: ObservedProblem | null;
   /** The problem that another device claims the hub's host name; null if none does. */
@@ -53,14 +54,14 @@ export function findHubProblems(sources: HubProblemSources): HubProblem[] {
 function findStoreWriteProblem({
   store,
   startedAt: started,
-  appliances,
+  connections,
   isUnsaved,
 }: HubProblemSources): ObservedProblem | null {
   if (store.writeProblem !== null) {
     const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.writeProblem}`;
     return { message, since: started };
   }
-  const affected = appliances.flatMap(([{ id }, { name, problem }]) =>
+  const affected = connections.flatMap(([{ id }, { name, problem }]) =>
     problem?.code === 'store_unwritable' ? [{ id, name, problem }] : [],
   );
   const unsaved = affected.find(({ id }) => isUnsaved(id));

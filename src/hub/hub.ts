@@ -103,8 +103,12 @@ export async function startHub(
       store,
       portals,
       pairingTimes: configuration.pairing,
-      declarations: { appliances: configuration.appliances, file: configuration.file },
-      jitterOffset: (appliance) => jitterOffsetFor(identity.id, appliance),
+      declarations: {
+        connections: configuration.connections,
+        appliances: configuration.appliances,
+        file: configuration.file,
+      },
+      jitterOffset: (connection) => jitterOffsetFor(identity.id, connection),
       predecessor: before?.broker,
     }),
   );
@@ -198,6 +202,7 @@ export async function startHub(
     environment,
     listen: configuration.metrics,
     administration,
+    connections: broker.connections,
     appliances,
     portalClock,
     counters,
@@ -236,7 +241,7 @@ export async function startHub(
   );
   void advertising.announce();
   if (configuration.pairing.onStart && store.writeProblem === null)
-    await pairOnStart(appliances, grants, pairings, log);
+    await pairOnStart(broker.connections, appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('lan_address_missing', { address: lanConfiguration.address });
   }

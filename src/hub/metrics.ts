@@ -1,4 +1,5 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
+import type { Connections } from '../broker/connections/connections.ts';
 import type { Environment } from '../broker/environment.ts';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { SocketAddress } from '../configuration/values.ts';
@@ -13,6 +14,7 @@ export interface MetricsContext {
   /** Null if metrics are not served. */
   readonly listen: SocketAddress | null;
   readonly administration: Administration;
+  readonly connections: Connections;
   readonly appliances: Appliances;
   readonly portalClock: ReferenceClock;
   readonly counters: Counters;
@@ -22,12 +24,13 @@ export interface MetricsContext {
 
 /** Opens the listener for metrics and health; null if none is configured. */
 export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
-  const { listen, environment, administration, appliances, portalClock, counters, overdueMs: overdue, names } = context;
+  const { listen, environment, administration, connections, appliances, portalClock, counters } = context;
   const { clock, timers, log } = environment;
   if (listen === null) return null;
   return MetricsListener.open({
     ...listen,
     status: () => administration.status(),
+    connectionIds: () => new Map(connections.list().map(({ id, name }) => [name, id])),
     applianceIds: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
     clockOffset() {
       const now = clock.now();
@@ -35,8 +38,8 @@ export async function openMetrics(context: MetricsContext): Promise<MetricsListe
       return time === null ? null : now.wall - time;
     },
     counters,
-    overdue,
-    hostNames: names,
+    overdue: () => context.overdueMs(),
+    hostNames: () => context.names(),
     log,
     timers,
   });

@@ -19,7 +19,8 @@ export function connectPortals(
 ): Portals {
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
-    configurations.map(({ name, secretFile, appliedBy, retryLostAnswer, redirect, ...settings }) => {
+    configurations.map(({ name, secretFile, appliedBy, redirect, ...settings }) => {
+      const { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = settings;
       const redirectUrl = (nonce: string) => redirectUrlFor(redirect, nonce, address(), httpPort);
       const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(settings), clientId: settings.clientId, name, otherOrigins };
@@ -29,7 +30,8 @@ export function connectPortals(
         ...(appliedBy && { appliedBy }),
       };
       const portal = new HttpPortal({ ...settings, credentialLocation });
-      return [name, { portal, identity, credentialLocation, retryLostAnswer, redirectUrl }];
+      const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
+      return [name, { portal, identity, credentialLocation, ...behaviour, redirectUrl }];
     }),
   );
   return {

@@ -1,32 +1,36 @@
 import type { TokenResult } from '../core/lan-service.ts';
 import type { PairingFailureReason } from '../core/pairings/pairing.ts';
-import type { ApplianceEvent } from '../core/reports/appliance-event.ts';
+import type { ConnectionEvent } from '../core/reports/connection-event.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
 /** Counts by outcome. An object, because a Map for each of thousands of appliances takes three times as much memory. */
 type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 
-/** The counts of one appliance. */
-export interface ApplianceCounters {
+/** The counts of one connection. */
+export interface ConnectionCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
-  readonly tokenRequests: Counts<TokenResult['kind']>;
   readonly pairings: Counts<'paired' | PairingFailureReason>;
   rejectedTokens: number;
 }
 
-/** How many appliances are counted at most; the ones that were added first are dropped. */
-const MAX_APPLIANCES = 10_000;
+/** The counts of one appliance's token requests. */
+type RequestCounts = Counts<TokenResult['kind']>;
+
+/** How many connections and appliances are counted at most; the ones that were added first are dropped. */
+const MAX_COUNTED = 10_000;
 
 /** Counts events, only in memory, as long as the daemon runs. */
 export class Counters {
-  readonly #appliances = new Map<string, ApplianceCounters>();
+  readonly #connections = new Map<string, ConnectionCounters>();
+  readonly #requests = new Map<string, RequestCounts>();
   /** The time until the portal responded to a refresh, or until the hub stopped waiting for it. */
   readonly refreshDurations = new DurationHistogram();
 
-  /** Counts an event of an appliance. */
-  readonly record = (event: ApplianceEvent): void => {
-    const { refreshes, pairings } = this.forAppliance(event.appliance);
+  /** Counts an event of a connection. */
+  readonly record = (event: ConnectionEvent): void => {
+    const counts = this.forConnection(event.connection);
+    const { refreshes, pairings } = counts;
     switch (event.kind) {
       case 'refreshed':
         increment(refreshes, 'refreshed');
@@ -43,7 +47,7 @@ export class Counters {
         increment(pairings, publicReason(event.reason));
         break;
       case 'token_refused':
-        this.forAppliance(event.appliance).rejectedTokens += 1;
+        counts.rejectedTokens += 1;
         break;
       case 'unpaired':
         break;
@@ -52,26 +56,37 @@ export class Counters {
 
   /** Counts the result of a token request. @param appliance its id */
   tokenRequested(appliance: string, kind: TokenResult['kind']): void {
-    increment(this.forAppliance(appliance).tokenRequests, kind);
+    increment(this.requestsOf(appliance), kind);
   }
 
-  /** The counts of an appliance, which may be added by this. @param appliance its id */
-  forAppliance(appliance: string): ApplianceCounters {
-    const known = this.#appliances.get(appliance);
-    if (known !== undefined) return known;
-    const added: ApplianceCounters = { refreshes: {}, tokenRequests: {}, pairings: {}, rejectedTokens: 0 };
-    this.#appliances.set(appliance, added);
-    for (const first of this.#appliances.keys()) {
-      if (this.#appliances.size <= MAX_APPLIANCES) break;
-      this.#appliances.delete(first);
-    }
-    return added;
+  /** The counts of a connection, which may be added by this. @param connection its id */
+  forConnection(connection: string): ConnectionCounters {
+    return getOrAdd(this.#connections, connection, () => ({ refreshes: {}, pairings: {}, rejectedTokens: 0 }));
   }
 
-  /** Drops the counts of all appliances except these. */
-  retainOnly(ids: ReadonlySet<string>): void {
-    for (const id of this.#appliances.keys()) if (!ids.has(id)) this.#appliances.delete(id);
+  /** The counts of an appliance's token requests, which may be added by this. @param appliance its id */
+  requestsOf(appliance: string): RequestCounts {
+    return getOrAdd(this.#requests, appliance, () => ({}));
   }
+
+  /** Drops the counts of all connections and appliances except these. */
+  retainOnly(connections: ReadonlySet<string>, appliances: ReadonlySet<string>): void {
+    for (const id of this.#connections.keys()) if (!connections.has(id)) this.#connections.delete(id);
+    for (const id of this.#requests.keys()) if (!appliances.has(id)) this.#requests.delete(id);
+  }
+}
+
+/** The counts with this id, which are added if there are none. */
+function getOrAdd<Value>(counts: Map<string, Value>, id: string, create: () => Value): Value {
+  const known = counts.get(id);
+  if (known !== undefined) return known;
+  const added = create();
+  counts.set(id, added);
+  for (const first of counts.keys()) {
+    if (counts.size <= MAX_COUNTED) break;
+    counts.delete(first);
+  }
+  return added;
 }
 
 function increment<Outcome extends string>(counts: Counts<Outcome>, outcome: Outcome): void {

@@ -1,5 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { APPLIANCE_STATES, type ApplianceStatus, type StatusReport } from '../core/administration.ts';
+import type { StatusReport } from '../core/administration.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import { CONNECTION_STATES, type ConnectionStatus } from '../core/connections/connection-status.ts';
+import type { Condition } from '../core/health/condition.ts';
 import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
 import type { Counters } from './counters.ts';
 import { createMetricFamilies, type MetricFamilies } from './metric-families.ts';
@@ -8,6 +11,8 @@ import { readiness } from './readiness.ts';
 /** Where the metrics come from. */
 export interface ExpositionContext {
   status(): Promise<StatusReport>;
+  /** The ids of all connections, by their names. */
+  connectionIds(): ReadonlyMap<string, string>;
   /** The ids of all appliances, by their names. */
   applianceIds(): ReadonlyMap<string, string>;
   /** How far the hub's clock is ahead of the confirmed clock, in ms; null while that is unknown. */
@@ -15,8 +20,8 @@ export interface ExpositionContext {
   readonly counters: Counters;
 }
 
-/** How many appliances have their own series at most. */
-const MAX_APPLIANCES = 10_000;
+/** How many connections and how many appliances have their own series at most. */
+const MAX_LISTED = 10_000;
 
 /** Renders all metrics in Prometheus' text format. The families are created at the first request. */
 export class Exposition {
@@ -42,11 +47,13 @@ export class Exposition {
     this.#families ??= createMetricFamilies();
     const families = await this.#families;
     const status = await this.#context.status();
-    const listed = status.appliances.slice(0, MAX_APPLIANCES);
+    const connections = status.connections.slice(0, MAX_LISTED);
+    const appliances = status.appliances.slice(0, MAX_LISTED);
     setHubMetrics(families, status, this.#context.clockOffset());
-    setStateMetrics(families, listed);
+    setConnectionMetrics(families, connections);
+    setApplianceMetrics(families, appliances);
     families.ready.set(readiness(status.appliances).ready ? 1 : 0);
-    setApplianceCounters(families, listed, this.#context);
+    setCounters(families, connections, appliances, this.#context);
     this.#readRefreshDurations((seconds) => families.duration.observe(seconds));
     await setProcessMetrics(families);
     return families.registry.metrics();
@@ -63,49 +70,83 @@ function setHubMetrics(
   const problems = new Set(hub.problems?.map(({ code }) => code));
   for (const code of HUB_PROBLEM_CODES) families.hubProblem.set({ code }, problems.has(code) ? 1 : 0);
   families.conditions.reset();
-  for (const { code, severity, appliance } of conditions) {
-    families.conditions.inc({ code, severity, ...(appliance === null ? {} : { appliance }) });
+  for (const { code, severity, ...subject } of conditions) {
+    families.conditions.inc({ code, severity, ...subjectLabels(subject) });
   }
   families.notices.reset();
-  for (const { code, severity, appliance } of notices) {
-    families.notices.inc({ notice: code, severity, ...(appliance === null ? {} : { appliance }) });
+  for (const { code, severity, ...subject } of notices) {
+    families.notices.inc({ notice: code, severity, ...subjectLabels(subject) });
   }
   families.clockOffset.remove();
   if (clockOffset !== null) families.clockOffset.set(clockOffset / 1000);
 }
 
-function setStateMetrics(families: MetricFamilies, listed: readonly ApplianceStatus[]): void {
-  const { appliances, state: states, expires, lastRefresh } = families;
-  for (const family of [appliances, states, expires, lastRefresh]) family.reset();
-  for (const state of APPLIANCE_STATES) appliances.set({ state }, 0);
-  for (const { name: appliance, state: current, expiresIn, lastRefresh: refreshed } of listed) {
-    appliances.inc({ state: current });
-    for (const state of APPLIANCE_STATES) states.set({ appliance, state }, state === current ? 1 : 0);
-    if (expiresIn !== null) expires.set({ appliance }, expiresIn);
-    if (refreshed !== null) lastRefresh.set({ appliance }, Date.parse(refreshed) / 1000);
+/** The labels that say what a condition or a notice concerns. */
+function subjectLabels({ connection, appliance }: Pick<Condition, 'connection' | 'appliance'>) {
+  return { ...(connection === null ? {} : { connection }), ...(appliance === null ? {} : { appliance }) };
+}
+
+function setConnectionMetrics(
+  { connections, connectionState, expires, lastRefresh, loginEnds }: MetricFamilies,
+  listed: readonly ConnectionStatus[],
+): void {
+  for (const family of [connections, connectionState, expires, lastRefresh, loginEnds]) family.reset();
+  for (const state of CONNECTION_STATES) connections.set({ state }, 0);
+  for (const { name: connection, state: current, ...status } of listed) {
+    connections.inc({ state: current });
+    for (const state of CONNECTION_STATES) connectionState.set({ connection, state }, state === current ? 1 : 0);
+    if (status.expiresIn !== null) expires.set({ connection }, status.expiresIn);
+    if (status.lastRefresh !== null) lastRefresh.set({ connection }, unixTime(status.lastRefresh));
+    if (status.loginEnds !== null) loginEnds.set({ connection }, unixTime(status.loginEnds));
   }
 }
 
-/** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
-function setApplianceCounters(
-  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: MetricFamilies,
+function setApplianceMetrics(
+  { appliances, applianceInfo, applianceState, lastToken, tokens: counts }: MetricFamilies,
   listed: readonly ApplianceStatus[],
-  { counters, applianceIds: ids }: ExpositionContext,
+): void {
+  for (const family of [appliances, applianceInfo, applianceState, lastToken, counts]) family.reset();
+  for (const state of CONNECTION_STATES) appliances.set({ state }, 0);
+  for (const { name: appliance, connection, state: current, lastToken: last, tokens } of listed) {
+    appliances.inc({ state: current });
+    applianceInfo.set({ appliance, connection }, 1);
+    for (const state of CONNECTION_STATES) applianceState.set({ appliance, state }, state === current ? 1 : 0);
+    if (last !== null) lastToken.set({ appliance }, unixTime(last));
+    counts.set({ appliance, period: 'today' }, tokens.today);
+    counts.set({ appliance, period: 'last_14_days' }, tokens.last14Days);
+  }
+}
+
+/** @param instant RFC 3339. @returns seconds since 1970 */
+function unixTime(instant: string): number {
+  return Date.parse(instant) / 1000;
+}
+
+/** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
+function setCounters(
+  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: MetricFamilies,
+  connections: readonly ConnectionStatus[],
+  appliances: readonly ApplianceStatus[],
+  { counters, connectionIds, applianceIds }: ExpositionContext,
 ): void {
   for (const family of [refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens]) family.reset();
-  const known = ids();
-  counters.retainOnly(new Set(known.values()));
-  for (const { name: appliance } of listed) {
-    const id = known.get(appliance);
+  const ids = { connections: connectionIds(), appliances: applianceIds() };
+  counters.retainOnly(new Set(ids.connections.values()), new Set(ids.appliances.values()));
+  for (const { name: connection } of connections) {
+    const id = ids.connections.get(connection);
     if (id === undefined) continue;
-    const counts = counters.forAppliance(id);
-    refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
-    for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ appliance, outcome }, count);
-    const { token: issued = 0, ...failed } = counts.tokenRequests;
+    const counts = counters.forConnection(id);
+    refreshes.inc({ connection, outcome: 'refreshed' }, 0);
+    for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ connection, outcome }, count);
+    for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ connection, outcome }, count);
+    refusedTokens.inc({ connection }, counts.rejectedTokens);
+  }
+  for (const { name: appliance } of appliances) {
+    const id = ids.appliances.get(appliance);
+    if (id === undefined) continue;
+    const { token: issued = 0, ...failed } = counters.requestsOf(id);
     tokensIssued.inc({ appliance }, issued);
     for (const [reason, count] of Object.entries(failed)) failedTokenRequests.inc({ appliance, reason }, count);
-    for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ appliance, outcome }, count);
-    refusedTokens.inc({ appliance }, counts.rejectedTokens);
   }
 }
 

@@ -105,9 +105,9 @@ export class Outbox implements AsyncDisposable {
     }
   }
 
-  #members({ notice, appliance, status }: NoticeMessage, error: string) {
+  #members({ notice, connection, appliance, status }: NoticeMessage, error: string) {
     const { kind, target } = this.#hook;
-    return { notice, appliance, status, hook: kind, target, error };
+    return { notice, connection, appliance, status, hook: kind, target, error };
   }
 }
 

@@ -1,10 +1,12 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, StatusReport } from '../core/administration.ts';
+import type { Administration, StatusReport } from '../core/administration.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
 import { icon } from './elements.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from './installer-page.ts';
-import { appliancePath } from './paths.ts';
+import { appliancePath, connectionPath } from './paths.ts';
 import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticated-routes.ts';
 
 /** Characters of an unknown name that the page repeats. */
@@ -16,11 +18,30 @@ const MAX_SHOWN_NAME_LENGTH = 63;
  */
 export function sendFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
-  const { appliance } = req.context.texts;
+  const { appliance, connectionChoice } = req.context.texts;
   if (error.code === 'appliance_unknown') return sendUnknownAppliance(req, name);
-  const failures: Partial<Record<FailureCode, string>> = appliance.failures;
-  const text = failures[error.code] ?? appliance.failures.other;
+  const failures: Partial<Record<FailureCode, string>> = {
+    ...appliance.failures,
+    connection_unknown: connectionChoice.gone,
+  };
+  return sendNothingChanged(req, failures[error.code] ?? appliance.failures.other, name);
+}
+
+/** Sends a page that says why an action on an appliance changed nothing, with a link back. */
+export function sendNothingChanged(req: AuthenticatedRequest, text: string, name: string): FastifyReply {
+  const { appliance } = req.context.texts;
   const back = { href: appliancePath(name), text: appliance.backToAppliance(name) };
+  return sendInstallerPage(req, 409, failurePage(appliance.nothingChanged, text, back));
+}
+
+/** As {@link sendFailure}, for an action on a connection. */
+export function sendConnectionFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
+  if (!(error instanceof Failure)) throw error;
+  const { appliance, connection } = req.context.texts;
+  if (error.code === 'connection_unknown' || error.code === 'name_invalid') return sendUnknownConnection(req, name);
+  const failures: Partial<Record<FailureCode, string>> = { ...appliance.failures, ...connection.failures };
+  const back = { href: connectionPath(name), text: connection.backTo(name) };
+  const text = failures[error.code] ?? appliance.failures.other;
   return sendInstallerPage(req, 409, failurePage(appliance.nothingChanged, text, back));
 }
 
@@ -52,6 +73,42 @@ function sendUnknownAppliance(req: AuthenticatedRequest, name: string): FastifyR
   return sendInstallerPage(req, 404, failurePage(appliance.notFound, text, back));
 }
 
+/** Sends the page for a connection that does not exist, or no longer exists. */
+function sendUnknownConnection(req: AuthenticatedRequest, name: string): FastifyReply {
+  const { appliance, connection } = req.context.texts;
+  const back = { href: '/', text: appliance.backToOverview };
+  const text = connection.notFoundText(name.slice(0, MAX_SHOWN_NAME_LENGTH));
+  return sendInstallerPage(req, 404, failurePage(connection.notFound, text, back));
+}
+
+/**
+ * Calls the handler with the status of the connection that the path names, and sends a page for a {@link Failure}.
+ * @param handler may throw a {@link Failure}
+ */
+export async function withConnection(
+  req: AuthenticatedRequest,
+  administration: Pick<Administration, 'status'>,
+  handler: (connection: ConnectionStatus, status: StatusReport) => FastifyReply | Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const name = pathParameter(req, 'name');
+  try {
+    const status = await administration.status();
+    const connection = status.connections.find((one) => one.name === name);
+    if (connection === undefined) throw new Failure('connection_unknown', name);
+    return await handler(connection, status);
+  } catch (error) {
+    return sendConnectionFailure(req, name, error);
+  }
+}
+
+/** The name of the connection that an appliance uses. @throws Failure `appliance_unknown` */
+export async function connectionOf(administration: Pick<Administration, 'status'>, name: string): Promise<string> {
+  const { appliances } = await administration.status();
+  const appliance = appliances.find((one) => one.name === name);
+  if (appliance === undefined) throw new Failure('appliance_unknown', name);
+  return appliance.connection;
+}
+
 /** Calls the handler, and sends a page for a {@link Failure} of a pairing. @throws every other error */
 export async function handlePairingFailures(
   req: AuthenticatedRequest,
@@ -67,6 +124,8 @@ export async function handlePairingFailures(
     switch (error.code) {
       case 'pairing_unknown':
         return sendError(404, texts.notFound, texts.notFoundText);
+      case 'connection_unknown':
+        return sendUnknownConnection(req, pathParameter(req, 'name'));
       case 'appliance_unknown':
       case 'name_invalid':
         return sendUnknownAppliance(req, pathParameter(req, 'name'));

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Administration, StatusReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
+import type { LoginStatus } from '../core/connections/connection-status.ts';
 import type { PageSession, SetupAccess } from '../core/setup-access.ts';
 import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
@@ -139,7 +140,7 @@ const DUE_TOLERANCE_MS = 10_000;
 /** What pages show of the hub, without the values that change every second. */
 interface StatusFingerprint {
   readonly content: string;
-  /** When the refresh of each appliance is due, on the boot clock, in ms. */
+  /** When the refresh of each connection is due, on the boot clock, in ms. */
   readonly refreshDueTimes: readonly (number | null)[];
 }
 
@@ -148,24 +149,37 @@ interface StatusFingerprint {
  * @param uptime on the boot clock, in ms
  */
 function fingerprintOf(
-  { hub, appliances, conditions, notices, pairings }: StatusReport & { readonly pairings?: string },
+  { hub, connections, appliances, conditions, notices, pairings }: StatusReport & { readonly pairings?: string },
   uptime: number,
 ): StatusFingerprint {
   const { uptime: _, registrationOpenFor, ...stableHub } = hub;
-  const stableAppliances = appliances.map(({ expiresIn, refreshIn, problem, ...appliance }) => ({
-    ...appliance,
-    serves: expiresIn !== null && expiresIn > 0,
-    // Without the message, which may count seconds.
-    problem: problem && { code: problem.code, since: problem.since },
-  }));
+  // Without the tokens: a page is not shown anew for each request of an appliance.
+  const stableAppliances = appliances.map(({ lastToken, tokens, ...appliance }) => stableLogin(appliance));
   return {
     content: JSON.stringify([
       { ...stableHub, open: registrationOpenFor !== undefined },
       stableAppliances,
-      [...conditions, ...notices].map(({ code, appliance, severity, since }) => [code, appliance, severity, since]),
+      [],
+      [...conditions, ...notices].map(({ code, appliance, connection, severity, since }) => [
+        code,
+        appliance,
+        connection,
+        severity,
+        since,
+      ]),
       pairings,
     ]),
-    refreshDueTimes: appliances.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),
+    refreshDueTimes: connections.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),
+  };
+}
+
+/** An appliance or a connection without the values that change every second. */
+function stableLogin<Login extends LoginStatus>({ expiresIn, refreshIn, problem, ...login }: Login) {
+  return {
+    ...login,
+    serves: expiresIn !== null && expiresIn > 0,
+    // Without the message, which may count seconds.
+    problem: problem && { code: problem.code, since: problem.since },
   };
 }
 

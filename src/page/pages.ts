@@ -11,6 +11,8 @@ import { CredentialsCache } from './add-appliance/credentials-cache.ts';
 import { serveAppliances } from './appliance/appliance.ts';
 import { serveCallback } from './callback/callback.ts';
 import { serveShortLink } from './callback/short-link.ts';
+import { serveAddConnection } from './connection/add-connection.ts';
+import { serveConnections } from './connection/connection.ts';
 import { sendMessagePage } from './document.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { serveOverview } from './overview/overview.ts';
@@ -19,6 +21,7 @@ import { servePairing } from './pairing/pairing.ts';
 import { serveScripts } from './scripts.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
 import { serveSignedInBrowsers } from './sign-in/signed-in-browsers.ts';
+import { serveDeviceFlowApproval } from './user-code/approval.ts';
 import { servePairPage } from './user-code/pair-page.ts';
 
 /** What the pages need. */
@@ -73,7 +76,10 @@ export function openPages(options: PagesOptions): Pages {
       serveAddAppliance(guard, { ...options, cache });
       serveCredentials(guard, { ...options, cache });
       serveAppliances(guard, options);
+      serveAddConnection(guard, options);
+      serveConnections(guard, options);
       servePairing(guard, options);
+      serveDeviceFlowApproval(guard, options);
       serveSignedInBrowsers(guard, options);
     },
     sendNotFound(request, reply, status) {

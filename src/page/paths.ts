@@ -9,6 +9,32 @@ export function appliancePath(name: string, action?: string): string {
   return name === 'add' ? `${path}/` : path;
 }
 
+/**
+ * The page of a connection; it redirects to the appliance's page for an appliance's own one. For a connection called
+ * "add" it has a trailing slash, because `/connections/add` is the form.
+ * @param action a page below it, such as `remove`
+ */
+export function connectionPath(name: string, action?: string): string {
+  const path = `/connections/${encodeURIComponent(name)}`;
+  if (action !== undefined) return `${path}/${action}`;
+  return name === 'add' ? `${path}/` : path;
+}
+
+/** The form that adds an appliance. @param connection the name of the connection that it is to use */
+export function addAppliancePath(connection?: string): string {
+  return connection === undefined ? '/appliances/add' : `/appliances/add?login=${encodeURIComponent(connection)}`;
+}
+
+/** The page of a user code. */
+export function userCodePath(userCode: string): string {
+  return `/pair?user_code=${encodeURIComponent(userCode)}`;
+}
+
+/** The page that asks an installer whether an appliance may use its connection. @param userCode of its device flow */
+export function approvalPath(userCode: string): string {
+  return `/pair/approve?user_code=${encodeURIComponent(userCode)}`;
+}
+
 /** The page that shows an appliance's credentials. @param form the idempotency key of the form that requested them */
 export function credentialsPath(form: string, name: string): string {
   return `/credentials/${form}/${encodeURIComponent(name)}`;

@@ -30,16 +30,20 @@ export function isPrefetch({ headers }: FastifyRequest): boolean {
 }
 
 /** Pages that ask for confirmation before something is lost. */
-const CONFIRMATION_PATH = /^(\/appliances\/[^/?]+)\/(?:remove|rotate-secret|unpair)(?:\?.*)?$/;
+const CONFIRMATION_PATH = /^(\/(?:appliances|connections)\/[^/?]+)\/(?:move|remove|rotate-secret|unpair)(?:\?.*)?$/;
+/** The page that asks whether an appliance may use its connection. */
+const APPROVAL_PATH = /^(\/pair)\/approve(\?.*)?$/;
 
 /**
- * Where to redirect a browser that another site sent to a confirmation: to the appliance's page. Otherwise a double
+ * Where to redirect a browser that another site sent to a confirmation: to the page above it. Otherwise a double
  * click, meant for that site's page, could confirm (clickjacking). Null for other pages, and for links of the hub's own
  * pages.
  */
 export function crossSiteConfirmationRedirect({ headers, url }: FastifyRequest): string | null {
   const site = headers['sec-fetch-site'];
-  return site === 'cross-site' || site === 'same-site' ? (CONFIRMATION_PATH.exec(url)?.[1] ?? null) : null;
+  if (site !== 'cross-site' && site !== 'same-site') return null;
+  const [, page, query = ''] = APPROVAL_PATH.exec(url) ?? CONFIRMATION_PATH.exec(url) ?? [];
+  return page === undefined ? null : page + query;
 }
 
 /** Longer than every path of the hub's pages. */

@@ -68,14 +68,16 @@ main.narrow { max-width: 40rem; }
   border-left: .35rem solid var(--warn); border-radius: .75rem; } .notice.bad { border-left-color: var(--bad); } .notice.good { border-left-color: var(--good); }
 .notice > * { grid-column: 2; } .notice > .icon { grid-column: 1; grid-row: 1; }
 .quiet { color: var(--quiet); font-size: 1rem; } .problem { color: var(--bad); font-weight: 600; }
-.facts { display: grid; gap: .35rem; } .facts div { display: flex; flex-wrap: wrap; gap: 0 .75rem; justify-content: space-between; }
+.facts { display: grid; gap: .35rem; } .facts div { display: flex; flex-wrap: wrap; gap: 0 .75rem; justify-content: space-between; align-items: baseline; }
 .facts dt { color: var(--quiet); } .facts dd { margin-left: auto; text-align: right; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; align-items: center; } .actions > * { flex: 1 1 12rem; }
 .button, button { display: flex; align-items: center; justify-content: center; gap: .5rem; width: 100%; min-height: 3rem; padding: .6rem 1.1rem; border: 2px solid var(--link);
   border-radius: .75rem; background: none; color: var(--link); font: 600 1.0625rem/1.25 system-ui, sans-serif; text-align: center; text-decoration: none; cursor: pointer; }
 .primary { background: var(--link); color: var(--on-link); } .danger { border-color: var(--bad); color: var(--bad); } .danger.primary { background: var(--bad); color: var(--card); }
 .back { display: inline-flex; align-items: center; min-height: 2.75rem; justify-self: start; }
+.users { display: flex; flex-wrap: wrap; gap: 0 1.25rem; padding: 0; list-style: none; } .users li:has(p) { flex: 1 1 100%; }
 form { margin: 0; } form.fields { display: grid; gap: 1.25rem; } .field { display: grid; gap: .35rem; }
+form:has(#connection option:not([value=""]):checked) .for-own { display: none; }
 label, .label { font-weight: 600; } .hint { color: var(--quiet); font-size: .9375rem; }
 input:not([type=checkbox]), select { width: 100%; min-height: 3rem; padding: .5rem .8rem; border: 2px solid var(--field); border-radius: .75rem; background: var(--card); color: inherit; font: inherit; }
 [aria-invalid] { border-color: var(--bad) !important; } .tick { display: flex; gap: .75rem; align-items: start; min-height: 2.75rem; padding-top: .4rem; font-weight: 400; }

@@ -6,6 +6,7 @@ import {
   type LoginLinkOutcome,
   type PollOutcome,
   type Portal,
+  type RevocationOutcome,
   type Unreachable,
 } from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
@@ -13,12 +14,13 @@ import {
   PooledHttpClient,
   type PortalResponse,
   postForm,
+  REVOCATION_LIMITS,
   type RequestLimits,
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from './http.ts';
-import { classifyTokenResponse } from './token-outcome.ts';
-import { parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
+import { classifyTokenResponse, describeError } from './token-outcome.ts';
+import { parseAuthorizationCode, parseErrorCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a portal and authenticates there. */
 export interface HttpPortalOptions {
@@ -26,6 +28,8 @@ export interface HttpPortalOptions {
   readonly baseUrl: string;
   /** The web frontend's origin, without a path. */
   readonly frontendUrl: string;
+  /** The revocation endpoint (RFC 7009); null or left out if the portal has none. */
+  readonly revocationEndpoint?: string | null;
   readonly clientId: string;
   readonly clientSecret: Secret;
   /** Where a person corrects the client ID and secret, for error messages. */
@@ -103,10 +107,26 @@ export class HttpPortal implements Portal, AsyncDisposable {
     return this.#requestToken(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
   }
 
-  async #requestToken(url: URL, form: Record<string, string>): Promise<TokenOutcome> {
-    const { clientId, clientSecret, ca, limits = TOKEN_REQUEST_LIMITS } = this.#options;
+  async revoke(refreshToken: Secret): Promise<RevocationOutcome> {
+    const { revocationEndpoint, limits = REVOCATION_LIMITS } = this.#options;
+    if (revocationEndpoint === undefined || revocationEndpoint === null) return { kind: 'unsupported' };
+    const form = { token: refreshToken.reveal(), token_type_hint: 'refresh_token' };
+    const exchange = await this.#postAsClient(new URL(revocationEndpoint), form, limits);
+    if (exchange.kind !== 'answer') return { kind: 'failed', detail: exchange.detail };
+    const { status, body } = exchange.response;
+    if (status >= 200 && status < 300) return { kind: 'revoked' };
+    return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
+  }
+
+  /** Sends a form with the hub's client authentication. */
+  #postAsClient(url: URL, form: Record<string, string>, limits: RequestLimits): Promise<RequestOutcome> {
+    const { clientId, clientSecret, ca } = this.#options;
     const credentials = { client_id: clientId, client_secret: clientSecret.reveal() };
-    const exchange: RequestOutcome = await postForm(url, { ...form, ...credentials }, ca, limits);
+    return postForm(url, { ...form, ...credentials }, ca, limits);
+  }
+
+  async #requestToken(url: URL, form: Record<string, string>): Promise<TokenOutcome> {
+    const exchange = await this.#postAsClient(url, form, this.#options.limits ?? TOKEN_REQUEST_LIMITS);
     switch (exchange.kind) {
       case 'answer':
         return this.#withCredentialHint(classifyTokenResponse(exchange.response));

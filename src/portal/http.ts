@@ -49,6 +49,12 @@ export const TOKEN_REQUEST_LIMITS: RequestLimits = {
   maxResponseBytes: 256 * 1024,
 };
 
+/**
+ * At most 5 s altogether, because a person waits until it ends. The HTTP client may notice up to one second late that a
+ * connection was not established in time.
+ */
+export const REVOCATION_LIMITS: RequestLimits = { ...TOKEN_REQUEST_LIMITS, connectTimeout: 4000, totalTimeout: 5000 };
+
 /** Shorter timeouts, because polls and config requests are repeated. */
 const POOLED_REQUEST_LIMITS: RequestLimits = {
   ...TOKEN_REQUEST_LIMITS,

@@ -10,7 +10,7 @@ export function classifyTokenResponse({ status, body, retryAfter, portalTime }: 
     return { kind: 'ambiguous', detail: `HTTP ${status} without a token response` };
   }
   const error = parseErrorCode(body);
-  const detail = error === null ? `HTTP ${status}` : `HTTP ${status} ${error}`;
+  const detail = describeError(status, error);
   if (status === 429 || status === 503) return { kind: 'deferred', detail, retryAfter, portalTime };
   if (status < 300 || status >= 500) return { kind: 'ambiguous', detail };
   if (status >= 400 && error === 'invalid_grant') return { kind: 'refused', detail, portalTime };
@@ -18,4 +18,9 @@ export function classifyTokenResponse({ status, body, retryAfter, portalTime }: 
     return { kind: 'misconfigured', detail, portalTime };
   }
   return { kind: 'rejected', detail, portalTime };
+}
+
+/** A status and the error code of the response, or null, as the detail of an outcome. */
+export function describeError(status: number, error: string | null): string {
+  return error === null ? `HTTP ${status}` : `HTTP ${status} ${error}`;
 }

@@ -6,6 +6,8 @@ import { accountFromTokens } from './account.ts';
 
 /** Seconds that an access token lives if the response has no `expires_in` (docs/portal.md). */
 const DEFAULT_LIFETIME = 3600;
+/** Upper limit of the lifetime of a refresh token, in seconds: ten years. A longer value is treated as this one. */
+const MAX_REFRESH_TOKEN_LIFETIME = 3650 * 86_400;
 /** Upper limit of `expires_in`, in seconds. A longer value is treated as this one. */
 const MAX_LIFETIME = 365 * 86_400;
 
@@ -31,6 +33,10 @@ const seconds = v.pipe(
   v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,10}$/), v.transform(Number))]),
   v.finite(),
   v.minValue(0),
+);
+
+const accessTokenLifetime = v.pipe(
+  seconds,
   v.transform((value) => Math.min(Math.max(value, EXPIRED_LIFETIME), MAX_LIFETIME)),
 );
 
@@ -48,6 +54,14 @@ const absentToken = v.pipe(
   v.check((value) => typeof value !== 'string' || value === ''),
   v.transform(() => null),
 );
+/** A compact JWS with three parts, or JWE with five (RFC 7519, 3). Its length is limited as a token's. */
+const idToken = v.pipe(v.string(), v.maxLength(16_384), v.regex(/^[\w-]+(?:\.[\w-]*){2}(?:(?:\.[\w-]*){2})?$/));
+/** Zero is a refresh token that does not expire (Keycloak), so it counts as absent. */
+const refreshTokenLifetime = v.pipe(
+  seconds,
+  v.minValue(1),
+  v.transform((value) => Math.round(1000 * Math.min(value, MAX_REFRESH_TOKEN_LIFETIME))),
+);
 /** Shown in `status` and in token responses. Characters: RFC 6749, appendix A.4. */
 const scope = v.pipe(v.string(), v.maxLength(4096), v.regex(/^[\x20\x21\x23-\x5b\x5d-\x7e]*$/), v.regex(/[^ ]/));
 
@@ -60,8 +74,11 @@ const tokenResponse = v.object({
   access_token: token,
   refresh_token: v.optional(v.union([absentToken, token]), null),
   scope: v.optional(v.fallback(v.nullable(scope), null), null),
-  expires_in: v.optional(v.fallback(seconds, DEFAULT_LIFETIME), DEFAULT_LIFETIME),
+  expires_in: v.optional(v.fallback(accessTokenLifetime, DEFAULT_LIFETIME), DEFAULT_LIFETIME),
   id_token: v.optional(v.unknown()),
+  refresh_token_expires_in: v.optional(v.fallback(v.nullable(refreshTokenLifetime), null), null),
+  /** Keycloak's name for `refresh_token_expires_in`. */
+  refresh_expires_in: v.optional(v.fallback(v.nullable(refreshTokenLifetime), null), null),
 });
 
 const errorResponse = v.object({ error: v.string() });
@@ -87,6 +104,8 @@ export function parseAuthorizationCode(body: string): Secret | null {
 export function parseTokenResponse(body: string): TokenResponse | null {
   const parsed = parse(tokenResponse, body);
   if (parsed === null) return null;
+  const refreshLifetime = parsed.refresh_token_expires_in ?? parsed.refresh_expires_in;
+  const jwt = v.safeParse(idToken, parsed.id_token);
   const account = accountFromTokens(parsed.id_token, parsed.access_token);
   return {
     accessToken: new Secret(parsed.access_token),
@@ -94,6 +113,8 @@ export function parseTokenResponse(body: string): TokenResponse | null {
     scope: parsed.scope,
     lifetime: parsed.expires_in * 1000,
     ...(account !== null && { account }),
+    ...(jwt.success && { idToken: new Secret(jwt.output) }),
+    ...(refreshLifetime !== null && { refreshTokenLifetime: refreshLifetime }),
   };
 }
 

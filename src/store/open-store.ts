@@ -109,7 +109,7 @@ class StoreOpener {
   }
 
   #createDatabase(unwritable: string | null): Database.Database {
-    if (unwritable === null) return openDatabase(this.#files);
+    if (unwritable === null) return openDatabase(this.#files, this.#sealings);
     throw new Failure(
       'state_dir_unusable',
       `the state directory ${this.#files.directory} (hub.state_dir) can't be written by this user, and there is no store in it yet (${unwritable}): give it to that user, or name another directory`,
@@ -128,7 +128,7 @@ class StoreOpener {
     if (size === 0) return { ...nothing, damage: 'the file is empty' };
     if (unwritable === null) {
       try {
-        const live = openDatabase(this.#files, (found) => checkKeys(found, this.#sealings));
+        const live = openDatabase(this.#files, this.#sealings, (found) => checkKeys(found, this.#sealings));
         const salvaged = salvage(live, this.#sealings);
         return { ...nothing, live, salvaged, damage: salvaged.damage };
       } catch (error) {
@@ -152,7 +152,7 @@ class StoreOpener {
       try {
         scratch = mkdtempSync(join(parent, 'latchkey-store-'));
         database = new Database(copyStoreFiles(this.#files, scratch).database);
-        migrate(database);
+        migrate(database, this.#sealings);
         const salvaged = salvage(database, this.#sealings);
         return { ...found, salvaged, bytes: database.serialize(), damage: found.damage ?? salvaged.damage };
       } catch (error) {
@@ -191,7 +191,7 @@ class StoreOpener {
     if (isSound && !(snapshot !== null && canRepairFromSnapshot(salvaged, snapshot.salvage)))
       return { ...this.#useAsFound(found), sealing };
     if (!hasContent(salvaged) && snapshot === null) throw this.#unrecoverable(damage ?? 'nothing can be read');
-    const rebuilt = rebuild({ salvaged, snapshot });
+    const rebuilt = rebuild({ salvaged, snapshot, sealing });
     const why =
       salvaged === null && unwritable !== null
         ? `can't be read (${damage})`
@@ -208,7 +208,11 @@ class StoreOpener {
   #useAsFound({ live, bytes, unwritable }: FoundDatabase): OpenedWithoutSealing {
     if (live !== null) return { database: live, writeProblem: null, recoverySummary: null };
     if (bytes === null) throw this.#unrecoverable(unwritable ?? 'nothing can be read');
-    return { database: openInMemory(bytes, this.#files.database), writeProblem: unwritable, recoverySummary: null };
+    return {
+      database: openInMemory(bytes, this.#files.database, this.#sealings),
+      writeProblem: unwritable,
+      recoverySummary: null,
+    };
   }
 
   #serveFromMemory(
@@ -217,7 +221,7 @@ class StoreOpener {
     snapshot: SalvagedSnapshot | null,
     unwritable: string,
   ): OpenedWithoutSealing {
-    const database = openInMemory(rebuilt.database.serialize(), this.#files.database);
+    const database = openInMemory(rebuilt.database.serialize(), this.#files.database, this.#sealings);
     return {
       database,
       writeProblem: unwritable,
@@ -230,7 +234,7 @@ class StoreOpener {
     try {
       const aside = atomicReplace(this.#files, bytes, new Date(this.#wall()).toISOString());
       const recovered = this.#describeRecovery(rebuilt, why, snapshot, aside);
-      return { database: openDatabase(this.#files), writeProblem: null, recoverySummary: recovered };
+      return { database: openDatabase(this.#files, this.#sealings), writeProblem: null, recoverySummary: recovered };
     } catch (error) {
       return this.#serveFromMemory(rebuilt, why, snapshot, messageWithoutAdvice(error));
     }
@@ -242,7 +246,9 @@ class StoreOpener {
     if (found === null) return null;
     try {
       using stack = new DisposableStack();
-      const database = stack.adopt(openInMemory(found.bytes, this.#files.snapshot), (open) => open.close());
+      const database = stack.adopt(openInMemory(found.bytes, this.#files.snapshot, this.#sealings), (open) =>
+        open.close(),
+      );
       const content = salvage(database, this.#sealings, to);
       return content.openedCount === 0 && content.unreadable.size > 0
         ? null
@@ -255,7 +261,7 @@ class StoreOpener {
 
   /** What was done, in one sentence. */
   #describeRecovery(
-    { appliancesFromSnapshot: fromSnapshot, lostGrantCount: lost }: RebuiltDatabase,
+    { connectionsFromSnapshot: fromSnapshot, lostGrantCount, lostAppliances }: RebuiltDatabase,
     why: string,
     snapshot: SalvagedSnapshot | null,
     aside: string | null,
@@ -266,8 +272,12 @@ class StoreOpener {
       fromSnapshot.length === 0
         ? ''
         : `; the grants of ${fromSnapshot.join(', ')} come from the snapshot, and their refresh tokens may be used up`;
-    const losses = lost === 0 ? '' : `; ${lost} grants belong to appliances that are no longer known`;
-    return `the store ${this.#files.database} ${why}${kept}; it was replaced by what could be read of it${source}${doubts}${losses}`;
+    const lostGrants = lostGrantCount === 0 ? '' : `; ${lostGrantCount} grants could not be kept`;
+    const lost =
+      lostAppliances.length === 0
+        ? ''
+        : `; ${lostAppliances.join(', ')} could not be kept, because its connection can't be read: add it again`;
+    return `the store ${this.#files.database} ${why}${kept}; it was replaced by what could be read of it${source}${doubts}${lostGrants}${lost}`;
   }
 
   #unrecoverable(why: string): Failure {
@@ -278,15 +288,21 @@ class StoreOpener {
   }
 }
 
-/** How many rows can't be read or were changed, and the appliances whose row is among them. */
+/** How many rows can't be read or were changed, and the appliances and connections whose row is among them. */
 function describeUnreadableRows(salvaged: Salvage | null): string {
-  const names = salvaged?.appliances
-    .filter(({ id }) => salvaged.unreadable.has(`appliances/${id}`))
-    .map(({ name }) => name);
-  const affected = names === undefined || names.length === 0 ? '' : `, among them the appliance ${names.join(', ')}`;
-  return `${salvaged?.unreadable.size ?? 0} of its rows can't be read or were changed${affected}`;
+  const unreadable = salvaged?.unreadable ?? new Set<string>();
+  const affected = [
+    ...(salvaged?.appliances.filter(({ id }) => unreadable.has(`appliances/${id}`)) ?? []).map(
+      ({ name }) => `the appliance ${name}`,
+    ),
+    ...(salvaged?.connections.filter(({ id }) => unreadable.has(`connections/${id}`)) ?? []).map(
+      ({ name }) => `the connection ${name}`,
+    ),
+  ];
+  const names = affected.length === 0 ? '' : `, among them ${affected.join(', ')}`;
+  return `${unreadable.size} of its rows can't be read or were changed${names}`;
 }
 
 function hasContent(salvaged: Salvage | null): boolean {
-  return salvaged !== null && (salvaged.appliances.length > 0 || salvaged.openedCount > 0);
+  return salvaged !== null && (salvaged.connections.length > 0 || salvaged.openedCount > 0);
 }

@@ -18,8 +18,8 @@ const MAX_FIELD = 8192;
 /** Bytes that are buffered while the log can't be written; further lines are lost. */
 const MAX_BUFFERED = 1 << 20;
 
-/** Limit of lines per event and appliance; `interval` in ms. */
-const APPLIANCE_EVENT_LIMIT = { burst: 20, interval: 30_000 };
+/** Limit of lines per event and appliance, or per event and connection; `interval` in ms. */
+const SUBJECT_EVENT_LIMIT = { burst: 20, interval: 30_000 };
 /** Limit of lines per event in total; `interval` in ms. */
 const EVENT_LIMIT = { burst: 500, interval: 1000 };
 
@@ -49,7 +49,8 @@ export function createLog(
   function write<E extends LogEvent>(level: LevelOf<E>, event: E, ...members: EventMembersOf<E>): void;
   function write(level: Level, event: string, members: LogFields = {}): void {
     // Not limited: whoever enables `debug` wants all of it.
-    const suppressed = level === 'debug' ? 0 : take(event, String(members['appliance'] ?? ''), now());
+    const suppressed =
+      level === 'debug' ? 0 : take(event, String(members['appliance'] ?? members['connection'] ?? ''), now());
     if (suppressed === null) return;
     logger[level]({ ...formatFields(members), ...(suppressed > 0 && { suppressed }) }, event);
   }
@@ -63,11 +64,11 @@ export function createLog(
 }
 
 /** Counts lines. Returns null if a line exceeds the limit, else how many were suppressed since the last logged one. */
-function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
+function lineLimiter(): (event: string, subject: string, now: number) => number | null {
   const buckets = new TokenBuckets();
-  return (event, appliance, now) => {
+  return (event, subject, now) => {
     const all = buckets.refill(event, EVENT_LIMIT, now);
-    const own = buckets.refill(`${event} ${appliance}`, APPLIANCE_EVENT_LIMIT, now);
+    const own = buckets.refill(`${event} ${subject}`, SUBJECT_EVENT_LIMIT, now);
     if (all.tokens < 1 || own.tokens < 1) {
       own.rejected += 1;
       return null;

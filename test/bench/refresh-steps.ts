@@ -2,6 +2,7 @@ import { openBroker } from '../../src/broker/open-broker.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Instant } from '../../src/core/clock.ts';
+import type { Connection } from '../../src/core/connections/connection.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -34,6 +35,9 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
     identity: { ...PORTAL, otherOrigins: [] },
     credentialLocation: { portal: PORTAL.name },
     retryLostAnswer: 'late',
+    loginLifetime: null,
+    idleLifetime: null,
+    refreshEndsAccessToken: false,
     redirectUrl: () => null,
   };
   const silent = () => undefined;
@@ -56,7 +60,7 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
           portalTime: null,
         };
         const obtained = { ...time.now(), uptime: -index * APART };
-        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...state, ...request };
+        return { connection: `appliance-${index}`, generation: 1, obtained, ...tokens, ...state, ...request };
       }),
       () => {
         refreshed += 1;
@@ -64,7 +68,7 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
     ),
     portals: { names: [PORTAL.name], get: () => connected, nameOf: () => PORTAL.name },
     pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
-    declarations: { appliances: [], file: '' },
+    declarations: { connections: [], appliances: [], file: '' },
     jitterOffset: () => 0.5,
   });
 
@@ -91,13 +95,25 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
  */
 function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore {
   const credentials = { kind: 'secret', hash: '' } as const;
-  const appliances = grants.map(({ appliance: id }): Appliance => {
-    const none = { scope: null, waitingSince: null, softwareId: null };
-    return { id, clientId: id, name: id, portal: PORTAL.name, credentials, origin: 'added', ...none };
+  const appliances = grants.map(({ connection: id }): Appliance => {
+    return {
+      id,
+      clientId: id,
+      name: id,
+      connection: id,
+      credentials,
+      origin: 'added',
+      waitingSince: null,
+      softwareId: null,
+    };
+  });
+  const connections = grants.map(({ connection: id }): Connection => {
+    return { id, name: id, portal: PORTAL.name, scope: null, origin: 'implicit' };
   });
   const store: Partial<BrokerStore> = {
     setting: async () => null,
     saveSetting: async () => undefined,
+    connections: async () => connections,
     appliances: async () => appliances,
     grants: async () => grants.map((grant) => ({ grant, attempt: null })),
     sessions: async () => [],
@@ -108,7 +124,10 @@ function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore
       return true;
     },
     setHistorySource: () => undefined,
+    usage: async () => new Map(),
+    setUsageSource: () => undefined,
     damagedGrants: new Set(),
+    damagedConnections: new Set(),
     damagedAppliances: new Set(),
     rejectedSessions: new Set(),
     hasRejectedInvites: false,

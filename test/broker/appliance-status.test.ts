@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
-import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 function statusOf(harness: BrokerHarness) {
-  return applianceStatus(harness.run.appliances.get('wallbox'), harness.run, () => '');
+  return harness.statusOf('wallbox');
 }
 
 /** The minutes since the last refresh by the hub's own clock; null if the status has no last refresh. */

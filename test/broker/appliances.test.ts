@@ -16,10 +16,12 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
   expect(appliance).toMatchObject({
     name: 'wallbox',
     clientId: appliance.id,
-    scope: 'RemoteControl Monitoring',
-    portal: 'home',
+    connection: appliance.id,
     origin: 'added',
     waitingSince: null,
+  });
+  expect(harness.connection('wallbox')).toEqual({
+    ...{ id: appliance.id, name: 'wallbox', scope: 'RemoteControl Monitoring', portal: 'home', origin: 'implicit' },
   });
   expect(secret.reveal()).toHaveLength(43);
   expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));
@@ -59,7 +61,7 @@ test.each([
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
   await using harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
-  await expect(harness.run.appliances.add(name, scope, portal)).rejects.toMatchObject({ code });
+  await expect(harness.run.appliances.add(name, { connection: null, scope, portal })).rejects.toMatchObject({ code });
   expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
@@ -113,7 +115,10 @@ test('adding an appliance under the name of a declared one fails and names its c
   const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const message = expect.stringMatching(/declared in the hub.s configuration, in the table \[appliances\.wallbox\]/);
-  await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
+  await expect(appliances.add('wallbox', { connection: null, scope: null, portal: null })).rejects.toMatchObject({
+    code: 'appliance_exists',
+    message,
+  });
 });
 
 test('rotating the secret of an appliance that has keys fails unless replacing the keys is allowed', async () => {
@@ -142,8 +147,10 @@ test('approving an appliance that waits for no approval fails, and says whether 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {
   await using harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
-  for (const write of ['addAppliance', 'updateAppliance', 'removeAppliance'] as const) harness.failingWrites.add(write);
-  await expect(harness.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
+  for (const write of ['saveRegistry'] as const) harness.failingWrites.add(write);
+  await expect(
+    harness.run.appliances.add('heater', { connection: null, scope: null, portal: null }),
+  ).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(harness.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(harness.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   expect(harness.run.appliances.list()).toEqual([appliance]);
@@ -155,10 +162,12 @@ test('the hub holds at most 10,000 appliances', async () => {
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
   harness.run.store.appliances = async () => full;
-  const appliances = await Appliances.load(harness.run.store, systemRandom, ['home']);
-  await expect(appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'not_allowed' });
+  const appliances = await Appliances.load(harness.run.store, systemRandom, harness.run.connections);
+  await expect(appliances.add('heater', { connection: null, scope: null, portal: null })).rejects.toMatchObject({
+    code: 'not_allowed',
+  });
   await appliances.remove(appliances.get('appliance-7'));
-  await appliances.add('heater', null, null);
+  await appliances.add('heater', { connection: null, scope: null, portal: null });
   expect(appliances.list()).toHaveLength(10_000);
 });
 

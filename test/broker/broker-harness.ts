@@ -1,18 +1,22 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
+import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import type { Credentials } from '../../src/broker/appliances/appliances.ts';
+import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import type { Environment } from '../../src/broker/environment.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { Connection, DeclaredConnection } from '../../src/core/connections/connection.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
 import type { ConfiguredPortal, Portal, PortalIdentity } from '../../src/core/portal.ts';
-import type { ApplianceEvent, EmitEvent } from '../../src/core/reports/appliance-event.ts';
+import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/connection-event.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
@@ -36,6 +40,8 @@ const MAX_TURNS = 10;
 export interface BrokerHarnessOptions {
   readonly emulator?: EmulatorOptions;
   readonly retryLostAnswer?: LostAnswerRetry;
+  /** When logins at the portal end, and what its refreshes end; default: nothing. */
+  readonly limits?: Partial<Pick<ConnectedPortal, 'loginLifetime' | 'idleLifetime' | 'refreshEndsAccessToken'>>;
   readonly fraction?: number;
   /** The redirect URL for a nonce; default: none. */
   readonly redirect?: (nonce: string) => string | null;
@@ -43,6 +49,12 @@ export interface BrokerHarnessOptions {
   readonly pollInterval?: number;
   /** The shortest and longest time of a store write, in ms; default: up to the time of a worn SD card. */
   readonly writeTimes?: readonly [least: number, most: number];
+}
+
+/** The scope and the portal of a new connection; default: `Monitoring` at the default portal. */
+interface ConnectionSettings {
+  readonly scope?: string | null;
+  readonly portal?: string | null;
 }
 
 /** A browser that the hub did not send to the portal. */
@@ -65,6 +77,8 @@ export class BrokerHarness implements AsyncDisposable {
   configured = true;
   /** The appliances that the configuration declares from the next start on. */
   declared: readonly DeclaredAppliance[] = [];
+  /** The connections that the configuration declares. */
+  declaredConnections: readonly DeclaredConnection[] = [];
   /** The identity of the configured portal; null for the emulator's. */
   identity: (Omit<PortalIdentity, 'name'> & Partial<ConfiguredPortal>) | null = null;
   /** The portal's client fails in a way that none of its outcomes covers. */
@@ -76,7 +90,7 @@ export class BrokerHarness implements AsyncDisposable {
   /** The log lines at the default level, as the journal has them. */
   readonly journal: string[] = [];
   /** The emitted events. */
-  readonly emittedEvents: ApplianceEvent[] = [];
+  readonly emittedEvents: ConnectionEvent[] = [];
   /** Also receives the emitted events. */
   listener: EmitEvent = () => undefined;
   readonly #emit: EmitEvent = (event) => {
@@ -150,6 +164,7 @@ export class BrokerHarness implements AsyncDisposable {
       pollCode: (...args) => client.pollCode(...args),
       fetchTime: () => client.fetchTime(),
       exchangeCode: (...args) => client.exchangeCode(...args),
+      revoke: (...args) => client.revoke(...args),
       refresh: async (token) => {
         this.refreshAttempts += 1;
         if (this.portalThrows) throw new Error('unexpected failure');
@@ -165,6 +180,10 @@ export class BrokerHarness implements AsyncDisposable {
         identity,
         credentialLocation: { portal: 'home' },
         retryLostAnswer: this.#options.retryLostAnswer ?? 'early',
+        loginLifetime: null,
+        idleLifetime: null,
+        refreshEndsAccessToken: false,
+        ...this.#options.limits,
       },
       redirectUrl: this.#options.redirect ?? (() => null),
     };
@@ -180,7 +199,7 @@ export class BrokerHarness implements AsyncDisposable {
         lifetime: this.#options.lifetime ?? 900_000,
         pollInterval: this.#options.pollInterval ?? 5000,
       },
-      declarations: { appliances: this.declared, file: '/etc/l.toml' },
+      declarations: { connections: this.declaredConnections, appliances: this.declared, file: '/etc/l.toml' },
       jitterOffset: () => 0.5,
     });
     await broker.resumePairings();
@@ -207,14 +226,39 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   async addAppliance(name: string, scope: string | null = 'Monitoring'): Promise<Credentials> {
-    const credentials = await this.run.appliances.add(name, scope, null);
+    const credentials = await this.run.appliances.add(name, { connection: null, scope, portal: null });
     this.#secrets.push(credentials.secret.reveal());
     return credentials;
   }
 
+  /** Adds a connection that appliances can share. */
+  addConnection(name: string, { scope = 'Monitoring', portal = null }: ConnectionSettings = {}): Promise<Connection> {
+    return this.run.connections.add(name, scope, portal);
+  }
+
+  /** Adds an appliance that uses an existing connection. @returns its id */
+  async addUser(name: string, connection: string): Promise<string> {
+    const { appliance, secret } = await this.run.appliances.add(name, { connection, scope: null, portal: null });
+    this.#secrets.push(secret.reveal());
+    return appliance.id;
+  }
+
+  /** The connection of an appliance, or the shared one with this name. */
+  connection(name: string): Connection {
+    const { connections, appliances } = this.run;
+    const appliance = appliances.find(name);
+    return appliance === undefined ? connections.get(name) : connections.ofAppliance(appliance);
+  }
+
+  /** The status of an appliance. */
+  statusOf(name: string): ApplianceStatus {
+    const status = connectionStatus(this.connection(name), this.run, () => '');
+    return applianceStatus(this.run.appliances.get(name), status, this.run);
+  }
+
   /** Begins a pairing; resolves when a person may log in. */
   async beginPairing(name: string): Promise<PairingRun> {
-    const run = await this.run.pairings.begin(this.run.appliances.get(name));
+    const run = await this.run.pairings.begin(this.connection(name));
     await this.time.settle();
     return run;
   }

@@ -9,6 +9,7 @@ import { BrokerHarness } from './broker-harness.ts';
 const WALLBOX: DeclaredAppliance = {
   name: 'wallbox',
   clientId: 'wallbox',
+  connection: null,
   scope: 'Monitoring',
   portal: null,
   credentials: { kind: 'secret', hash: 'the-hash' },
@@ -22,19 +23,14 @@ const PORTALS = new Map([
 
 /** Applies declarations, as at a start. @returns the ids of the appliances that moved to another portal */
 function reconcile(harness: BrokerHarness, ...declarations: DeclaredAppliance[]): Promise<string[]> {
-  const { appliances } = harness.run;
+  const { appliances, connections } = harness.run;
   harness.declared = declarations;
   const write = (event: string) => harness.events.push({ level: 'info', event, fields: {} });
   const log = logTo(write);
-  return reconcileAppliances(
-    { appliances: declarations, file: '/etc/l.toml' },
-    {
-      appliances,
-      identityOf: (portal) => PORTALS.get(portal),
-      random: systemRandom,
-      log,
-    },
-  );
+  return reconcileAppliances(declarations, '/etc/l.toml', {
+    ...{ connections, appliances, random: systemRandom, log },
+    identityOf: (portal) => PORTALS.get(portal),
+  });
 }
 
 async function restart(harness: BrokerHarness): Promise<void> {
@@ -48,7 +44,9 @@ test('an appliance is declared once, and nothing is written while its declaratio
   await using harness = await BrokerHarness.start();
   await reconcile(harness, WALLBOX);
   const declared = applianceNamed(harness, 'wallbox');
-  expect(declared).toMatchObject({ ...WALLBOX, portal: 'home', origin: 'declared', waitingSince: null });
+  const { name, clientId, credentials, scope } = WALLBOX;
+  expect(declared).toMatchObject({ name, clientId, credentials, origin: 'declared', waitingSince: null });
+  expect(harness.connection('wallbox')).toMatchObject({ name, scope, portal: 'home', origin: 'declared' });
   await restart(harness);
   const { changeCount: changes } = harness.run.store;
   await reconcile(harness, { ...WALLBOX });
@@ -80,9 +78,9 @@ test('an appliance that waits for approval stops waiting when the configuration 
   expect(applianceNamed(harness, 'wallbox')).toMatchObject({
     waitingSince: null,
     credentials,
-    scope,
     softwareId: 'w/1',
   });
+  expect(harness.connection('wallbox')).toMatchObject({ scope, origin: 'declared' });
 });
 
 test('declared appliances may swap their client_ids, also three in a circle', async () => {
@@ -131,18 +129,18 @@ test('an appliance keeps its grant when it is declared for another portal, or fo
   const id = await harness.addPairedAppliance('wallbox');
   const before = await harness.run.store.grant(id);
   for (const portal of ['gone', 'same']) {
-    await harness.run.appliances.update(id, (current) => ({ ...current, portal }));
+    await harness.run.connections.save({ updatedConnections: [{ ...harness.connection('wallbox'), portal }] });
     expect(await reconcile(harness, WALLBOX)).toEqual([]);
   }
   expect(await reconcile(harness, { ...WALLBOX, portal: 'other' })).toEqual([id]);
-  expect(applianceNamed(harness, 'wallbox')).toMatchObject({ id, portal: 'other' });
+  expect(harness.connection('wallbox')).toMatchObject({ id, portal: 'other' });
   expect(await harness.run.store.grant(id)).toEqual(before);
 });
 
 test('the hub serves declared appliances while the store is unwritable, and saves them at a later start', async () => {
   await using harness = await BrokerHarness.start();
   await reconcile(harness, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
-  harness.failingWrites.add('addAppliance').add('updateAppliance');
+  harness.failingWrites.add('saveRegistry');
   const credentials = { kind: 'secret', hash: 'another-hash' } as const;
   const heater = { ...WALLBOX, name: 'heater', clientId: 'heater' };
   await reconcile(harness, { ...WALLBOX, credentials }, heater);

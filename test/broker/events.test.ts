@@ -17,7 +17,7 @@ function takeEvents(harness: BrokerHarness) {
 test('a pairing and each refresh are emitted as one event, and not again after a restart', async () => {
   await using harness = await BrokerHarness.start();
   const appliance = await harness.addPairedAppliance();
-  expect(takeEvents(harness)).toEqual([{ kind: 'paired', appliance, scope: 'Monitoring' }]);
+  expect(takeEvents(harness)).toEqual([{ kind: 'paired', connection: appliance, scope: 'Monitoring' }]);
   const response = Promise.withResolvers<void>();
   harness.portal.fail('token', { kind: 'wait', until: response.promise });
   void harness.run.grants.refresh(appliance);
@@ -26,7 +26,7 @@ test('a pairing and each refresh are emitted as one event, and not again after a
   response.resolve();
   await harness.run.grants.whenIdle();
   expect(harness.emittedEvents).toMatchObject([{ at: { boot: 'boot-1', uptime: harness.time.uptime } }]);
-  expect(takeEvents(harness)).toEqual([{ kind: 'refreshed', appliance, took: 1500 }]);
+  expect(takeEvents(harness)).toEqual([{ kind: 'refreshed', connection: appliance, took: 1500 }]);
   await harness.stop();
   await harness.start();
   await harness.time.pass(MINUTE);
@@ -42,7 +42,7 @@ describe('failed pairing event', () => {
     await harness.stop();
     await harness.start();
     await harness.time.pass(20 * MINUTE);
-    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'expired' }]);
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', connection: appliance.id, reason: 'expired' }]);
     await harness.crash();
     await harness.start();
     expect(takeEvents(harness)).toEqual([]);
@@ -53,7 +53,7 @@ describe('failed pairing event', () => {
     const { appliance } = await harness.addAppliance('wallbox');
     await harness.beginPairing('wallbox');
     await harness.beginPairing('wallbox');
-    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', connection: appliance.id, reason: 'replaced' }]);
   });
 
   test('a pairing that was being replaced when the hub crashed emits one failure event after the restart', async () => {
@@ -67,12 +67,12 @@ describe('failed pairing event', () => {
       saves += 1;
       return saves === 1 ? save(pairing) : held;
     };
-    void harness.run.pairings.begin(harness.run.appliances.get('wallbox')).catch(() => undefined);
+    void harness.run.pairings.begin(harness.connection('wallbox')).catch(() => undefined);
     await expect.poll(() => saves).toBeGreaterThan(1);
     await harness.crash();
     harness.emittedEvents.length = 0;
     await harness.start();
-    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', connection: appliance.id, reason: 'replaced' }]);
     await harness.crash();
     await harness.start();
     expect(takeEvents(harness)).toEqual([]);
@@ -107,7 +107,9 @@ describe('failed refresh event', () => {
     takeEvents(harness);
     harness.portal.fail('token', fault);
     await harness.run.grants.refresh(appliance);
-    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem, took: expect.any(Number) }]);
+    expect(takeEvents(harness)).toEqual([
+      { kind: 'refresh_failed', connection: appliance, problem, took: expect.any(Number) },
+    ]);
   });
 
   test('a refresh that could not be sent emits one failure event without a duration', async () => {
@@ -117,11 +119,13 @@ describe('failed refresh event', () => {
     await harness.portal.disconnect();
     await harness.run.grants.refresh(appliance);
     expect(takeEvents(harness)).toEqual([
-      { kind: 'refresh_failed', appliance, problem: 'portal_unreachable', took: null },
+      { kind: 'refresh_failed', connection: appliance, problem: 'portal_unreachable', took: null },
     ]);
     harness.configured = false;
     await harness.run.grants.refresh(appliance);
-    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'misconfigured', took: null }]);
+    expect(takeEvents(harness)).toEqual([
+      { kind: 'refresh_failed', connection: appliance, problem: 'misconfigured', took: null },
+    ]);
   });
 
   test('a refresh whose attempt or result cannot be saved emits one failure event', async () => {
@@ -130,7 +134,7 @@ describe('failed refresh event', () => {
     takeEvents(harness);
     harness.failingWrites.add('beginAttempt');
     await harness.run.grants.refresh(appliance);
-    const failed = { kind: 'refresh_failed', appliance, problem: 'store_unwritable' };
+    const failed = { kind: 'refresh_failed', connection: appliance, problem: 'store_unwritable' };
     expect(takeEvents(harness)).toEqual([{ ...failed, took: null }]);
     harness.failingWrites.clear();
     harness.failingWrites.add('replaceGrant');
@@ -157,7 +161,9 @@ describe('failed refresh event', () => {
     harness.failingWrites.clear();
     await harness.start();
     expect(harness.emittedEvents).toMatchObject([{ at: sent }]);
-    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'answer_lost', took: null }]);
+    expect(takeEvents(harness)).toEqual([
+      { kind: 'refresh_failed', connection: appliance, problem: 'answer_lost', took: null },
+    ]);
     await harness.crash();
     await harness.start();
     expect(takeEvents(harness)).toEqual([]);
@@ -173,8 +179,8 @@ test('a rejected access token emits one event, followed by one for the refresh t
   for (let times = 0; times < 3; times++) await harness.run.grants.reportRejectedToken(appliance, token);
   await harness.run.grants.whenIdle();
   expect(takeEvents(harness)).toEqual([
-    { kind: 'token_refused', appliance },
-    { kind: 'refreshed', appliance, took: expect.any(Number) },
+    { kind: 'token_refused', connection: appliance },
+    { kind: 'refreshed', connection: appliance, took: expect.any(Number) },
   ]);
 });
 
@@ -187,7 +193,7 @@ test('an event handler that throws is logged and does not stop the other handler
     throw new Error('no more');
   });
   events.subscribe(({ kind }) => void received.push(kind));
-  events.emit({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
+  events.emit({ kind: 'unpaired', connection: 'a', at: { boot: '', uptime: 0, wall: 0 } });
   expect(received).toEqual(['unpaired']);
   expect(lines).toEqual(['event_handler_failed']);
 });

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
-import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { DAY, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
 function failureOf(harness: BrokerHarness, name = 'wallbox') {
-  const appliance = harness.run.appliances.get(name);
-  const { state, pairingFailed } = applianceStatus(appliance, harness.run, () => '');
+  const { state, pairingFailed } = harness.statusOf(name);
   return { state, reason: pairingFailed?.reason };
 }
 

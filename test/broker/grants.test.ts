@@ -268,7 +268,7 @@ describe('one-time log entries about a grant', () => {
     harness.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
     await harness.untilRefreshed();
     expect(eventsNamed(harness, 'answer_lost')).toMatchObject([
-      { fields: { appliance: 'wallbox', message: expect.stringContaining('An answer was lost on 2031-05-05T06:5') } },
+      { fields: { connection: 'wallbox', message: expect.stringContaining('An answer was lost on 2031-05-05T06:5') } },
     ]);
     await harness.run.grants.refresh(id);
     await harness.run.grants.refresh(id);
@@ -289,7 +289,7 @@ describe('one-time log entries about a grant', () => {
     await harness.time.pass(24 * HOUR);
     expect(healthOf(harness, id)).toMatchObject({ kind: 'refused' });
     expect(eventsNamed(harness, 'pairing_needed')).toMatchObject([
-      { fields: { appliance: 'wallbox', message: expect.stringContaining('The portal refused the grant') } },
+      { fields: { connection: 'wallbox', message: expect.stringContaining('The portal refused the grant') } },
     ]);
     expect(eventsNamed(harness, 'answer_lost')).toEqual([]);
   });
@@ -400,7 +400,7 @@ describe('late refresh response', () => {
     await using harness = await BrokerHarness.start();
     const id = await harness.addPairedAppliance();
     const { refreshing, response } = await startSlowRefresh(harness, id);
-    const run = await harness.run.pairings.begin(harness.run.appliances.get('wallbox'));
+    const run = await harness.run.pairings.begin(harness.connection('wallbox'));
     await expect.poll(() => run.pairing.step.kind).toBe('waiting');
     await harness.login(run);
     harness.time.skip(10 * SECOND);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
+import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
 import { findHubProblems } from '../../src/hub/hub-problems.ts';
 import { BrokerHarness } from './broker-harness.ts';
@@ -11,18 +11,20 @@ const HOUR = 60 * MINUTE;
 const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
 
 /** The health of the hub and its appliances, as `status` derives it. */
-function healthOf({ run }: BrokerHarness) {
-  const { appliances, grants, store, notices } = run;
-  const statuses = appliances.list().map((one) => [one, applianceStatus(one, run, String)] as const);
+function healthOf(harness: BrokerHarness) {
+  const { run } = harness;
+  const { connections, appliances, grants, store, notices } = run;
+  const logins = connections.list().map((one) => [one, connectionStatus(one, run, String)] as const);
+  const statuses = appliances.list().map(({ name }) => harness.statusOf(name));
   const problems = findHubProblems({
     store,
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     startedAt: '2031-05-05T06:07:08Z',
-    appliances: statuses,
+    connections: logins,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
     ...{ idTaken: null, nameClaimed: null, unannounced: null },
   });
-  const input = collectNoticeInput(statuses, problems, run, 'https://10.0.0.1:8443/');
+  const input = collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
   const conditions = input.conditions.map(
     ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
   );

@@ -70,7 +70,7 @@ test('the history is written after an hour if nothing else is written, and when 
   await harness.time.pass(2 * MINUTE);
   expect(await storedHistory(harness, id)).toEqual(['refreshed 1']);
   const now = harness.time.now();
-  recorder.record({ kind: 'token_refused', appliance: id, at: now });
+  recorder.record({ kind: 'token_refused', connection: id, at: now });
   await recorder[Symbol.asyncDispose]();
   expect(await storedHistory(harness, id)).toEqual(['refreshed 1', 'token_refused 1']);
 });
@@ -129,7 +129,7 @@ test('a history line from another boot keeps the wall time that it was recorded 
   const id = await harness.addPairedAppliance();
   const { recorder } = startRecorder(harness);
   const wall = harness.time.wall - 3 * HOUR;
-  recorder.record({ kind: 'token_refused', appliance: id, at: { boot: 'another', uptime: 5, wall } });
+  recorder.record({ kind: 'token_refused', connection: id, at: { boot: 'another', uptime: 5, wall } });
   expect((await recorder.historyOf(id)).map(({ first }) => Math.abs(first - wall) < 2 * SECOND)).toEqual([true]);
 });
 
@@ -141,7 +141,7 @@ test('the history drops old lines and logs one failure while the store cannot be
   const add = harness.run.store.addHistory.bind(harness.run.store);
   harness.run.store.addHistory = () => Promise.reject(new Error('the disk is full'));
   for (let day = 0; day < 60; day++) {
-    recorder.record({ kind: 'token_refused', appliance: id, at: harness.time.now() });
+    recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
     harness.time.skip(DAY);
     await harness.time.settle();
   }
@@ -157,7 +157,7 @@ test('an event during a history write is kept and added once, and none is writte
   await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
   const id = await harness.addPairedAppliance();
   const { recorder } = startRecorder(harness);
-  const emitEvent = () => recorder.record({ kind: 'token_refused', appliance: id, at: harness.time.now() });
+  const emitEvent = () => recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
   const add = harness.run.store.addHistory.bind(harness.run.store);
   harness.run.store.addHistory = async (lines) => {
     emitEvent();

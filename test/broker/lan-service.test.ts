@@ -30,5 +30,5 @@ test('polls, user codes and callbacks wait until the pairings of the previous ru
   await sleep(20);
   expect(responses).toBe(0);
   ready.resolve();
-  expect(await Promise.all(requests)).toMatchObject([{ kind: 'pending' }, { appliance: 'wallbox' }, null]);
+  expect(await Promise.all(requests)).toMatchObject([{ kind: 'pending' }, { connection: 'wallbox' }, null]);
 });

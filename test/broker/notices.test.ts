@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { type NoticeInput, Notices } from '../../src/broker/reports/notices.ts';
-import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { BackupContents } from '../../src/core/backup-contents.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
+import type { ConnectionState } from '../../src/core/connections/connection-status.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/reports/notice.ts';
@@ -13,7 +14,7 @@ import { captureState } from '../../src/store/backup/backup.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { applianceStatus } from '../control/fake-administration.ts';
+import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
@@ -94,6 +95,7 @@ class NoticesHarness implements AsyncDisposable {
     const statuses = appliances.map(({ status }) => status);
     const page = 'https://10.0.0.1:8443/';
     const conditions = deriveConditions({
+      connections: connectionsOf(statuses),
       appliances: statuses,
       problems: this.problems,
       pageUrl: page,
@@ -103,8 +105,8 @@ class NoticesHarness implements AsyncDisposable {
       conditions.flatMap((one) => (one.appliance === null || one.appliance !== wanted ? [] : one))[0] ?? null;
     return {
       conditions,
-      appliances: appliances.map(({ status: { name, state }, grant }) => ({
-        ...{ name, state, grant, condition: conditionOf(name) },
+      subjects: appliances.map(({ status: { name, state }, grant }) => ({
+        ...{ key: `appliance ${name}`, name, state, grant, condition: conditionOf(name) },
       })),
     };
   }
@@ -140,7 +142,7 @@ class NoticesHarness implements AsyncDisposable {
     this.#set(name, 'retrying', 'clock_unknown', { generation, isFailing: false, remaining: null });
   }
 
-  #set(name: string, state: ApplianceState, code: ProblemCode | null, grant: Partial<GrantNoticeInput>) {
+  #set(name: string, state: ConnectionState, code: ProblemCode | null, grant: Partial<GrantNoticeInput>) {
     const problem = code === null ? null : { code, message: 'Why', since: '2031-04-05T06:07:08Z' };
     const known = { generation: 1, isFailing: false, remaining: null, lifetime: HOUR, overdue: null, ...grant };
     this.appliances.set(name, { status: applianceStatus({ name, state, problem }), grant: known });

@@ -49,13 +49,13 @@ describe('pairing batch', () => {
     await using harness = await startHarness();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
-      current: { appliance: 'battery' },
+      current: { connection: 'battery' },
       next: 'heat-pump',
       connected: [],
     });
     await logIn(harness, batch);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
-      current: { appliance: 'heat-pump' },
+      current: { connection: 'heat-pump' },
       next: 'wallbox',
       connected: ['battery'],
     });
@@ -85,7 +85,7 @@ describe('pairing batch', () => {
     const links = await Promise.all([continueBatch(), continueBatch(), batches.next(one.id)]);
     expect(links[0]).toMatchObject({ kind: 'link' });
     expect(links[1]).toEqual(links[0]);
-    expect(links[2].current?.appliance).toBe('wallbox');
+    expect(links[2].current?.connection).toBe('wallbox');
     expect(harness.run.pairings.filter(({ isOpen: open }) => open)).toHaveLength(1);
   });
 
@@ -103,7 +103,7 @@ describe('pairing batch', () => {
     const [one, two] = await Promise.all([again(), again()]);
     expect(one).toMatchObject({ kind: 'link' });
     expect(two).toEqual(one);
-    expect(batches.view(batch).current?.appliance).toBe('heat-pump');
+    expect(batches.view(batch).current?.connection).toBe('heat-pump');
     await logIn(harness, batch);
     await currentOf(harness, batch).fail('expired');
     await batches.next(batch);
@@ -115,7 +115,7 @@ describe('pairing batch', () => {
       connected: ['battery', 'heat-pump', 'zone-valve'],
       skipped: [{ name: 'wallbox', reason: 'expired' }],
     });
-    expect((await batches.begin()).current?.appliance).toBe('wallbox');
+    expect((await batches.begin()).current?.connection).toBe('wallbox');
   });
 
   it("a pairing batch shows each appliance's account if they differ, also after a refresh and a restart", async () => {
@@ -132,9 +132,9 @@ describe('pairing batch', () => {
     await harness.emulator.login({ state: state ?? '', user: 'guest' });
     await harness.time.pass(10_000);
     const accounts = [
-      { appliance: 'battery', account: 'demo' },
-      { appliance: 'heat-pump', account: 'demo' },
-      { appliance: 'wallbox', account: 'guest' },
+      { connection: 'battery', account: 'demo' },
+      { connection: 'heat-pump', account: 'demo' },
+      { connection: 'wallbox', account: 'guest' },
     ];
     expect(harness.run.pairingBatches.view(batch).differentAccounts).toEqual(accounts);
     harness.emulator.change({ idToken: false });
@@ -152,11 +152,11 @@ describe('pairing batch', () => {
     await harness.start();
     await harness.time.settle();
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
-      current: { appliance: 'heat-pump' },
+      current: { connection: 'heat-pump' },
       connected: ['battery'],
     });
     await logIn(harness, batch);
-    expect(harness.run.pairingBatches.view(batch).current?.appliance).toBe('wallbox');
+    expect(harness.run.pairingBatches.view(batch).current?.connection).toBe('wallbox');
     expect((await harness.run.pairingBatches.begin()).id).toBe(batch);
   });
 
@@ -169,7 +169,7 @@ describe('pairing batch', () => {
     expect(run.pairing.step).toEqual(step);
     await logIn(harness, batch);
     expect(pairingResult(run.pairing.step)).toBe('paired');
-    expect(harness.run.pairingBatches.view(batch).current?.appliance).toBe('heat-pump');
+    expect(harness.run.pairingBatches.view(batch).current?.connection).toBe('heat-pump');
   });
 
   it('a pairing batch skips connected appliances and lists those that wait for approval', async () => {
@@ -177,12 +177,12 @@ describe('pairing batch', () => {
     const { appliances, pairingBatches: batches } = harness.run;
     await harness.pairAgain('battery');
     const wallbox = appliances.get('wallbox');
-    await harness.run.store.updateAppliance({ ...wallbox, waitingSince: harness.time.now() });
+    await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waitingSince: harness.time.now() }] });
     await harness.stop();
     await harness.start();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
-      current: { appliance: 'heat-pump' },
+      current: { connection: 'heat-pump' },
       next: null,
       connected: ['battery'],
       skipped: [{ name: 'wallbox', pairing: null, reason: 'waiting_for_approval' }],
@@ -268,7 +268,7 @@ describe('pairing batch', () => {
     const fault = harness.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
     expect(await batches.continueInBrowser(nonce, false, batchToken)).toEqual({
       kind: 'unreachable',
-      appliance: 'wallbox',
+      connection: 'wallbox',
     });
     await harness.emulator.removeFault(fault.id);
     await harness.time.pass(30_000);

@@ -255,7 +255,7 @@ describe('end of a pairing', () => {
   test('only one pairing stays open when several begin for one appliance at the same moment', async () => {
     await using harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
-    const runs = await Promise.all([1, 2, 3].map(() => harness.run.pairings.begin(appliance)));
+    const runs = await Promise.all([1, 2, 3].map(() => harness.run.pairings.begin(harness.connection(appliance.name))));
     await harness.time.settle();
     expect(runs.map(stateOf).sort()).toEqual(['replaced', 'replaced', 'waiting']);
     expect(stateOf(harness.run.pairings.newestFor(appliance.id) ?? failMissing())).toBe('waiting');
@@ -633,7 +633,7 @@ describe('restart with open pairings', () => {
     }
     const interrupted = harness.events.filter(({ event }) => event === 'code_exchange_interrupted');
     expect(interrupted).toMatchObject([
-      { fields: { appliance: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
+      { fields: { connection: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
     ]);
     expect(harness.exchanges).toBe(1);
     await harness.portal.reconnect();
@@ -649,7 +649,7 @@ describe('restart with open pairings', () => {
     await harness.start();
     expect((await followRedirect(harness, location))?.step).toEqual(run.pairing.step);
     expect(harness.exchanges).toBe(1);
-    expect(harness.run.pairings.newestFor(run.pairing.appliance)?.pairing.id).toBe(run.pairing.id);
+    expect(harness.run.pairings.newestFor(run.pairing.connection)?.pairing.id).toBe(run.pairing.id);
   });
 
   test('a pairing whose lifetime has passed expires at the restart', async () => {
@@ -671,7 +671,7 @@ describe('restart with open pairings', () => {
     await harness.start();
     await harness.time.settle();
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('replaced');
-    expect(stateOf(harness.run.pairings.newestFor(run.pairing.appliance) ?? failMissing())).toBe('waiting');
+    expect(stateOf(harness.run.pairings.newestFor(run.pairing.connection) ?? failMissing())).toBe('waiting');
   });
 
   test('a stopping hub does not wait for a deferred code, and the next run gets it again by polling', async () => {
@@ -710,7 +710,7 @@ describe('restart with open pairings', () => {
     harness.portal.fail('token', { kind: 'wait', until: response.promise });
     void followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
-    const another = harness.run.pairings.begin(harness.run.appliances.get('wallbox'));
+    const another = harness.run.pairings.begin(harness.connection('wallbox'));
     // The second pairing is stored and waits for the slow exchange of the first.
     await expect.poll(async () => (await harness.run.store.pairings()).length).toBe(2);
     await sleep(30);
@@ -742,7 +742,7 @@ test('the removal of an appliance removes its pairings, and a later callback is 
 test('a watcher of a pairing is called for every step until it stops watching', async () => {
   await using harness = await BrokerHarness.start(REDIRECT);
   const { appliance } = await harness.addAppliance('wallbox');
-  const run = await harness.run.pairings.begin(appliance);
+  const run = await harness.run.pairings.begin(harness.connection(appliance.name));
   const steps: string[] = [];
   const unwatch = run.watch(() => steps.push(stateOf(run)));
   await harness.time.settle();

@@ -128,7 +128,9 @@ describe("device flow during an installer's pairing", () => {
     const { harness, id } = await startHarness();
     await using _ = harness;
     const run = await harness.beginPairing('wallbox');
-    await harness.run.appliances.update(id, (appliance) => ({ ...appliance, scope: 'RemoteControl' }));
+    await harness.run.connections.save({
+      updatedConnections: [{ ...harness.connection('wallbox'), scope: 'RemoteControl' }],
+    });
     const flow = await begin(harness);
     expect([pairingResult(run.pairing.step), poll(harness, id, flow)]).toEqual(['replaced', 'pending']);
   });
@@ -211,7 +213,7 @@ describe("installer's pairing during a device flow", () => {
     harness.portal.fail('config', { kind: 'wait', until: response.promise });
     const opening = open(harness, flow);
     await expect.poll(() => harness.portal.requests('config').length).toBe(2);
-    await harness.run.pairings.begin(appliance);
+    await harness.run.pairings.begin(harness.connection(appliance.name));
     response.resolve();
     const state = await opening;
     await harness.time.settle();
@@ -289,7 +291,7 @@ describe('new pairing during a code exchange', () => {
     await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
-    const again = harness.run.pairings.begin(harness.run.appliances.get('wallbox'));
+    const again = harness.run.pairings.begin(harness.connection('wallbox'));
     response.resolve();
     await callback;
     await again;
@@ -307,7 +309,7 @@ describe('new pairing during a code exchange', () => {
       const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
       const waits = () => harness.time.delays.filter((delay) => delay === MAX_EXCHANGE_WAIT).length;
       const before = waits();
-      const again = harness.run.pairings.begin(harness.run.appliances.get('wallbox'));
+      const again = harness.run.pairings.begin(harness.connection('wallbox'));
       await expect.poll(waits).toBe(before + 1);
       harness.time.skip(MAX_EXCHANGE_WAIT);
       expect((await again).pairing.id).not.toBe(run.pairing.id);

@@ -43,11 +43,11 @@ describe('an installer with a phone on the home network', () => {
     for (const [index, next] of APPLIANCES.slice(1).entries()) {
       await page.getByRole('button', { name: `Next: ${next}` }).click();
       await page.getByRole('button', { name: 'Continue as demo' }).click();
-      await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 appliances are connected').waitFor();
+      await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 are connected').waitFor();
     }
     await expectUsable(visit, 'batch-done');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
-    await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
+    await page.getByRole('status').getByText('All 3 are connected').waitFor();
     expect(new URL(page.url()).protocol).toBe('https:');
     for (const name of APPLIANCES) expect((await testHub.hub.appliance(name)).state).toBe('active');
     expect(visit.browserErrors).toEqual([]);
@@ -75,7 +75,7 @@ describe('an installer with a phone on the home network', () => {
     await page.getByText('The login was cancelled at the hub.').waitFor();
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await page.getByRole('button', { name: 'Continue as demo' }).click();
-    await page.getByText('2 of 3 appliances are connected').waitFor();
+    await page.getByText('2 of 3 are connected').waitFor();
     await expectUsable(visit, 'batch-not-all');
     expect(visit.browserErrors).toEqual([]);
   });
@@ -104,7 +104,7 @@ describe('an installer whose login is on another phone', () => {
     await second.page.getByRole('link', { name: 'Log in at the portal' }).click();
     await second.page.getByRole('button', { name: 'Refuse' }).click();
     await second.page.getByText('wallbox is not connected').waitFor();
-    await page.getByText('The person who logged in did not allow the access, or the portal refused it.').waitFor();
+    await page.getByText('Somebody did not allow the access, or the portal refused it.').waitFor();
     await expectUsable(visit, 'pairing-refused');
     await page.goBack();
     await page.getByText('wallbox').first().waitFor();
@@ -152,7 +152,7 @@ describe('the page of a pairing while the hub polls for the code', () => {
       else await other.page.getByRole('button', { name: 'Continue as demo' }).click();
       await other.page.getByText('You can close this page').waitFor();
     }
-    await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
+    await page.getByRole('status').getByText('All 3 are connected').waitFor();
     await expectUsable(visit, 'batch-desktop-done');
     expect(visit.browserErrors).toEqual([]);
   });

@@ -16,6 +16,7 @@ const ALLOWED = new Set([
   'notice',
   'notices_not_stored',
   'history_write_failed',
+  'usage_write_failed',
 ]);
 
 /** The `detail` of `store_recovered`. */

@@ -142,10 +142,11 @@ describe('limit on open pairings', () => {
 
 /** SQL that adds `count` appliances. */
 function manyAppliances(count: number): string {
-  return `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
-    INSERT INTO appliances (id, client_id, name, portal, sealed)
-    SELECT id, id, 'appliance-' || i, 'home', ''
-    FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
+  const ids = `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count}),
+    ids AS (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
+  return `${ids} INSERT INTO connections (id, name, portal, sealed) SELECT id, 'appliance-' || i, 'home', '' FROM ids;
+    ${ids} INSERT INTO appliances (id, client_id, name, connection, sealed)
+    SELECT id, id, 'appliance-' || i, id, '' FROM ids`;
 }
 
 describe('limits on stored records', () => {
@@ -162,7 +163,7 @@ describe('limits on stored records', () => {
   it('the hub keeps the last thousand ended pairings and those that a device flow may still poll', async () => {
     await using home = await BrokerHarness.start(QUICK);
     const { appliance: wallbox } = await home.addAppliance('wallbox');
-    const { appliance: heater } = await home.addAppliance('heater');
+    await home.addAppliance('heater');
     const { pairings, deviceFlows } = home.run;
     const outcome = await deviceFlows.begin(wallbox, null);
     if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
@@ -176,7 +177,7 @@ describe('limits on stored records', () => {
 
     const ended: string[] = [];
     const end = async () => {
-      const run = await pairings.begin(heater);
+      const run = await pairings.begin(home.connection('heater'));
       await run.fail('cancelled');
       ended.push(run.pairing.id);
     };
@@ -206,7 +207,8 @@ describe('limits on stored records', () => {
     await home.start();
     const { appliances, pairings } = home.run;
     const others = appliances.list().filter(({ id }) => id !== appliance.id);
-    for (const [number, other] of others.entries()) await pairings.beginDeviceFlow(other, codes(number));
+    for (const [number, other] of others.entries())
+      await pairings.beginDeviceFlow(home.connection(other.name), other.id, codes(number));
     expect(others).toHaveLength(1001);
     expect(pairings.get(ended.pairing.id).pairing).toEqual(ended.pairing);
     expect(others.filter(({ id }) => pairings.newestFor(id)?.isOpen)).toHaveLength(1001);

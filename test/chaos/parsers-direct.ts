@@ -153,12 +153,12 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
       () =>
         readGrant(
           {
-            ...{ appliance: 'a', generation: 1, sealed: grant, attempt: null },
+            ...{ connection: 'a', generation: 1, sealed: grant, attempt: null },
             ...{ doubt: more, refused: null, distrusted: more, misconfigured: more },
           },
           sealing,
         ),
-      () => readPairing({ id: 'p', appliance: 'a', sealed: pairing }, sealing),
+      () => readPairing({ id: 'p', connection: 'a', sealed: pairing }, sealing),
     ];
     for (const read of reading) {
       const wrong = await Promise.resolve()

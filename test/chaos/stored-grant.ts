@@ -23,7 +23,7 @@ interface Row {
 }
 
 /** Reads a copy of the store of a killed hub, so that the store stays unchanged. Null if there is no grant. */
-export async function readStoredGrant(stateDirectory: string, appliance: string): Promise<StoredGrantRecord | null> {
+export async function readStoredGrant(stateDirectory: string, connection: string): Promise<StoredGrantRecord | null> {
   const copy = await mkdtemp(join(tmpdir(), 'latchkey-left-'));
   try {
     for (const name of ['latchkey.db', 'latchkey.db-wal']) {
@@ -33,7 +33,7 @@ export async function readStoredGrant(stateDirectory: string, appliance: string)
     }
     const database = new Database(join(copy, 'latchkey.db'));
     try {
-      const row = database.prepare<[string], Row>(QUERY).get(appliance);
+      const row = database.prepare<[string], Row>(QUERY).get(connection);
       return row === undefined ? null : stateOf(row);
     } finally {
       database.close();
@@ -44,8 +44,8 @@ export async function readStoredGrant(stateDirectory: string, appliance: string)
 }
 
 const QUERY = `SELECT generation, grants.sealed, attempt, doubt,
-    (SELECT step FROM pairings WHERE pairings.appliance = appliances.id ORDER BY number DESC LIMIT 1) AS step
-  FROM appliances JOIN grants ON grants.appliance = appliances.id WHERE name = ?`;
+    (SELECT step FROM pairings WHERE pairings.connection = connections.id ORDER BY number DESC LIMIT 1) AS step
+  FROM connections JOIN grants ON grants.connection = connections.id WHERE name = ?`;
 
 function stateOf({ generation, sealed, attempt, doubt, step }: Row): StoredGrantRecord {
   return {

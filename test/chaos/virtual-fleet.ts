@@ -44,6 +44,9 @@ const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
   identity: { origin: 'https://portal.example', clientId: 'the-fleet', name: 'home', otherOrigins: [] },
   credentialLocation: { portal: 'home' },
   retryLostAnswer: 'early',
+  loginLifetime: null,
+  idleLifetime: null,
+  refreshEndsAccessToken: false,
   redirectUrl: () => null,
 };
 const SILENT: Log = logTo(() => undefined);
@@ -142,6 +145,7 @@ export class VirtualFleet implements AsyncDisposable {
       fetchTime: () => current().fetchTime(),
       exchangeCode: (...args) => current().exchangeCode(...args),
       refresh: (token) => current().refresh(token),
+      revoke: (token) => current().revoke(token),
     };
   }
 
@@ -209,7 +213,7 @@ export class VirtualHub implements Disposable {
         nameOf: () => undefined,
       },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
-      declarations: { appliances: [], file: '' },
+      declarations: { connections: [], appliances: [], file: '' },
       jitterOffset: (id) => {
         const jitterOffset = this.#jitterOffsets.get(id) ?? seeded.fraction();
         this.#jitterOffsets.set(id, jitterOffset);
@@ -240,10 +244,10 @@ export class VirtualHub implements Disposable {
   /** @returns the appliance's id */
   async pair(name: string): Promise<string> {
     if (this.broker === null) throw new Error('the hub is off');
-    const { appliances, pairings } = this.broker;
+    const { appliances, connections, pairings } = this.broker;
     const { time, emulator } = this.#fleet;
-    const { appliance } = await appliances.add(name, null, name);
-    const run = await pairings.begin(appliance);
+    const { appliance } = await appliances.add(name, { connection: null, scope: null, portal: name });
+    const run = await pairings.begin(connections.ofAppliance(appliance));
     await time.settle();
     const { step } = run.pairing;
     if (step.kind !== 'waiting') throw new Error(`the pairing has no link: ${step.kind}`);

@@ -98,7 +98,9 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
   await hub.addAppliance('heat-pump');
   const link = await hub.beginPairing('boiler');
   const { code, sign_in } = await hub.setupCode();
-  const invite = await hub.ask((control) => control.invite({ name: 'sauna', scope: null, portal: null, ttl: 600 }));
+  const invite = await hub.ask((control) =>
+    control.invite({ name: 'sauna', scope: null, portal: null, connection: null, ttl: 600 }),
+  );
   await using visitor = await PageVisitor.open(hub, '127.0.0.1');
   const cookies = [(await visitor.signIn(code)).headers['set-cookie'] ?? []].flat();
   const session = /=([^;]+)/.exec(cookies.join())?.[1] ?? '';

@@ -46,13 +46,13 @@ function expectOneLine({ stdout, stderr }: CliResult, says: RegExp): void {
 
 describe('failing commands', () => {
   test.each<[string, RegExp]>([
-    ['pair nobody', /no appliance nobody.*"latchkey appliance list"/],
-    ['unpair nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
-    ['token nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['pair nobody', /no connection nobody.*"latchkey connection list"/],
+    ['unpair nobody --yes', /no connection nobody.*"latchkey connection list"/],
+    ['token nobody', /no connection nobody.*"latchkey connection list"/],
     ['token wallbox', /wallbox is not paired.*"latchkey pair wallbox"/],
-    ['refresh nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['refresh nobody', /no connection nobody.*"latchkey connection list"/],
     ['refresh wallbox', /wallbox.*"?latchkey pair wallbox/],
-    ['history nobody', /no appliance nobody.*"latchkey appliance list"/],
+    ['history nobody', /no connection nobody.*"latchkey connection list"/],
     ['appliance remove nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
     ['appliance rotate-secret nobody', /no appliance nobody.*"latchkey appliance list"/],
     ['appliance approve nobody', /no appliance nobody.*"latchkey appliance list"/],

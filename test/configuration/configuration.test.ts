@@ -84,8 +84,8 @@ async function errorMessage(toml: string, env: NodeJS.ProcessEnv = {}): Promise<
 describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.nmae = "x"', 'hub.nmae', 'unknown key (did you mean name?); allowed keys: name, state_dir, '],
-    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, lan, portals, pairing, appliances'],
-    ['colour = "red"', 'colour', 'hub, lan, portals, pairing, appliances'],
+    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, lan, portals, pairing, connections, appliances'],
+    ['colour = "red"', 'colour', 'hub, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
@@ -131,6 +131,34 @@ describe('errors of the configuration file', () => {
     [portal({ replay: 'true' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "early" instead'],
     [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
     [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
+    ...['http://portal.example/revoke', 'portal.example/revoke', 'https://a@portal.example/', '/revoke', ''].map(
+      (url): [string, string, ...string[]] => [
+        portal({ revocation_endpoint: JSON.stringify(url) }),
+        'portals.home.revocation_endpoint',
+        'must be an https URL such as "https://portal.example/oauth2/revoke"',
+        'http only for a loopback address',
+        `(found ${JSON.stringify(url.replace('a@', '…@'))})`,
+      ],
+    ),
+    [portal({ revocation_endpoint: '"https://portal.example/#a"' }), 'portals.home.revocation_endpoint', 'without "#"'],
+    [portal({ revocation_endpoint: 'true' }), 'portals.home.revocation_endpoint', 'an https URL', 'found true'],
+    ...['https://auth.portal.example/revoke?t=1', 'https://portal.example:8443/r', 'http://127.0.0.1:1/r'].map(
+      (url): [string, string, ...string[]] => [
+        portal({ revocation_endpoint: JSON.stringify(url) }),
+        'portals.home.revocation_endpoint',
+        `must be on the origin of base_url or frontend_url (found "${new URL(url).origin}")`,
+      ],
+    ),
+    ...['59m', '3651d', '7', '7 days', '1y', '-7d', ''].flatMap((text) =>
+      ['login_lifetime', 'idle_lifetime'].map((key): [string, string, ...string[]] => [
+        portal({ [key]: JSON.stringify(text) }),
+        `portals.home.${key}`,
+        `must be a duration from "1h" to "3650d", such as "7d" (found ${JSON.stringify(text)})`,
+      ]),
+    ),
+    [portal({ login_lifetime: '604800' }), 'portals.home.login_lifetime', 'a duration', 'found 604800'],
+    [portal({ refresh_ends_access_token: '"true"' }), 'portals.home.refresh_ends_access_token', 'true or false'],
+    [portal({ refresh_ends_access_token: '1' }), 'portals.home.refresh_ends_access_token', 'found 1'],
     [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem does not exist`],
     [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'contains no PEM certificate'],
     ['metrics.listen = 9480', 'metrics.listen', 'found 9480', 'an IP address and a port, such as "127.0.0.1:9480"'],
@@ -168,7 +196,7 @@ describe('errors of the configuration file', () => {
       appliance({ name: '"x"' }),
       'appliances.wallbox.name',
       'unknown key',
-      'scope, portal, client_id, secret_file, jwks_file',
+      'connection, scope, portal, client_id, secret_file, jwks_file',
     ],
     [appliance({ scope: '["A"]' }), 'appliances.wallbox.scope', 'found ["A"]', 'such as "Monitoring RemoteControl"'],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
@@ -313,6 +341,8 @@ describe('the client secret of a portal', () => {
     ['in a list', `[portals]\nhome = ["${SECRET}"]`],
     ['at the top', `client_secret = "${SECRET}"`],
     ['in the address', portal({ base_url: `"https://user:${SECRET}@api.portal.example"` })],
+    ['in the address for revocations', portal({ revocation_endpoint: `"https://user:${SECRET}@portal.example/"` })],
+    ['in the query of a foreign address', portal({ revocation_endpoint: `"https://a.example/?secret=${SECRET}"` })],
     ['in the address, with a slash', portal({ base_url: `"https://user:${SECRET}/x@api.portal.example"` })],
     ['for an appliance, inline', `${portal()}[appliances.wallbox]\nsecret = "${SECRET}"`],
     ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
@@ -350,6 +380,11 @@ describe('the usable part of an invalid configuration', () => {
       ['portals.home.retry_lost_answer', 'portals.home.ca_file', 'portals.home.client_secret_file'],
       { portals: [{ baseUrl: 'https://api.portal.example', ca: [], retryLostAnswer: 'early' }] },
     ],
+    [
+      portal({ revocation_endpoint: '"https://elsewhere.example/"', login_lifetime: '7', idle_lifetime: '"7d"' }),
+      ['portals.home.revocation_endpoint', 'portals.home.login_lifetime'],
+      { portals: [{ revocationEndpoint: null, loginLifetime: null, idleLifetime: 7 * 86_400_000 }] },
+    ],
     [portal({ base_url: '7' }) + other, ['portals.home.base_url'], { portals: [{ name: 'other' }] }],
     [
       portal({ client_id: null, clientid: `"${CLIENT_ID}"` }) + other,
@@ -380,6 +415,10 @@ describe('environment variables of the configuration', () => {
       LATCHKEY_PAIRING_ON_START: 'true',
       LATCHKEY_PAIRING_POLL_INTERVAL: '7s',
       LATCHKEY_PORTALS_HOME_BASE_URL: 'https://other.portal.example',
+      LATCHKEY_PORTALS_HOME_REVOCATION_ENDPOINT: 'https://other.portal.example/revoke',
+      LATCHKEY_PORTALS_HOME_LOGIN_LIFETIME: '7d',
+      LATCHKEY_PORTALS_HOME_IDLE_LIFETIME: '720h',
+      LATCHKEY_PORTALS_HOME_REFRESH_ENDS_ACCESS_TOKEN: 'true',
       LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE: 'Monitoring',
       LATCHKEY_APPLIANCES_HEAT_PUMP_CLIENT_ID: 'heat_pump',
       LATCHKEY_APPLIANCES_HEAT_PUMP_SECRET_FILE: 'wallbox.secret',
@@ -390,7 +429,13 @@ describe('environment variables of the configuration', () => {
       lan: { httpPort: 1, httpsPort: 9443, mdns: false, address: '10', listen: ['127.0.0.1', '::1'] },
       pairing: { onStart: true, pollInterval: 7000 },
       appliances: [{ name: 'heat-pump', scope: 'Monitoring', clientId: 'heat_pump', portal: null }],
-      portals: [{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' }],
+      portals: [
+        {
+          ...{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' },
+          ...{ revocationEndpoint: 'https://other.portal.example/revoke', refreshEndsAccessToken: true },
+          ...{ loginLifetime: 7 * 86_400_000, idleLifetime: 30 * 86_400_000 },
+        },
+      ],
     });
   });
 
@@ -419,6 +464,13 @@ describe('environment variables of the configuration', () => {
     ['LATCHKEY_LAN_HTTPS_PORT', 'https', 'lan.https_port', 'found "https"'],
     ['LATCHKEY_LAN_HTTP_PORT', '', 'lan.http_port', 'found ""'],
     ['LATCHKEY_LAN_MDNS', '1', 'lan.mdns', 'must be true or false (found "1")'],
+    [
+      'LATCHKEY_PORTALS_HOME_REFRESH_ENDS_ACCESS_TOKEN',
+      'yes',
+      'portals.home.refresh_ends_access_token',
+      'must be true or false (found "yes")',
+    ],
+    ['LATCHKEY_PORTALS_HOME_IDLE_LIFETIME', '1m', 'portals.home.idle_lifetime', 'found "1m"'],
     ['LATCHKEY_LAN_LISTEN', '0.0.0.0,eth0', 'lan.listen.1', 'found "eth0"'],
     ['LATCHKEY_LAN_PORT', '80', 'lan.port', 'unknown key'],
     ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
@@ -441,7 +493,7 @@ describe('environment variables of the configuration', () => {
       'LATCHKEY_APPLIANCES_EV_NOPE',
       'x',
       'appliances.ev.nope',
-      'unknown key; allowed keys: scope, portal, client_id, secret_file, jwks_file',
+      'unknown key; allowed keys: connection, scope, portal, client_id, secret_file, jwks_file',
     ],
     ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'must be a table (found a string)'],
   ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
@@ -478,14 +530,18 @@ describe('the defaults of the configuration', () => {
         certificate: null,
       },
       portals: [],
+      connections: [],
       appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
       notify: { command: null, webhook: null },
       metrics: { host: '127.0.0.1', port: 9480 },
-      credentials: undefined,
+      credentialsDirectory: undefined,
     });
     expect((await load(portal())).portals).toMatchObject([
-      { name: 'home', ca: [], retryLostAnswer: 'early', redirect: 'auto' },
+      {
+        ...{ name: 'home', ca: [], retryLostAnswer: 'early', redirect: 'auto', revocationEndpoint: null },
+        ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+      },
     ]);
   });
 
@@ -515,7 +571,9 @@ describe('a declared appliance', () => {
   it('a declared appliance defaults to its name as client_id, the default portal and no scope', async () => {
     const { appliances } = await load(`${portal()}[appliances.wallbox]\nsecret_file = "wallbox.secret"`);
     const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
-    expect(appliances).toEqual([{ name: 'wallbox', clientId: 'wallbox', scope: null, portal: null, credentials }]);
+    expect(appliances).toEqual([
+      { name: 'wallbox', clientId: 'wallbox', connection: null, scope: null, portal: null, credentials },
+    ]);
   });
 
   it('a declared appliance can have all its keys, and its secret from a systemd credential', async () => {
@@ -525,7 +583,7 @@ describe('a declared appliance', () => {
     const toml = appliance({ scope: '" B  A "', client_id: '"Box.1"', secret_file: '"wallbox"' });
     const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
     expect((await load(toml, env)).appliances).toEqual([
-      { name: 'wallbox', clientId: 'Box.1', scope: 'B A', portal: 'home', credentials },
+      { name: 'wallbox', clientId: 'Box.1', connection: null, scope: 'B A', portal: 'home', credentials },
     ]);
   });
 
@@ -543,6 +601,28 @@ it.for([
   ['1d', 86_400_000],
 ] as const)('the lifetime of a pairing can be %s', async ([lifetime, ms]) => {
   expect((await load(`pairing.lifetime = "${lifetime}"`)).pairing.lifetime).toBe(ms);
+});
+
+it.for<[text: string, ms: number]>([
+  ['1h', 3_600_000],
+  ['60m', 3_600_000],
+  ['7d', 7 * 86_400_000],
+  ['3650d', 3650 * 86_400_000],
+])('the lifetimes of a login can be %s', async ([text, ms]) => {
+  const keys = { login_lifetime: `"${text}"`, idle_lifetime: `"${text}"`, refresh_ends_access_token: 'false' };
+  expect((await load(portal(keys))).portals).toMatchObject([
+    { loginLifetime: ms, idleLifetime: ms, refreshEndsAccessToken: false },
+  ]);
+});
+
+it.for<[endpoint: string, changes: Record<string, string>]>([
+  ['https://portal.example/oauth2/revoke', {}],
+  ['https://api.portal.example/', {}],
+  ['https://portal.example/revoke?version=1', { frontend_url: '"https://PORTAL.example:443/"' }],
+  ['http://127.0.0.1:8080/revoke', { base_url: '"http://127.0.0.1:8080"' }],
+])('the revocation endpoint of a portal can be %s', async ([endpoint, changes]) => {
+  const { portals } = await load(portal({ ...changes, revocation_endpoint: JSON.stringify(endpoint) }));
+  expect(portals[0]?.revocationEndpoint).toBe(endpoint);
 });
 
 describe('paths and addresses in the configuration', () => {

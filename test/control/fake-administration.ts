@@ -1,6 +1,5 @@
 import type {
   Administration,
-  ApplianceStatus,
   Backup,
   CaStatus,
   HubStatus,
@@ -8,83 +7,31 @@ import type {
   IssuedCredentials,
   IssuedInvite,
   ReloadOutcome,
-  StatusReport,
   StoreKeyRotationResult,
 } from '../../src/core/administration.ts';
-import { checkApplianceName, checkScope } from '../../src/core/appliances/appliance.ts';
+import { type ConnectionChoice, checkApplianceName } from '../../src/core/appliances/appliance.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import { checkConnectionName } from '../../src/core/connections/connection.ts';
+import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
+import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
+import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 import { Failure } from '../../src/core/failure.ts';
-import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { ApplianceLabel, PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTestResult, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
-
-/** The status of an unpaired appliance with these changes. */
-export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
-  return {
-    clientId: crypto.randomUUID(),
-    state: 'unpaired',
-    scope: null,
-    expiresIn: null,
-    refreshIn: null,
-    lastRefresh: null,
-    problem: null,
-    portal: 'home',
-    account: null,
-    ...changes,
-  };
-}
-
-/** The address of the installer's page of a {@link FakeAdministration}. */
-export const PAGE = 'https://192.168.1.7:8443/';
-
-/** A hub's status report, with the conditions that a hub derives. @param now the wall clock, in ms since 1970 */
-export function hubStatusReport(
-  hub: HubStatus,
-  appliances: readonly ApplianceStatus[],
-  notices: readonly Notice[] = [],
-  now = Date.now(),
-): StatusReport {
-  return {
-    hub,
-    appliances,
-    conditions: deriveConditions({ appliances, problems: hub.problems ?? [], pageUrl: PAGE, now }),
-    notices,
-  };
-}
-
-/** A pairing of a {@link FakeAdministration}. Tests push its reports and check whether a client follows it. */
-export class ScriptedPairing {
-  readonly reports: PairingStatus[] = [];
-  followers = 0;
-  #wake = Promise.withResolvers<void>();
-
-  push(...reports: PairingStatus[]): void {
-    this.reports.push(...reports);
-    this.#wake.resolve();
-    this.#wake = Promise.withResolvers<void>();
-  }
-
-  async *follow(signal: AbortSignal): AsyncGenerator<PairingStatus> {
-    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-    this.followers += 1;
-    try {
-      for (let next = 0; !signal.aborted; ) {
-        const report = this.reports[next];
-        if (report === undefined) await Promise.race([this.#wake.promise, aborted]);
-        else {
-          next += 1;
-          yield report;
-          if (report.event === 'paired' || report.event === 'failed') return;
-        }
-      }
-    } finally {
-      this.followers -= 1;
-    }
-  }
-}
+import { ScriptedPairing } from './scripted-pairing.ts';
+import {
+  applianceStatus,
+  byNameOrder,
+  connectionStatus,
+  connectionsOf,
+  hubStatusReport,
+  PAGE,
+  withLoginOf,
+} from './status-samples.ts';
 
 function unscripted(): never {
   throw new Failure('unexpected', 'the fake administration has no script for that');
@@ -93,6 +40,8 @@ function unscripted(): never {
 /** A hub's administration in memory, for tests of its clients. */
 export class FakeAdministration implements Administration {
   readonly appliances = new Map<string, ApplianceStatus>();
+  /** The connections that were added, by name; every other appliance has one of its own. */
+  readonly addedConnections = new Map<string, ConnectionStatus>();
   readonly pairings = new Map<string, ScriptedPairing>();
   /** The reports that the next pairing makes at once. */
   script: PairingStatus[] = [];
@@ -108,7 +57,8 @@ export class FakeAdministration implements Administration {
   restarts = 0;
   reloads = 0;
   readonly invites: InviteRequest[] = [];
-  /** The history of every appliance, the newest entry first. */
+  readonly imports: GrantImport[] = [];
+  /** The history of every connection, the newest entry first. */
   events: HistoryEntry[] = [];
   /** The names of the appliances that have keys instead of a secret. */
   readonly appliancesWithKeys = new Set<string>();
@@ -148,7 +98,7 @@ export class FakeAdministration implements Administration {
   }
 
   async history(name: string): Promise<HistoryEntry[]> {
-    this.#find(name);
+    this.#findConnection(name);
     return this.events;
   }
 
@@ -171,7 +121,8 @@ export class FakeAdministration implements Administration {
   trials: HookTestResult[] = [];
 
   async status() {
-    return hubStatusReport(this.hub, [...this.appliances.values()], this.notices);
+    const appliances = [...this.appliances.values()];
+    return hubStatusReport(this.hub, appliances, this.notices, Date.now(), this.connections());
   }
 
   async testNotices() {
@@ -207,19 +158,78 @@ export class FakeAdministration implements Administration {
     return this.caStatus();
   }
 
-  async addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials> {
+  async addAppliance(name: string, { connection, ...own }: ConnectionChoice): Promise<IssuedCredentials> {
     checkApplianceName(name);
     if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
-    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
-    this.set({ name, scope: checkScope(scope) });
+    const { scope, portal } = this.#checkLogin(own);
+    if (connection !== null) this.#assertFits(name, { scope, portal: own.portal }, this.#findConnection(connection));
+    this.set({ name, scope, portal, connection: connection ?? name });
     return this.#credentials(name);
   }
 
-  /** Adds an appliance or changes it. */
+  /** Adds an appliance or changes it. If it uses an added connection, it shows the login of that one. */
   set(appliance: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
     const whole = applianceStatus({ ...this.appliances.get(appliance.name), ...appliance });
-    this.appliances.set(whole.name, whole);
-    return whole;
+    const added = this.addedConnections.get(whole.connection);
+    this.appliances.set(whole.name, added === undefined ? whole : withLoginOf(whole, added));
+    return this.#find(whole.name);
+  }
+
+  /** Adds a connection or changes it, and what its appliances show. */
+  setConnection(connection: Partial<ConnectionStatus> & { name: string }): ConnectionStatus {
+    const { name } = connection;
+    this.addedConnections.set(name, connectionStatus({ ...this.addedConnections.get(name), ...connection }));
+    for (const user of this.appliances.values()) if (user.connection === name) this.set(user);
+    return this.#findConnection(name);
+  }
+
+  /** All connections, added ones and appliances' own, sorted by name. */
+  connections(): ConnectionStatus[] {
+    const users = [...this.appliances.values()];
+    const added = [...this.addedConnections.values()].map((connection) => ({
+      ...connection,
+      appliances: users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort(),
+    }));
+    const own = connectionsOf(users.filter(({ connection }) => !this.addedConnections.has(connection)));
+    return [...added, ...own].sort(byNameOrder);
+  }
+
+  async moveAppliance(name: string, connection: string): Promise<ApplianceStatus> {
+    const appliance = this.#find(name);
+    const target = this.#findConnection(connection);
+    this.#assertFits(name, appliance, target);
+    return this.set(withLoginOf({ ...appliance, connection }, target));
+  }
+
+  async addConnection(name: string, scope: string | null, portal: string | null): Promise<ConnectionStatus> {
+    checkConnectionName(name);
+    if (this.connections().some((other) => other.name === name))
+      throw new Failure('connection_exists', `there is a connection ${name} already: choose another name`);
+    return this.setConnection({ name, ...this.#checkLogin({ scope, portal }) });
+  }
+
+  async removeConnection(name: string, evenIfUsed: boolean): Promise<void> {
+    const { appliances, scope, portal } = this.#findConnection(name);
+    if (appliances.length > 0 && !evenIfUsed)
+      throw new Failure('connection_in_use', `${appliances.join(', ')} use the connection ${name}: add --yes`);
+    this.addedConnections.delete(name);
+    for (const user of appliances) {
+      const own = connectionStatus({ name: user, scope, portal });
+      this.appliances.set(user, withLoginOf({ ...this.#find(user), connection: user }, own));
+    }
+  }
+
+  async importGrant(request: GrantImport): Promise<ConnectionStatus> {
+    const { name, replace } = request;
+    checkConnectionName(name);
+    const { scope, portal } = this.#checkLogin(request);
+    const existing = this.connections().find((connection) => connection.name === name);
+    if (existing !== undefined) this.#assertFits('the import', { scope, portal: request.portal }, existing);
+    if (existing !== undefined && existing.state !== 'unpaired' && !replace)
+      throw new Failure('not_allowed', `${name} is connected already: add --yes to replace its login`);
+    await this.portal;
+    this.imports.push(request);
+    return this.#setLogin(name, { scope: existing?.scope ?? scope, portal, state: 'active', expiresIn: 3000 });
   }
 
   async removeAppliance(name: string): Promise<void> {
@@ -238,7 +248,7 @@ export class FakeAdministration implements Administration {
     return this.#credentials(name);
   }
 
-  async approveAppliance(name: string, code: string | null): Promise<ApplianceStatus> {
+  async approveAppliance(name: string, code: string | null, connection: string | null): Promise<ApplianceStatus> {
     const { waitingForApproval: waiting, ...approved } = this.#find(name);
     if (waiting === undefined) throw new Failure('not_allowed', `${name} is not waiting for approval`);
     const plain = (text: string) => text.replace('-', '').toUpperCase();
@@ -246,14 +256,15 @@ export class FakeAdministration implements Administration {
       throw new Failure('not_allowed', `the code of ${name} differs, so it was not approved`);
     }
     this.appliances.set(name, approved);
-    return approved;
+    return connection === null ? approved : this.moveAppliance(name, connection);
   }
 
   async invite(request: InviteRequest): Promise<IssuedInvite> {
-    const { name, scope, portal, ttl } = request;
+    const { name, connection, ttl } = request;
     if (name !== null && this.appliances.has(checkApplianceName(name)))
       throw new Failure('appliance_exists', `${name} exists`);
-    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
+    const { scope } = this.#checkLogin(request);
+    if (connection !== null) this.#assertFits('the invite', request, this.#findConnection(connection));
     const token = `iat-${crypto.randomUUID()}`;
     rememberSecrets([token]);
     this.issued.push(token);
@@ -261,7 +272,7 @@ export class FakeAdministration implements Administration {
     return {
       token: new Secret(token),
       name,
-      scope: checkScope(scope),
+      scope,
       expiresIn: ttl,
       registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
       caFingerprint: this.hub.caFingerprint,
@@ -289,7 +300,7 @@ export class FakeAdministration implements Administration {
   }
 
   async pair(name: string): Promise<string> {
-    this.#find(name);
+    this.#findConnection(name);
     const pairing = new ScriptedPairing();
     pairing.push(...this.script);
     const id = `pairing-${this.pairings.size + 1}`;
@@ -304,24 +315,24 @@ export class FakeAdministration implements Administration {
   }
 
   async unpair(name: string): Promise<void> {
-    this.#find(name);
-    this.set({ name, state: 'unpaired' });
+    this.#findConnection(name);
+    this.#setLogin(name, { state: 'unpaired' });
   }
 
   async token(name: string) {
-    const appliance = this.#find(name);
+    const connection = this.#findConnection(name);
     await this.portal;
-    if (appliance.state === 'unpaired')
+    if (connection.state === 'unpaired')
       throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
-    return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: appliance.scope };
+    return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: connection.scope };
   }
 
-  async refresh(name: string): Promise<ApplianceStatus> {
-    const appliance = this.#find(name);
+  async refresh(name: string): Promise<ConnectionStatus> {
+    const connection = this.#findConnection(name);
     await this.portal;
-    if (appliance.state === 'unpaired')
+    if (connection.state === 'unpaired')
       throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
-    return appliance;
+    return connection;
   }
 
   async rotateStoreKey() {
@@ -368,6 +379,40 @@ export class FakeAdministration implements Administration {
     if (appliance === undefined)
       throw new Failure('appliance_unknown', `there is no appliance ${name}: see latchkey appliance list`);
     return appliance;
+  }
+
+  #findConnection(name: string): ConnectionStatus {
+    checkConnectionName(name);
+    const found = this.connections().find((connection) => connection.name === name);
+    if (found === undefined)
+      throw new Failure('connection_unknown', `there is no connection ${name}: see latchkey connection list`);
+    return found;
+  }
+
+  /** Changes the login of a connection, which is added if there is none. */
+  #setLogin(name: string, login: Partial<LoginStatus>): ConnectionStatus {
+    const isOwn = this.appliances.get(name)?.connection === name && !this.addedConnections.has(name);
+    if (!isOwn) return this.setConnection({ name, ...login });
+    this.set({ name, ...login });
+    return this.#findConnection(name);
+  }
+
+  #checkLogin({ scope, portal }: { scope: string | null; portal: string | null }) {
+    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
+    return { scope: checkScope(scope), portal: 'home' };
+  }
+
+  #assertFits(
+    name: string,
+    wanted: { readonly scope: string | null; readonly portal: string | null },
+    { name: connection, portal, scope }: ConnectionStatus,
+  ): void {
+    const hasPortal = wanted.portal === null || wanted.portal === portal;
+    if (hasPortal && (wanted.scope === null || sameScope(wanted.scope, scope))) return;
+    throw new Failure(
+      'connection_mismatch',
+      `${name} has another portal or scope than the connection ${connection} (${portal}, ${scope}): choose another one`,
+    );
   }
 
   #credentials(name: string): IssuedCredentials {

@@ -15,7 +15,9 @@ import { waitFor } from '../support/wait-for.ts';
 import { FakeAdministration } from './fake-administration.ts';
 
 const PASSPHRASE = 'a passphrase that is seen nowhere';
-rememberSecrets([PASSPHRASE]);
+/** The refresh token of another program. */
+const IMPORTED = 'the-refresh-token-of-another-program';
+rememberSecrets([PASSPHRASE, IMPORTED]);
 
 const link = { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=1', expiresIn: 900 } as const;
 
@@ -66,7 +68,10 @@ test('every operation of the control API returns what the command line prints', 
     status: 200,
     content: {
       hub: toWire(administration.hub),
-      appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }],
+      connections: [
+        { name: 'wallbox', state: 'active', last_refresh: null, login_ends: null, appliances: ['wallbox'], own: true },
+      ],
+      appliances: [{ name: 'wallbox', connection: 'wallbox', state: 'active', last_refresh: null }],
     },
   });
   expect((await sendRequest('GET', '/v1/ca')).content).toEqual(administration.caStatus());
@@ -85,30 +90,59 @@ test('every operation of the control API returns what the command line prints', 
   expect((await sendRequest('POST', '/v1/appliances/heatpump/secret')).content).toMatchObject({
     client_secret: administration.issued[1],
   });
-  expect((await sendRequest('GET', '/v1/appliances/wallbox/token')).content).toEqual({
+  expect((await sendRequest('GET', '/v1/connections/wallbox/token')).content).toEqual({
     access_token: administration.accessToken,
     token_type: 'Bearer',
     expires_in: 3000,
     scope: 'Monitoring RemoteControl',
   });
-  expect((await sendRequest('POST', '/v1/appliances/wallbox/refresh')).content).toEqual(
-    toWire(administration.appliances.get('wallbox')),
+  expect((await sendRequest('POST', '/v1/connections/wallbox/refresh')).content).toEqual(
+    toWire(administration.connections().find(({ name }) => name === 'wallbox')),
   );
-  expect(await sendRequest('DELETE', '/v1/appliances/wallbox/grant')).toMatchObject({ status: 204, content: null });
+  expect(await sendRequest('DELETE', '/v1/connections/wallbox/grant')).toMatchObject({ status: 204, content: null });
   expect(administration.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await sendRequest('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, content: null });
   expect(administration.appliances.has('wallbox')).toBe(false);
 });
 
+test('the operations of the control API on connections return what the command line prints', async () => {
+  const added = await post('/v1/connections', { name: 'family', scope: 'A' });
+  const unpaired = { name: 'family', state: 'unpaired', scope: 'A', portal: 'home', login_ends: null };
+  expect(added).toMatchObject({ status: 201, content: { ...unpaired, appliances: [] } });
+  expect(added.content).not.toHaveProperty('own');
+  expect(await post('/v1/appliances', { name: 'dashboard', connection: 'family' })).toMatchObject({ status: 201 });
+  administration.set({ name: 'thermostat', scope: 'A' });
+  const moved = await sendRequest('PUT', '/v1/appliances/thermostat/connection', {
+    body: '{"connection":"family"}',
+    headers: json,
+  });
+  expect(moved).toMatchObject({ status: 200, content: { name: 'thermostat', connection: 'family' } });
+  const imported = await post('/v1/connections/family/import', { refresh_token: IMPORTED });
+  expect(imported).toMatchObject({ status: 200, content: { name: 'family', state: 'active', scope: 'A' } });
+  expect(administration.imports).toMatchObject([{ name: 'family', scope: null, portal: null, replace: false }]);
+  expect(administration.imports[0]?.refreshToken.reveal()).toBe(IMPORTED);
+  expect((await sendRequest('GET', '/v1/status')).content).toMatchObject({
+    connections: [{ name: 'family', state: 'active', appliances: ['dashboard', 'thermostat'] }, { name: 'wallbox' }],
+    appliances: [
+      { name: 'wallbox', connection: 'wallbox' },
+      { name: 'dashboard', connection: 'family', state: 'active' },
+      { name: 'thermostat', connection: 'family', state: 'active' },
+    ],
+  });
+  const removal = { body: '{"even_if_used":true}', headers: json };
+  expect(await sendRequest('DELETE', '/v1/connections/family', removal)).toMatchObject({ status: 204, content: null });
+  expect(administration.appliances.get('dashboard')).toMatchObject({ connection: 'dashboard', state: 'unpaired' });
+});
+
 test('a token response of the control API has no scope if the grant has none', async () => {
   administration.set({ name: 'wallbox', scope: null });
-  expect((await sendRequest('GET', '/v1/appliances/wallbox/token')).content).not.toHaveProperty('scope');
+  expect((await sendRequest('GET', '/v1/connections/wallbox/token')).content).not.toHaveProperty('scope');
 });
 
 test.each([
   ['GET', '/v1/nothing', {}, 404, 'request_invalid'],
   ['PUT', '/v1/status', {}, 404, 'request_invalid'],
-  ['HEAD', '/v1/appliances/wallbox/token', {}, 404, null],
+  ['HEAD', '/v1/connections/wallbox/token', {}, 404, null],
   ['GET', '/v1/%zz', {}, 400, 'request_invalid'],
   ['POST', '/v1/appliances', {}, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":', headers: json }, 400, 'request_invalid'],
@@ -126,7 +160,36 @@ test.each([
   ['POST', '/v1/invites', { body: '{"ttl":60,"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
   ['PUT', '/v1/registration', { body: '{"open_for":"ever"}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances/wallbox/approval', {}, 403, 'not_allowed'],
-  ['GET', '/v1/appliances/toaster/token', {}, 404, 'appliance_unknown'],
+  ['GET', '/v1/connections/toaster/token', {}, 404, 'connection_unknown'],
+  ['GET', '/v1/connections/wallbox', {}, 404, 'request_invalid'],
+  ['GET', '/v1/appliances/wallbox/token', {}, 404, 'request_invalid'],
+  ['POST', '/v1/appliances', { body: '{"name":"a","connection":"b"}', headers: json }, 404, 'connection_unknown'],
+  ['POST', '/v1/appliances', { body: '{"name":"a","connection":7}', headers: json }, 400, 'request_invalid'],
+  [
+    'POST',
+    '/v1/appliances',
+    { body: '{"name":"a","connection":"wallbox","scope":"Other"}', headers: json },
+    409,
+    'connection_mismatch',
+  ],
+  ['POST', '/v1/invites', { body: '{"ttl":60,"connection":"b"}', headers: json }, 404, 'connection_unknown'],
+  ['POST', '/v1/connections', { body: '{"name":"wallbox"}', headers: json }, 409, 'connection_exists'],
+  ['POST', '/v1/connections', { body: '{"name":"Wallbox"}', headers: json }, 400, 'name_invalid'],
+  ['POST', '/v1/connections', { body: '{"name":"a","portal":"x"}', headers: json }, 400, 'portal_unknown'],
+  ['POST', '/v1/connections/wallbox/import', {}, 400, 'request_invalid'],
+  ['POST', '/v1/connections/wallbox/import', { body: '{"refresh_token":"r"}', headers: json }, 403, 'not_allowed'],
+  ['PUT', '/v1/appliances/wallbox/connection', {}, 400, 'request_invalid'],
+  [
+    'PUT',
+    '/v1/appliances/wallbox/connection',
+    { body: '{"connection":"b"}', headers: json },
+    404,
+    'connection_unknown',
+  ],
+  ['PUT', '/v1/appliances/b/connection', { body: '{"connection":"wallbox"}', headers: json }, 404, 'appliance_unknown'],
+  ['DELETE', '/v1/connections/wallbox', {}, 409, 'connection_in_use'],
+  ['DELETE', '/v1/connections/wallbox', { body: '{"even_if_used":1}', headers: json }, 400, 'request_invalid'],
+  ['DELETE', '/v1/connections/toaster', {}, 404, 'connection_unknown'],
   ['DELETE', '/v1/appliances/..', {}, 400, 'name_invalid'],
   ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
   ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
@@ -141,7 +204,7 @@ test.each([
 
 test('an unexpected error of the control API is logged without the request, and not returned', async () => {
   administration.token = () => Promise.reject(new TypeError('x is not a function'));
-  expect(await sendRequest('GET', '/v1/appliances/wallbox/token')).toMatchObject({
+  expect(await sendRequest('GET', '/v1/connections/wallbox/token')).toMatchObject({
     status: 500,
     content: { code: 'unexpected', message: expect.not.stringContaining('not a function') },
   });
@@ -150,12 +213,14 @@ test('an unexpected error of the control API is logged without the request, and 
 
 test('the log of the control API contains no secret', async () => {
   await sendRequest('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
-  await sendRequest('GET', '/v1/appliances/wallbox/token');
+  await sendRequest('GET', '/v1/connections/wallbox/token');
   await sendRequest('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
   administration.refresh = () => Promise.reject(new Error('boom'));
-  await sendRequest('POST', '/v1/appliances/wallbox/refresh');
+  await sendRequest('POST', '/v1/connections/wallbox/refresh');
+  administration.importGrant = () => Promise.reject(new Error('boom'));
+  await post('/v1/connections/wallbox/import', { refresh_token: IMPORTED });
   expect(logged).not.toEqual([]);
-  for (const secret of [administration.accessToken, ...administration.issued])
+  for (const secret of [administration.accessToken, IMPORTED, ...administration.issued])
     expect(logged.join('')).not.toContain(secret);
 });
 
@@ -203,7 +268,7 @@ test('closing the control server ends event streams, idle connections and hangin
   const following = expect(async () => {
     for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
   }).rejects.toMatchObject({ code: 'hub_stopping' });
-  const hanging = expect(client.request({ method: 'GET', path: '/v1/appliances/wallbox/token' })).rejects.toThrow();
+  const hanging = expect(client.request({ method: 'GET', path: '/v1/connections/wallbox/token' })).rejects.toThrow();
   await using idle = await connectControlClient([server.path]);
   await idle.status();
   await waitFor(() => expect(administration.pairings.get(id)?.followers).toBe(1));
@@ -265,6 +330,10 @@ test.each([
   ['/v1/restore', { passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 7, passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 'no copy', passphrase: PASSPHRASE }],
+  ['/v1/connections/a/import', { refresh_token: [PASSPHRASE] }],
+  ['/v1/connections/a/import', { refresh_token: 471108154711 }],
+  ['/v1/connections/a/import', { refresh_token: PASSPHRASE, portal: 'nowhere' }],
+  ['/v1/connections/a/import', { refresh_token: PASSPHRASE, [PASSPHRASE]: 1 }],
 ])('%s rejects %j in one line, without its values', async (path, body) => {
   const { status, content } = await post(path, body);
   expect(status).toBe(400);
@@ -272,6 +341,6 @@ test.each([
   const all = JSON.stringify(content);
   expect(Object.keys(body).includes(PASSPHRASE) ? '' : all).not.toContain(PASSPHRASE);
   expect(all).not.toContain('471108154711');
-  expect(administration).toMatchObject({ passphrases: [], restarts: 0 });
+  expect(administration).toMatchObject({ passphrases: [], imports: [], restarts: 0 });
   expect(logged.join('')).not.toContain(PASSPHRASE);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkApplianceName, checkClientId, checkScope, sameScope } from '../../src/core/appliances/appliance.ts';
+import { checkApplianceName, checkClientId } from '../../src/core/appliances/appliance.ts';
+import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s is a valid appliance name', (name) => {
   expect(checkApplianceName(name)).toBe(name);

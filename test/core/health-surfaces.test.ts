@@ -5,17 +5,22 @@ import { describe, expect, it } from 'vitest';
 import { exitStatusOf, statusText } from '../../src/cli/status/text.ts';
 import { type StatusResponse, statusResponseSchema } from '../../src/control/messages.ts';
 import { toWire } from '../../src/control/route-handlers.ts';
-import type { ApplianceStatus, HubProblem, StatusReport } from '../../src/core/administration.ts';
+import type { HubProblem, StatusReport } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import {
   APPLIANCE_CONDITION_CODES,
+  CONNECTION_CONDITION_CODES,
   type Condition,
   type ConditionSeverity,
+  concernsHub,
+  concernsUsage,
   HUB_CONDITION_CODES,
   type HubConditionCode,
 } from '../../src/core/health/condition.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
-import { applianceNotice, hubNotice } from '../../src/core/reports/notice-policy.ts';
+import { hubNotice, subjectNotice } from '../../src/core/reports/notice-policy.ts';
 import { PROBLEM_CODES } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
@@ -28,7 +33,7 @@ import { Exposition } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
-import { applianceStatus, PAGE } from '../control/fake-administration.ts';
+import { applianceStatus, connectionsOf, PAGE } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
@@ -43,6 +48,8 @@ interface State {
   readonly what: string;
   readonly appliance: ApplianceStatus;
   readonly hub?: HubConditionCode;
+  /** What the status of its connection has besides. */
+  readonly login?: Pick<ConnectionStatus, 'loginEnds' | 'loginEndingSince'>;
 }
 
 const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
@@ -50,9 +57,25 @@ const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
 
 const PAIRING_FAILED = { reason: 'client_unknown', message: 'The same in one', at: SINCE } as const;
 
+const LOGIN_ENDING = { loginEnds: '2031-05-06T06:00:00Z', loginEndingSince: SINCE } as const;
+
 const STATES: readonly State[] = [
   { what: 'active', appliance: wallbox() },
   { what: 'active, and a new scope is configured', appliance: wallbox({ wantedScope: 'B' }) },
+  {
+    what: 'active, and it has not asked for a week',
+    appliance: wallbox({ unusualUsage: 'silent', lastToken: '2031-04-20T06:00:00Z' }),
+  },
+  { what: 'active, and it asks very often', appliance: wallbox({ unusualUsage: 'asks_often' }) },
+  { what: 'active, and the login ends by itself soon', appliance: wallbox(), login: LOGIN_ENDING },
+  {
+    what: 'retrying: portal_unreachable, and the login ends by itself soon',
+    appliance: wallbox({
+      state: 'retrying',
+      problem: { code: 'portal_unreachable', message: 'Something is wrong', since: SINCE },
+    }),
+    login: LOGIN_ENDING,
+  },
   { what: 'unpaired', appliance: wallbox({ state: 'unpaired', expiresIn: null }) },
   {
     what: 'unpaired, and the last pairing failed',
@@ -114,11 +137,23 @@ const STATES: readonly State[] = [
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];
 
+function connectionsIn({ appliance, login }: Pick<State, 'appliance' | 'login'>): ConnectionStatus[] {
+  return connectionsOf([appliance]).map((connection) => ({ ...connection, ...login }));
+}
+
 /** What every surface shows for a state. */
-async function rendered({ appliance, hub: code }: State) {
+async function rendered(state: State) {
+  const { appliance, hub: code } = state;
+  const connections = connectionsIn(state);
   const facts = code === undefined ? [] : [{ code, message: 'Something is wrong with the hub', since: SINCE }];
   const problems = facts.filter((one): one is HubProblem => HUB_PROBLEM_CODES.some((known) => known === one.code));
-  const conditions = deriveConditions({ appliances: [appliance], problems: facts, pageUrl: PAGE, now: NOW });
+  const conditions = deriveConditions({
+    connections,
+    appliances: [appliance],
+    problems: facts,
+    pageUrl: PAGE,
+    now: NOW,
+  });
   const status = (notices: readonly Notice[]): StatusReport => ({
     hub: {
       ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7' },
@@ -131,6 +166,7 @@ async function rendered({ appliance, hub: code }: State) {
       },
       ...(problems.length > 0 && { problems }),
     },
+    connections,
     appliances: [appliance],
     conditions,
     notices,
@@ -139,7 +175,8 @@ async function rendered({ appliance, hub: code }: State) {
   const now = status(noticesAfter(0, conditions, appliance));
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
   const metrics = new Exposition({
-    ...{ status: async () => later, applianceIds: () => new Map(), clockOffset: () => null, counters: new Counters() },
+    ...{ status: async () => later, connectionIds: () => new Map(), applianceIds: () => new Map() },
+    ...{ clockOffset: () => null, counters: new Counters() },
   });
   const firstGroup = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {
@@ -172,11 +209,14 @@ function noticesAfter(
 ): Notice[] {
   const left = (expiresIn ?? 0) * 1000;
   return conditions.flatMap((condition) => {
-    if (condition.appliance === null) return hubNotice(condition, duration) ?? [];
+    if (concernsHub(condition)) return hubNotice(condition, duration) ?? [];
+    // src/broker/reports/notice-input.ts leaves them out.
+    if (concernsUsage(condition)) return [];
     const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
     const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;
     const failing = isOfGrant ? { duration: duration, since: SINCE } : null;
-    return applianceNotice({ name: condition.appliance, state, condition, grant }, failing) ?? [];
+    const name = condition.appliance ?? condition.connection;
+    return subjectNotice({ key: name, name, state, condition, grant }, failing) ?? [];
   });
 }
 
@@ -190,7 +230,7 @@ async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
   return found.flat();
 }
 
-/** How each surface shows a severity; `well` is a state without conditions. */
+/** How each surface shows a severity; `well` is a state without conditions, or only with one about the usage. */
 const BY_SEVERITY = {
   error: { exit: 3, icon: 'bad', result: 'fail' },
   warning: { exit: 0, icon: 'warn', result: 'warn' },
@@ -200,21 +240,27 @@ const BY_SEVERITY = {
 
 const GRAVEST = ['fail', 'warn', 'ok'];
 
+function shownSeverity(condition: Condition | undefined): keyof typeof BY_SEVERITY {
+  return condition === undefined || concernsUsage(condition) ? 'well' : condition.severity;
+}
+
 describe.each(STATES)('$what', (state) => {
   it('every surface shows the same severity and advice for the state', async () => {
     const shown = await rendered(state);
     const [gravest] = shown.conditions;
-    const expected = BY_SEVERITY[gravest?.severity ?? 'well'];
+    const expected = BY_SEVERITY[shownSeverity(gravest)];
     expect(shown.exit).toBe(expected.exit);
     expect(shown.headlineIcon).toMatch(expected.icon);
     const results = shown.findings.map(({ result }) => result);
     expect(GRAVEST.find((one) => results.some((result) => result === one))).toBe(expected.result);
 
     const ofAppliance = shown.conditions.filter(({ appliance }) => appliance !== null);
-    expect(shown.rowIcon).toMatch(BY_SEVERITY[ofAppliance[0]?.severity ?? 'well'].icon);
+    expect(shown.rowIcon).toMatch(BY_SEVERITY[shownSeverity(ofAppliance[0])].icon);
     for (const condition of shown.conditions) {
       const { code, severity, appliance, message, what_to_do } = condition;
-      const ofPage = appliance === null ? en.states.hub[code] : en.states.conditions[code]('wallbox');
+      const ofPage = concernsHub(condition)
+        ? en.states.hub[condition.code]
+        : en.states.conditions[condition.code]('wallbox');
       // These two codes have lines with more detail.
       if (code === 'approval_needed') expect(shown.text).toContain('latchkey appliance approve wallbox');
       else if (code === 'login_open') expect(shown.text).toContain('log in at https://portal.example/authorize');
@@ -225,7 +271,7 @@ describe.each(STATES)('$what', (state) => {
       );
       if (code !== 'login_open')
         expect(`${shown.text}${shown.page}${message}`).not.toMatch(/waits? for (the|a) login/i);
-      const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : ',appliance="wallbox"'}`;
+      const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : ',connection="wallbox",appliance="wallbox"'}`;
       expect(shown.metrics).toContain(`latchkey_condition{${labels}} 1\n`);
     }
     expect(shown.metrics.match(/^latchkey_condition\{/gm)?.length ?? 0).toBe(shown.conditions.length);
@@ -249,9 +295,9 @@ describe.each(STATES)('$what', (state) => {
     const { conditions, line } = await rendered(state);
     const [gravest] = conditions;
     const own = conditions.find(({ appliance }) => appliance !== null);
-    if (gravest === undefined) expect(line).toBe('1 active');
+    if (shownSeverity(gravest) === 'well') expect(line).toBe('1 active');
     if (own?.severity === 'error') expect(line).toMatch(/needs (pairing|attention) \(wallbox\)/);
-    if (own?.severity === 'info') expect(line).toMatch(/^1 (unpaired|pairing)$/);
+    if (shownSeverity(own) === 'info') expect(line).toMatch(/^1 (unpaired|pairing)$/);
     if (own?.severity === 'warning') expect(line).toMatch(/^1 retrying|\(wallbox\)/);
     if (gravest !== undefined && gravest.appliance === null) expect(line).toMatch(/; ./);
   });
@@ -279,11 +325,20 @@ describe.each([
 });
 
 it('the states of this test cover every condition code', () => {
-  const found = STATES.flatMap(({ appliance, hub }) => {
+  const found = STATES.flatMap((state) => {
+    const { appliance, hub } = state;
     const problems = hub === undefined ? [] : [{ code: hub, message: '', since: SINCE }];
-    return deriveConditions({ appliances: [appliance], problems, pageUrl: PAGE, now: NOW }).map(({ code }) => code);
+    return deriveConditions({
+      connections: connectionsIn(state),
+      appliances: [appliance],
+      problems,
+      pageUrl: PAGE,
+      now: NOW,
+    }).map(({ code }) => code);
   });
-  expect(new Set(found)).toEqual(new Set([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]));
+  expect(new Set(found)).toEqual(
+    new Set([...HUB_CONDITION_CODES, ...CONNECTION_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
+  );
 });
 
 it('docs/health.md contains the table of all states', async () => {
@@ -329,8 +384,11 @@ A hub without problems has no condition, and neither has a paired appliance with
 status line, the doctor, the metrics and the notices show these conditions and decide nothing themselves.
 
 - \`error\`: something is broken, and stays broken until a person acts. The exit status of \`latchkey status\` is 3.
-- \`warning\`: a problem that may resolve itself, or a question to a person that breaks nothing while it is open.
-- \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time.
+- \`warning\`: a problem that may resolve itself, or something that a person is asked to do and that breaks nothing yet: to approve an appliance, or to
+  log in again before a login [ends by itself](decisions/login-ends.md).
+- \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time, or the way in which it uses its tokens is
+  pointed out: it has not asked for a week, or it asks more than a hundred times as often as a token expires. What is only pointed out changes no
+  state, no headline and no notice.
 
 \`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, appliance, message, what_to_do, since, until}\`.
 \`appliance\` is null for the hub as a whole; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice

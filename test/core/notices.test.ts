@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
-import type { HubCondition } from '../../src/core/health/condition.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import { concernsHub, type HubCondition } from '../../src/core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
 import {
-  type ApplianceNoticeInput,
-  applianceNotice,
   currentNotice,
   failureDuration,
   type GrantNoticeInput,
@@ -14,9 +12,11 @@ import {
   isNotRepeated,
   matchesCondition,
   resolvedMessage,
+  type SubjectNoticeInput,
+  subjectNotice,
 } from '../../src/core/reports/notice-policy.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
-import { applianceStatus } from '../control/fake-administration.ts';
+import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
 const MINUTE = 60_000;
@@ -29,26 +29,34 @@ const since = '2031-04-05T06:07:08Z';
 const FAILING: GrantNoticeInput = { generation: 3, isFailing: true, remaining: 0, lifetime: HOUR, overdue: null };
 
 function facts(
-  state: ApplianceNoticeInput['state'],
+  state: SubjectNoticeInput['state'],
   code: ProblemCode | null,
   grant: Partial<GrantNoticeInput> | null = {},
   more: Partial<ApplianceStatus> = {},
-): ApplianceNoticeInput {
+): SubjectNoticeInput {
   const problem = code === null ? null : { code, message: 'Something is wrong', since };
   const status = applianceStatus({ name: 'wallbox', state, problem, ...more });
-  const [condition = null] = deriveConditions({ appliances: [status], problems: [], pageUrl: PAGE, now: NOW });
+  const [condition = null] = deriveConditions({
+    connections: connectionsOf([status]),
+    appliances: [status],
+    problems: [],
+    pageUrl: PAGE,
+    now: NOW,
+  });
   return {
-    ...{ name: 'wallbox', state, condition: condition?.appliance === 'wallbox' ? condition : null },
+    ...{ key: 'appliance wallbox', name: 'wallbox', state },
+    condition: condition === null || concernsHub(condition) ? null : condition,
     grant: grant === null ? null : { ...FAILING, ...grant },
   };
 }
 
 function notice(code: NoticeCode, severity: Notice['severity'] = 'warning'): Notice {
-  return { code, severity, appliance: 'wallbox', message: 'm', what_to_do: 'w', since: '2030-01-01T00:00:00Z' };
+  const subject = { connection: 'wallbox', appliance: 'wallbox', appliances: ['wallbox'] };
+  return { code, severity, ...subject, message: 'm', what_to_do: 'w', since: '2030-01-01T00:00:00Z' };
 }
 
 describe('notice of an appliance', () => {
-  test.each<[what: string, facts: ApplianceNoticeInput, lasting: number | null, code: NoticeCode | null]>([
+  test.each<[what: string, facts: SubjectNoticeInput, lasting: number | null, code: NoticeCode | null]>([
     ['refused', facts('needs_pairing', 'refused'), null, 'pairing_needed'],
     [
       'refused, with a valid access token',
@@ -111,34 +119,34 @@ describe('notice of an appliance', () => {
     ['unpaired', facts('unpaired', null, null), null, null],
     ['pairing', facts('pairing', null, null), null, null],
   ])('an appliance has a notice depending on its problem and its duration: %s', (_what, input, duration, code) => {
-    const found = applianceNotice(input, duration === null ? null : { duration: duration, since });
+    const found = subjectNotice(input, duration === null ? null : { duration: duration, since });
     expect(found?.code ?? null).toBe(code);
   });
 
   test('a registered appliance that waits for approval has a notice with its address and comparison code', () => {
     const waiting = waitingForApproval({ since });
     const input = facts('unpaired', null, null, { waitingForApproval: waiting });
-    expect(applianceNotice(input, null)).toMatchObject({
+    expect(subjectNotice(input, null)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
       message: expect.stringMatching(/from 192\.168\.1\.20 with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
     });
   });
 
-  test.each<[facts: ApplianceNoticeInput, lasting: number]>([
+  test.each<[facts: SubjectNoticeInput, lasting: number]>([
     [facts('needs_pairing', 'refused'), 0],
     [facts('retrying', 'misconfigured'), 0],
     [facts('retrying', 'portal_unreachable'), HOUR],
     [facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE],
   ])('a notice names the appliance, its problem and the advice of its condition', (input, duration) => {
-    const found = applianceNotice(input, { duration: duration, since });
+    const found = subjectNotice(input, { duration: duration, since });
     const { severity, what_to_do } = input.condition ?? {};
     expect(found).toMatchObject({ appliance: 'wallbox', severity, what_to_do });
     expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
   });
 
   test("the notice of an appliance that needs pairing names the page's address and the command", () => {
-    const found = applianceNotice(facts('needs_pairing', 'refused'), null);
+    const found = subjectNotice(facts('needs_pairing', 'refused'), null);
     expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox or run "latchkey pair wallbox"');
   });
 });
@@ -163,7 +171,7 @@ describe('current notice after an earlier one', () => {
     [
       what: string,
       before: ReturnType<typeof earlierNotice>,
-      now: ApplianceNoticeInput | undefined,
+      now: SubjectNoticeInput | undefined,
       fresh: NoticeCode | null,
       stands: NoticeCode | null,
     ]
@@ -248,8 +256,8 @@ describe('current notice after an earlier one', () => {
 });
 
 function ofHub(fact: HubConditionInput): HubCondition {
-  const [condition] = deriveConditions({ appliances: [], problems: [fact], pageUrl: PAGE, now: NOW });
-  if (condition?.appliance !== null) throw new Error('it is not of the hub');
+  const [condition] = deriveConditions({ connections: [], appliances: [], problems: [fact], pageUrl: PAGE, now: NOW });
+  if (condition === undefined || !concernsHub(condition)) throw new Error('it is not of the hub');
   return condition;
 }
 
@@ -277,15 +285,22 @@ test('wrong setup codes are a warning notice at once, and a restart does not res
   expect(isKeptAfterRestart('wrong_setup_codes', 2 * HOUR)).toBe(false);
 });
 
-test('only answer_lost, store_recovered and wrong_setup_codes are notified without repetition', () => {
-  expect(NOTICE_CODES.filter(isNotRepeated)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
+test('only answer_lost, login_ending, store_recovered and wrong_setup_codes are notified without repetition', () => {
+  expect(NOTICE_CODES.filter(isNotRepeated)).toEqual([
+    'answer_lost',
+    'login_ending',
+    'store_recovered',
+    'wrong_setup_codes',
+  ]);
 });
 
-test.each<[facts: ApplianceNoticeInput | undefined, end: string]>([
+test.each<[facts: SubjectNoticeInput | undefined, end: string]>([
   [facts('active', null), 'wallbox is connected again'],
   [facts('unpaired', null, null), 'wallbox no longer needs attention'],
   [undefined, 'wallbox was removed from the hub'],
 ])('the message of a resolved notice says how the problem ended', (now, end) => {
   expect(resolvedMessage(notice('pairing_needed'), now)).toBe(end);
-  expect(resolvedMessage({ ...notice('not_announced'), appliance: null }, undefined)).toBe('Resolved: m');
+  expect(resolvedMessage({ ...notice('not_announced'), connection: null, appliance: null }, undefined)).toBe(
+    'Resolved: m',
+  );
 });

@@ -110,7 +110,13 @@ describe.each(Object.keys(steps) as (keyof typeof steps)[])('pairing that is %s'
 describe('device codes of a pairing', () => {
   const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
   const beginFlow = (number: number, minutes: number) =>
-    ({ kind: 'device', codes: codes(number), at: instantAt(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
+    ({
+      kind: 'device',
+      appliance: 'a',
+      codes: codes(number),
+      at: instantAt(minutes * MINUTE),
+      lifetime: 15 * MINUTE,
+    }) as const;
   const minutesLeft = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
 
   test('the codes of a device flow are attached to an open pairing in any step, and not to an ended one', () => {
@@ -123,16 +129,16 @@ describe('device codes of a pairing', () => {
   });
 
   test('new codes of a device flow replace the previous ones, of which the last five are remembered', () => {
-    const flow = samplePairing(steps.asking, { device: codes(0) });
+    const flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
     const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, beginFlow(number, 1)), flow);
-    expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
+    expect(next.device).toEqual({ appliance: 'a', ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
     const shared = advance(next, events.installer);
     expect(shared.device).toEqual({ ...next.device, shared: true });
     expect(advance(shared, beginFlow(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
   });
 
   test('new codes of a device flow give an unopened pairing its whole lifetime again', () => {
-    let flow = samplePairing(steps.asking, { device: codes(0) });
+    let flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
     for (let minute = 14; minute < 100; minute += 14) {
       flow = advance(flow, beginFlow(minute, minute));
       expect(minutesLeft(flow, minute)).toBe(15);
@@ -140,7 +146,7 @@ describe('device codes of a pairing', () => {
   });
 
   test('new codes prolong a pairing to at most twice its lifetime, and are refused when little of it is left', () => {
-    const flow = samplePairing(steps.waiting, { device: codes(0) });
+    const flow = samplePairing(steps.waiting, { device: { appliance: 'a', ...codes(0) } });
     expect(minutesLeft(advance(flow, beginFlow(1, 10)), 10)).toBe(15);
     const prolonged = advance(advance(flow, beginFlow(1, 14)), beginFlow(2, 26));
     expect(minutesLeft(prolonged, 26)).toBe(4);
@@ -150,7 +156,7 @@ describe('device codes of a pairing', () => {
   });
 
   test('a device flow uses the portal only when an installer joins it or somebody opens a link', () => {
-    const flow = samplePairing(steps.asking, { device: codes(0) });
+    const flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
     const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
     expect([isInstallerInitiated(flow), needsPortalRequests(flow)]).toEqual([false, false]);
     expect([isInstallerInitiated(taken), needsPortalRequests(taken), minutesLeft(taken, 9)]).toEqual([true, true, 15]);
@@ -164,7 +170,7 @@ describe('device codes of a pairing', () => {
 });
 
 test('an installer gets the newest link again while it is usable, and a new installer gets a separate one', () => {
-  const flow = samplePairing(steps.waiting, { device: { codeHash: 'hash', userCode: 'WDJB-MJHT' } });
+  const flow = samplePairing(steps.waiting, { device: { appliance: 'a', codeHash: 'hash', userCode: 'WDJB-MJHT' } });
   const installer = { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE, isLinkUsable: true };
   const taken = advance(flow, installer);
   expect(taken.step).toEqual({ kind: 'asking', earlier: [SAMPLE_LINK] });

@@ -16,7 +16,7 @@ export function instantAt(uptime: number, boot = 'boot-1'): Instant {
 /** A grant whose token was obtained at instant 0 of the first boot and lives one hour. */
 export function sampleGrant(changes: Partial<Grant> = {}): Grant {
   return {
-    appliance: '11111111-1111-4111-8111-111111111111',
+    connection: '11111111-1111-4111-8111-111111111111',
     generation: 1,
     accessToken: new Secret('the-access-token'),
     refreshToken: new Secret('the-refresh-token'),
@@ -44,7 +44,7 @@ export const SAMPLE_LINK = {
 export function samplePairing(step: PairingStep, changes: Partial<Pairing> = {}): Pairing {
   return {
     id: '22222222-2222-4222-8222-222222222222',
-    appliance: '11111111-1111-4111-8111-111111111111',
+    connection: '11111111-1111-4111-8111-111111111111',
     portal: 'home',
     scope: 'Monitoring',
     nonce: 'the-nonce-of-128-bits',

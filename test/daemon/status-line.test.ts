@@ -1,17 +1,23 @@
 import { expect, test } from 'vitest';
-import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionState } from '../../src/core/connections/connection-status.ts';
 import type { HubConditionCode } from '../../src/core/health/condition.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
-import { applianceStatus, PAGE } from '../control/fake-administration.ts';
+import { applianceStatus, connectionsOf, PAGE } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
 const since = '2031-04-05T06:07:08Z';
 
-function applianceIn(state: ApplianceState, code?: ProblemCode, portal = 'home', name = 'wallbox'): ApplianceStatus {
+function applianceIn(state: ConnectionState, code?: ProblemCode, portal = 'home', name = 'wallbox'): ApplianceStatus {
   const problem = code === undefined ? null : { code, message: 'why', since };
   return applianceStatus({ name, state, portal, problem });
+}
+
+/** One of the appliances that share a connection. */
+function shares(state: ConnectionState, code: ProblemCode, name: string): ApplianceStatus {
+  return { ...applianceIn(state, code, 'home', name), connection: 'heating' };
 }
 
 /** An appliance that waits for a person: to log in again, or to approve it. */
@@ -83,7 +89,36 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     hub('10.0.0.1', 'store_unwritable'),
     "1 active, 1 needs attention (wallbox); can't write its store",
   ],
+  [
+    [shares('needs_pairing', 'refused', 'thermostat'), shares('needs_pairing', 'refused', 'dashboard')],
+    hub('10.0.0.1'),
+    '2 need pairing (thermostat, dashboard)',
+  ],
+  [
+    [shares('retrying', 'portal_unreachable', 'thermostat'), shares('retrying', 'portal_unreachable', 'dashboard')],
+    hub('10.0.0.1'),
+    '2 retrying; portal home unreachable',
+  ],
 ])('case %#: the status line sums up the appliances %j', (appliances, { address, problems }, line) => {
-  const conditions = deriveConditions({ appliances, problems, pageUrl: PAGE, now: Date.parse(since) });
+  const conditions = deriveConditions({
+    connections: connectionsOf(appliances),
+    appliances,
+    problems,
+    pageUrl: PAGE,
+    now: Date.parse(since),
+  });
   expect(statusLine({ hub: { address }, appliances, conditions })).toBe(line);
+});
+
+test('the status line says that a person is needed if a login ends soon', () => {
+  const wallbox = applianceIn('active');
+  const [connection] = connectionsOf([wallbox]);
+  const ending = { loginEnds: '2031-04-07T00:00:00Z', loginEndingSince: since };
+  const conditions = deriveConditions({
+    connections: connection === undefined ? [] : [{ ...connection, ...ending }],
+    ...{ appliances: [wallbox], problems: [], pageUrl: PAGE, now: Date.parse(since) },
+  });
+  expect(statusLine({ hub: { address: '10.0.0.1' }, appliances: [wallbox], conditions })).toBe(
+    '1 needs attention (wallbox)',
+  );
 });

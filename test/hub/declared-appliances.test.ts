@@ -69,7 +69,7 @@ test('a declared appliance exists from the first start with its configured secre
     stderr: expect.stringContaining('[appliances.wallbox]'),
   });
   await hub.ask(async (control) => {
-    const invite = { name: 'wallbox', scope: null, portal: null, ttl: 60 };
+    const invite = { name: 'wallbox', scope: null, portal: null, connection: null, ttl: 60 };
     await expect(control.rotateSecret('wallbox', false)).rejects.toThrow('[appliances.wallbox]');
     await expect(control.addAppliance('wallbox', null, null)).rejects.toThrow('wallbox already exists');
     await expect(control.invite(invite)).rejects.toThrow('wallbox already exists');
@@ -111,7 +111,7 @@ test('a changed secret and client_id apply from the next start, and a changed sc
   expect(await tokenResult('charger.1', SECRETS.wallbox)).toBe('401 invalid_client');
   expect(await tokenResult('charger.1', SECRETS.other)).toBe('200 Monitoring RemoteControl');
 
-  expect(await logged('scope_changed')).toMatchObject({ level: 'warn', appliance: 'wallbox' });
+  expect(await logged('scope_changed')).toMatchObject({ level: 'warn', connection: 'wallbox' });
   expect(await hub.appliance('wallbox')).toMatchObject({
     state: 'active',
     scope: 'Monitoring RemoteControl',
@@ -161,7 +161,7 @@ test('a declared appliance that moves to another portal gets a suspended grant, 
   await hub.pair('wallbox', emulator);
   const link = await hub.beginPairing('wallbox');
   await startWithPortals(table('bench', bench) + table('home', emulator));
-  expect(await logged('appliance_moved')).toMatchObject({ level: 'warn', portal: 'bench' });
+  expect(await logged('connection_moved')).toMatchObject({ level: 'warn', portal: 'bench' });
   const moved = await hub.appliance('wallbox');
   expect(moved).toMatchObject({ state: 'needs_pairing', portal: 'bench', expires_in: null });
   expect(moved.problem?.message).toContain(emulator.frontendUrl);

@@ -11,17 +11,18 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE };
 
 describe.concurrent('latchkey demo', () => {
-  it('latchkey demo --auto pairs three appliances, refreshes their tokens, and issues no invalid token', async () => {
+  it('latchkey demo --auto pairs four appliances, two of them with one login, refreshes their tokens, and issues no invalid token', async () => {
     const { status, stdout, stderr } = await runLatchkey(['demo', '--auto', '--for', '30s', '--json'], ENV);
     writeFileSync(logFile('demo-auto'), stdout + stderr);
     expect(status, stderr).toBe(0);
     const { appliances, hand_outs, bad_hand_outs, refreshes } = JSON.parse(stdout) as Record<string, number>;
-    expect({ appliances, bad_hand_outs }).toEqual({ appliances: 3, bad_hand_outs: 0 });
+    expect({ appliances, bad_hand_outs }).toEqual({ appliances: 4, bad_hand_outs: 0 });
     expect(hand_outs).toBeGreaterThan(10);
     // Tokens of 10 s are due at 7.5 to 8.5 s.
     expect(refreshes).toBeGreaterThanOrEqual(3);
-    for (const name of ['wallbox', 'heat-pump', 'inverter'])
-      expect(stderr).toMatch(new RegExp(`${name} +✓ is connected`));
+    for (const name of ['wallbox', 'heat-pump', 'solar']) expect(stderr).toMatch(new RegExp(`${name} +✓ is connected`));
+    expect(stderr).toMatch(/solar +is one login that inverter and dashboard share/);
+    for (const name of ['inverter', 'dashboard']) expect(stderr).toMatch(new RegExp(`${name} +✓ has a new token`));
   });
 
   it('latchkey demo waits for a person to log in with a browser at the printed links', async (ctx) => {
@@ -58,7 +59,7 @@ describe.concurrent('latchkey demo', () => {
     child.kill('SIGINT');
     const [status] = await once(child, 'exit');
     expect(status, output).toBe(0);
-    expect(output).toContain('3 of 3 appliances paired');
+    expect(output).toContain('4 of 4 appliances paired');
     const [before = '', after = ''] = output.split(`${unreached[0]}\n`);
     expect(before).toContain('One of the three logins ends on an unreachable page on purpose');
     expect(after).toMatch(/^ {4}This login ends on an unreachable page on purpose/);
@@ -69,7 +70,7 @@ describe.concurrent('latchkey demo', () => {
   it('latchkey demo runs longer than its time until each appliance has used a token, as on a slow machine', async () => {
     const { status, stdout, stderr } = await runLatchkey(['demo', '--auto', '--for', '1s', '--json'], ENV);
     expect(status, stderr).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
+    expect(JSON.parse(stdout)).toMatchObject({ appliances: 4, bad_hand_outs: 0 });
   });
 
   it('latchkey demo accepts only a duration for --for', async () => {

@@ -5,7 +5,7 @@ import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { createLog } from '../../src/system/log.ts';
 import { sampleGrant, samplePairing } from '../core/samples.ts';
-import { open, WALLBOX } from '../store/test-store.ts';
+import { addAppliance, open, WALLBOX } from '../store/test-store.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -17,7 +17,7 @@ const log = createLog('silent');
 async function home() {
   const folder = stateFolder();
   const store = open(folder.path);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   const copy = join(folder.path, 'latchkey.db.copy');
   const time = new FakeTime();
   return {
@@ -44,7 +44,7 @@ function date(file: string, wall: number): void {
 
 function pair(store: SqliteStore, generation: number): Promise<boolean> {
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
-  return store.completePairing(paired, sampleGrant({ appliance: WALLBOX.id, generation }));
+  return store.completePairing(paired, sampleGrant({ connection: WALLBOX.id, generation }));
 }
 
 test('a new hub makes a snapshot at once, which is private and contains the whole store', async () => {

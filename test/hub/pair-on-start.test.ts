@@ -5,14 +5,20 @@ import { BrokerHarness } from '../broker/broker-harness.ts';
 import { logTo } from '../support/log-to.ts';
 import { sampleRegistrant } from '../support/registration-samples.ts';
 
-/** Does what a start with `pairing.on_start` does. @returns the links in the log, by appliance */
+/** Declares the connection of an appliance, with this scope. */
+async function declare(home: BrokerHarness, name: string, scope: string): Promise<void> {
+  const declared = { ...home.connection(name), scope, origin: 'declared' } as const;
+  expect(await home.run.connections.save({ updatedConnections: [declared] })).toBe(true);
+}
+
+/** Does what a start with `pairing.on_start` does. @returns the links in the log, by connection */
 async function start(home: BrokerHarness): Promise<Record<string, string>> {
-  const { appliances, grants, pairings } = home.run;
+  const { connections, appliances, grants, pairings } = home.run;
   const links: Record<string, string> = {};
-  const log = logTo((event, { appliance, authorize_url }) => {
-    if (event === 'login_link_created') links[String(appliance)] = String(authorize_url);
+  const log = logTo((event, { connection, authorize_url }) => {
+    if (event === 'login_link_created') links[String(connection)] = String(authorize_url);
   });
-  await pairOnStart(appliances, grants, pairings, log);
+  await pairOnStart(connections, appliances, grants, pairings, log);
   await home.time.settle();
   return links;
 }
@@ -47,12 +53,10 @@ test('at its start the hub continues an open pairing, unless another scope is de
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox', 'Monitoring');
   const before = await home.beginPairing('wallbox');
-  const change = (scope: string) =>
-    home.run.appliances.update(appliance.id, (current) => ({ ...current, scope, origin: 'declared' }));
-  await change('Monitoring');
+  await declare(home, 'wallbox', 'Monitoring');
   await start(home);
   expect(home.run.pairings.newestFor(appliance.id)?.pairing.id).toBe(before.pairing.id);
-  await change('RemoteControl');
+  await declare(home, 'wallbox', 'RemoteControl');
   expect(Object.keys(await start(home))).toEqual(['wallbox']);
   expect(home.run.pairings.newestFor(appliance.id)?.pairing).toMatchObject({ scope: 'RemoteControl' });
   expect(before.pairing.step).toMatchObject({ result: { reason: 'replaced' } });
@@ -61,11 +65,9 @@ test('at its start the hub continues an open pairing, unless another scope is de
 test('at its start the hub pairs again if the declared scope differs from that of the grant', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox', 'A B');
-  const declare = (scope: string) =>
-    home.run.appliances.update(id, (current) => ({ ...current, scope, origin: 'declared' }));
-  await declare('B A');
+  await declare(home, 'wallbox', 'B A');
   expect(await start(home)).toEqual({});
-  await declare('A');
+  await declare(home, 'wallbox', 'A');
   expect(Object.keys(await start(home))).toEqual(['wallbox']);
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
@@ -76,11 +78,19 @@ test.each([
   ['declared', null, { requestedScope: null }, false],
   ['declared', 'A', { requestedScope: null }, true],
   ['added', 'A', { requestedScope: 'B' }, false],
-  ['registered', 'A', { requestedScope: 'B' }, false],
+  ['implicit', 'A', { requestedScope: 'B' }, false],
   ['declared', 'A', undefined, false],
 ] as const)(
-  'an appliance that was %s with scope %s and has a grant of %o needs another pairing: %s',
+  'a connection that is %s with scope %s and has a grant of %o needs another pairing: %s',
   (origin, scope, grant, expected) => {
     expect(hasScopeChanged({ origin, scope }, grant)).toBe(expected);
   },
 );
+
+test('at its start the hub makes one link for a connection that several appliances share', async () => {
+  await using home = await BrokerHarness.start();
+  await home.run.connections.add('family', null, null);
+  await home.addUser('thermostat', 'family');
+  await home.addUser('dashboard', 'family');
+  expect(Object.keys(await start(home))).toEqual(['family']);
+});

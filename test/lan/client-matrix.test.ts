@@ -130,7 +130,9 @@ function recordDone(client: ClientName, capability: Capability): void {
 }
 
 async function invite(name: string): Promise<string> {
-  const { token } = await hub.ask((control) => control.invite({ name, scope: SCOPE, portal: null, ttl: 3600 }));
+  const { token } = await hub.ask((control) =>
+    control.invite({ name, scope: SCOPE, portal: null, connection: null, ttl: 3600 }),
+  );
   rememberSecrets([token]);
   return token;
 }

@@ -158,7 +158,7 @@ test("each response in the hub's OpenAPI document was returned by its operation,
   for (const path of ENDPOINTS) await post(path, { client_id, client_secret, grant_type: 'client_credentials' });
   for (const jwks of [undefined, { keys: [keys.publicKey.export({ format: 'jwk' })] }]) {
     const { token: invited } = await hub.ask((control) =>
-      control.invite({ name: null, scope: null, portal: null, ttl: 3600 }),
+      control.invite({ name: null, scope: null, portal: null, connection: null, ttl: 3600 }),
     );
     rememberSecrets([invited]);
     const response = await register(

@@ -66,7 +66,7 @@ async function register(
 
 async function invite(request: Partial<InviteRequest> = {}): Promise<InviteResponse> {
   const made = await hub.ask((control) =>
-    control.invite({ name: null, scope: null, portal: null, ttl: 3600, ...request }),
+    control.invite({ name: null, scope: null, portal: null, connection: null, ttl: 3600, ...request }),
   );
   rememberSecrets([made.token]);
   return made;

@@ -141,7 +141,7 @@ it('an installed hub reports an appliance that needs a person by exit status, wa
   const status = await hub.latchkey('status', 'installer');
   expect(status).toMatchObject({ status: 3, stdout: expect.stringMatching(/^! wallbox is no longer connected: /) });
   expect(await hub.machine.sh(`curl -sf ${METRICS}/metrics`)).toContain(
-    'latchkey_notices{notice="pairing_needed",severity="error",appliance="wallbox"} 1',
+    'latchkey_notices{notice="pairing_needed",severity="error",connection="wallbox",appliance="wallbox"} 1',
   );
   await eventually(async () => (await hub.machine.sh('cat /var/lib/private/latchkey/told')).includes('pairing_needed'));
   const watched = await onTerminal('timeout 3 latchkey status --watch');

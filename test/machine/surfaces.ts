@@ -144,7 +144,7 @@ export class Surfaces {
     expect(exit.trim() === exitStatus && jsonExit.trim() === exitStatus, `exit status ${exit.trim()}`);
     const json = statusOf(outputs['json']);
     expect(json !== null && healthOf(json) === healthOf(status), 'status --json judges otherwise');
-    const ofHub = conditions.filter(({ appliance, code }) => appliance === null && code !== 'wrong_setup_codes');
+    const ofHub = conditions.filter(({ connection, code }) => connection === null && code !== 'wrong_setup_codes');
     expect(codes(hub.problems ?? []) === codes(ofHub), `hub.problems are ${codes(hub.problems ?? [])}`);
 
     const health = hubHealth(conditions, appliances, en);
@@ -157,20 +157,23 @@ export class Surfaces {
       const expected = own.length === 0 ? ['ok'] : own.map(({ severity }) => RESULTS[severity]);
       expect(results.join() === expected.join(), `the doctor says ${results} of ${name}`);
     }
-    for (const { code, severity, appliance, what_to_do } of conditions) {
+    for (const { code, severity, connection, appliance, what_to_do } of conditions) {
       const sameAdvice = conditions.filter((one) => one.what_to_do === what_to_do).length;
       const times = text.split(`${what_to_do}.`).length - 1;
       expect(code === 'login_open' || times === sameAdvice, `status says ${times} times what to do: ${code}`);
       const isFound = checks.some(({ result, detail }) => result === RESULTS[severity] && detail.endsWith(what_to_do));
       expect(isFound, `the doctor does not find ${code}`);
-      const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : `,appliance="${appliance}"`}`;
-      expect(metrics.includes(`latchkey_condition{${labels}} 1\n`), `no metric of ${code}`);
+      const subject = Object.entries({ connection, appliance }).filter(([, name]) => name !== null);
+      const labels = [['code', code], ['severity', severity], ...subject].map(
+        ([label, value]) => `${label}="${value}"`,
+      );
+      expect(metrics.includes(`latchkey_condition{${labels.join()}} 1\n`), `no metric of ${code}`);
     }
     expect(count(metrics, 'latchkey_condition') === conditions.length, 'more conditions in the metrics');
     expect(count(metrics, 'latchkey_notices') === notices.length, 'other notices in the metrics');
-    for (const { code, severity, appliance, what_to_do } of notices) {
+    for (const { code, severity, connection, what_to_do } of notices) {
       const isOne = conditions.some(
-        (one) => one.severity === severity && one.appliance === appliance && one.what_to_do === what_to_do,
+        (one) => one.severity === severity && one.connection === connection && one.what_to_do === what_to_do,
       );
       expect(isOne, `a notice of nothing: ${code}`);
     }

@@ -59,7 +59,7 @@ describe.skipIf(!existsSync(PROMTOOL))('promtool and the alert rules', () => {
 
   it('promtool accepts the metrics of a hub', async () => {
     const { text } = await scrapeHub();
-    expect(text).toContain('latchkey_appliance_state{appliance="pump",state="needs_pairing"} 1');
+    expect(text).toContain('latchkey_connection_state{connection="pump",state="needs_pairing"} 1');
     expect(await promtool(['check', 'metrics'], text)).toBe('');
   });
 });

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import type { ApplianceEvent } from '../../src/core/reports/appliance-event.ts';
+import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
 import { Counters, DURATION_BUCKETS_SECONDS, DurationHistogram } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
 
-function refreshed(appliance: string, took: number): ApplianceEvent {
-  return { kind: 'refreshed', appliance, at, took };
+function refreshed(connection: string, took: number): ConnectionEvent {
+  return { kind: 'refreshed', connection, at, took };
 }
 
 /** How many of these seconds are in every bucket, and their sum. */
@@ -42,12 +42,12 @@ it('a duration histogram passes its values in the right buckets and with the rig
 
 it('the counters count what ended without a request, but not its duration', () => {
   const counters = new Counters();
-  counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
-  counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
-  counters.record({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
-  counters.record({ kind: 'token_refused', appliance: 'a', at });
-  counters.record({ kind: 'unpaired', appliance: 'a', at });
-  const { refreshes, pairings, rejectedTokens: refusedTokens } = counters.forAppliance('a');
+  counters.record({ kind: 'refresh_failed', connection: 'a', at, problem: 'store_unwritable', took: null });
+  counters.record({ kind: 'refresh_failed', connection: 'a', at, problem: 'portal_unreachable', took: 30_000 });
+  counters.record({ kind: 'pairing_failed', connection: 'a', at, reason: 'expired' });
+  counters.record({ kind: 'token_refused', connection: 'a', at });
+  counters.record({ kind: 'unpaired', connection: 'a', at });
+  const { refreshes, pairings, rejectedTokens: refusedTokens } = counters.forConnection('a');
   expect(refreshes).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
   expect(pairings).toEqual({ expired: 1 });
   expect(refusedTokens).toBe(1);
@@ -56,12 +56,17 @@ it('the counters count what ended without a request, but not its duration', () =
   expect(seconds).toEqual([30]);
 });
 
-it('the counters hold at most ten thousand appliances, and only existing ones after retainOnly', () => {
+it('the counters hold at most ten thousand connections and appliances, and only existing ones after retainOnly', () => {
   const counters = new Counters();
+  for (let index = 0; index < 10_001; index++) counters.tokenRequested(`b${index}`, 'token');
+  expect([counters.requestsOf('b1'), counters.requestsOf('b10000')]).toEqual([{ token: 1 }, { token: 1 }]);
+  counters.tokenRequested('the-wallbox', 'unavailable');
+  expect(counters.requestsOf('b1')).toEqual({});
   for (let index = 0; index < 10_001; index++) counters.record(refreshed(`a${index}`, 1));
-  expect(counters.forAppliance('a0').refreshes).toEqual({});
-  expect(counters.forAppliance('a10000').refreshes).toEqual({ refreshed: 1 });
-  counters.retainOnly(new Set(['a10000']));
-  expect(counters.forAppliance('a10000').refreshes).toEqual({ refreshed: 1 });
-  expect(counters.forAppliance('a5000').refreshes).toEqual({});
+  expect(counters.forConnection('a0').refreshes).toEqual({});
+  expect(counters.forConnection('a10000').refreshes).toEqual({ refreshed: 1 });
+  counters.retainOnly(new Set(['a10000']), new Set(['the-wallbox']));
+  expect(counters.forConnection('a10000').refreshes).toEqual({ refreshed: 1 });
+  expect(counters.forConnection('a5000').refreshes).toEqual({});
+  expect([counters.requestsOf('the-wallbox'), counters.requestsOf('b10000')]).toEqual([{ unavailable: 1 }, {}]);
 });

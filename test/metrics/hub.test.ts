@@ -27,8 +27,9 @@ async function reloaded(of: HubProcess, from: string | RegExp, to: string): Prom
   await of.reload();
 }
 
+/** The counts of an appliance and of its own connection. */
 function countsOf(metrics: ScrapedMetrics, appliance: string): Record<string, number | undefined> {
-  const count = (name: string, outcome: string) => metrics.value(name, { appliance, outcome });
+  const count = (name: string, outcome: string) => metrics.value(name, { connection: appliance, outcome });
   const failed = (reason: string) => metrics.value('latchkey_token_requests_failed_total', { appliance, reason });
   return {
     paired: count('latchkey_pairings_total', 'paired'),
@@ -38,7 +39,7 @@ function countsOf(metrics: ScrapedMetrics, appliance: string): Record<string, nu
     tokens: metrics.value('latchkey_tokens_issued_total', { appliance }),
     otherScope: failed('other_scope'),
     notPaired: failed('not_paired'),
-    refusedTokens: metrics.value('latchkey_tokens_refused_total', { appliance }),
+    refusedTokens: metrics.value('latchkey_tokens_refused_total', { connection: appliance }),
   };
 }
 
@@ -81,16 +82,19 @@ describe('the metrics of a hub', () => {
     for (const state of ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing']) {
       const inState = appliances.filter((appliance) => appliance.state === state);
       expect(metrics.value('latchkey_appliances', { state })).toBe(inState.length);
-      for (const { name: appliance } of appliances) {
-        const is = inState.some(({ name }) => name === appliance) ? 1 : 0;
-        expect(metrics.value('latchkey_appliance_state', { appliance, state })).toBe(is);
+      expect(metrics.value('latchkey_connections', { state })).toBe(inState.length);
+      for (const { name } of appliances) {
+        const is = inState.some((appliance) => appliance.name === name) ? 1 : 0;
+        expect(metrics.value('latchkey_appliance_state', { appliance: name, state })).toBe(is);
+        expect(metrics.value('latchkey_connection_state', { connection: name, state })).toBe(is);
       }
     }
-    const left = metrics.value('latchkey_token_expires_in_seconds', { appliance: 'wallbox' });
+    const left = metrics.value('latchkey_token_expires_in_seconds', { connection: 'wallbox' });
     expect(left).toBeGreaterThan(3500);
     expect(left).toBeLessThanOrEqual(3600);
-    expect(metrics.value('latchkey_token_expires_in_seconds', { appliance: 'heater' })).toBeUndefined();
-    expect(metrics.value('latchkey_last_refresh_timestamp_seconds', { appliance: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_token_expires_in_seconds', { connection: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_last_refresh_timestamp_seconds', { connection: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_login_ends_timestamp_seconds', { connection: 'heater' })).toBeUndefined();
     expect(metrics.value('latchkey_store_written_bytes_total')).toBeGreaterThan(0);
     expect(Math.abs(metrics.value('latchkey_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(5);
     expect(metrics.value('latchkey_ready')).toBe(1);
@@ -106,7 +110,7 @@ describe('the metrics of a hub', () => {
     expect(countsOf(dead, 'pump')).toMatchObject({ refreshed: 0, refused: 1 });
     expect(dead.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(1);
     expect(dead.value('latchkey_appliance_state', { appliance: 'pump', state: 'needs_pairing' })).toBe(1);
-    const notice = { notice: 'pairing_needed', severity: 'error', appliance: 'pump' };
+    const notice = { notice: 'pairing_needed', severity: 'error', connection: 'pump', appliance: 'pump' };
     expect(dead.value('latchkey_notices', notice)).toBe(1);
     await hub.pair('pump', emulator);
     expect((await hub.requestToken(pump)).status).toBe(200);
@@ -116,11 +120,56 @@ describe('the metrics of a hub', () => {
     expect(repaired.value('latchkey_notices', notice)).toBeUndefined();
   });
 
+  it('the metrics name the connection of each appliance, and count its tokens by appliance', async () => {
+    await hub.ask((control) => control.addConnection('netatmo', null, null));
+    const [thermostat, dashboard] = [
+      await hub.addAppliance('thermostat', null, null, 'netatmo'),
+      await hub.addAppliance('dashboard', null, null, 'netatmo'),
+    ];
+    const unpaired = await scraped();
+    expect(unpaired.value('latchkey_connection_state', { connection: 'netatmo', state: 'unpaired' })).toBe(1);
+    const condition = { code: 'not_paired', severity: 'info', connection: 'netatmo' };
+    expect(unpaired.value('latchkey_condition', condition)).toBe(1);
+    await hub.pair('netatmo', emulator);
+    await refresh('netatmo');
+    const before = Math.floor(Date.now() / 1000);
+    for (let times = 0; times < 2; times++) expect((await hub.requestToken(thermostat)).status).toBe(200);
+    expect((await hub.requestToken(dashboard, { scope: 'another' })).status).toBe(400);
+    const metrics = await scraped();
+    for (const [appliance, count] of Object.entries({ thermostat: 2, dashboard: 0 })) {
+      expect(metrics.value('latchkey_appliance_info', { appliance, connection: 'netatmo' })).toBe(1);
+      expect(metrics.value('latchkey_tokens_issued_total', { appliance })).toBe(count);
+      expect(metrics.value('latchkey_appliance_tokens', { appliance, period: 'last_14_days' })).toBe(count);
+      expect(
+        metrics.value('latchkey_refreshes_total', { connection: appliance, outcome: 'refreshed' }),
+      ).toBeUndefined();
+    }
+    const last = (appliance: string) => metrics.value('latchkey_appliance_last_token_timestamp_seconds', { appliance });
+    expect(Math.abs((last('thermostat') ?? 0) - before)).toBeLessThan(60);
+    expect(last('dashboard')).toBeUndefined();
+    expect(
+      metrics.value('latchkey_token_requests_failed_total', { appliance: 'dashboard', reason: 'other_scope' }),
+    ).toBe(1);
+    expect(metrics.value('latchkey_refreshes_total', { connection: 'netatmo', outcome: 'refreshed' })).toBe(1);
+    expect(metrics.value('latchkey_pairings_total', { connection: 'netatmo', outcome: 'paired' })).toBe(1);
+    const { appliances } = await hub.status();
+    expect(appliances.find(({ name }) => name === 'thermostat')).toMatchObject({
+      last_token: new Date((last('thermostat') ?? 0) * 1000).toISOString().replace('.000Z', 'Z'),
+      tokens: { today: expect.any(Number), last_14_days: 2 },
+    });
+    for (const name of ['thermostat', 'dashboard']) await hub.ask((control) => control.removeAppliance(name));
+    const orphaned = await scraped();
+    expect(orphaned.value('latchkey_connections', { state: 'active' })).toBe(
+      (orphaned.value('latchkey_appliances', { state: 'active' }) ?? 0) + 1,
+    );
+    expect(orphaned.text).not.toContain('thermostat');
+  });
+
   it('the metrics contain no secrets, and no appliance that was removed', async () => {
     const { client_id, client_secret } = await hub.addAppliance('guest');
     await hub.pair('guest', emulator);
     const { text, value } = await scraped();
-    expect(value('latchkey_pairings_total', { appliance: 'guest', outcome: 'paired' })).toBe(1);
+    expect(value('latchkey_pairings_total', { connection: 'guest', outcome: 'paired' })).toBe(1);
     const { appliances } = await hub.status();
     const secrets = [client_secret, client_id, emulator.clientId, emulator.clientSecret, ...emulator.secretsIssued()];
     for (const secret of [...secrets, ...appliances.map((appliance) => appliance.client_id)]) {
@@ -177,7 +226,15 @@ it('the hub is not ready while a token has expired and the portal is unreachable
     status: 503,
     body: {
       ready: false,
-      appliances: [{ name: 'boiler', state: 'retrying', problem: 'portal_unreachable', since: expect.any(String) }],
+      appliances: [
+        {
+          name: 'boiler',
+          connection: 'boiler',
+          state: 'retrying',
+          problem: 'portal_unreachable',
+          since: expect.any(String),
+        },
+      ],
     },
   });
   expect((await scraped(small)).value('latchkey_ready')).toBe(0);

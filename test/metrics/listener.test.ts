@@ -2,11 +2,12 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { Counters } from '../../src/metrics/counters.ts';
 import { MetricsListener, type MetricsListenerOptions } from '../../src/metrics/listener.ts';
 import { systemTimers } from '../../src/system/clock.ts';
-import { applianceStatus } from '../control/fake-administration.ts';
+import { applianceStatus, connectionStatus, connectionsOf } from '../control/status-samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { openIdleConnection, sendRaw } from './raw-connections.ts';
@@ -31,7 +32,8 @@ function options(change: Partial<MetricsListenerOptions> = {}): MetricsListenerO
   return {
     host: '127.0.0.1',
     port: 0,
-    status: async () => ({ hub: HUB, appliances: [], conditions: [], notices: [] }),
+    status: async () => ({ hub: HUB, connections: [], appliances: [], conditions: [], notices: [] }),
+    connectionIds: () => new Map(),
     applianceIds: () => new Map(),
     clockOffset: () => null,
     counters: new Counters(),
@@ -58,6 +60,7 @@ describe('the metrics listener', () => {
   let overdue = 0;
   let failing = false;
   let appliances: ApplianceStatus[] = [];
+  let unused: ConnectionStatus[] = [];
   let listener: MetricsListener;
 
   beforeAll(async () => {
@@ -66,7 +69,8 @@ describe('the metrics listener', () => {
         overdue: () => overdue,
         async status() {
           if (failing) throw new Error('a reason');
-          return { hub: HUB, appliances, conditions: [], notices: [] };
+          const connections = [...connectionsOf(appliances), ...unused];
+          return { hub: HUB, connections, appliances, conditions: [], notices: [] };
         },
       }),
     );
@@ -166,10 +170,32 @@ describe('the metrics listener', () => {
     throw new Error('nobody is served any more');
   });
 
-  it('the metrics contain at most ten thousand appliances', async () => {
+  it('the hub is ready if no appliance uses the connection that must be paired again, and its metrics show it', async () => {
+    const problem = { code: 'refused', message: 'Something is wrong', since: '2031-05-05T06:07:08Z' } as const;
+    const broken = { state: 'needs_pairing', expiresIn: 0, problem, loginEnds: '2031-05-05T06:07:08Z' } as const;
+    unused = [connectionStatus({ name: 'netatmo', ...broken })];
+    const readyz = await get(listener, '/readyz');
+    expect([readyz.status, await readyz.json()]).toEqual([200, { ready: true, appliances: [] }]);
+    const { value } = await scrapeMetrics(listener.port ?? undefined);
+    expect(value('latchkey_connection_state', { connection: 'netatmo', state: 'needs_pairing' })).toBe(1);
+    expect(value('latchkey_connections', { state: 'needs_pairing' })).toBe(1);
+    expect(value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
+    expect(value('latchkey_login_ends_timestamp_seconds', { connection: 'netatmo' })).toBe(
+      Date.UTC(2031, 4, 5, 6, 7, 8) / 1000,
+    );
+    const { loginEnds: _, appliances: __, ...login } = unused[0] ?? connectionStatus({ name: '' });
+    const user = applianceStatus({ ...login, name: 'thermostat', connection: 'netatmo' });
+    appliances = [user];
+    expect((await get(listener, '/readyz')).status).toBe(503);
+    [appliances, unused] = [[], []];
+    expect((await scrapeMetrics(listener.port ?? undefined)).text).not.toContain('netatmo');
+  });
+
+  it('the metrics contain at most ten thousand connections and appliances', async () => {
     appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
     const { value, text } = await scrapeMetrics(listener.port ?? undefined);
     expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
+    expect(value('latchkey_connections', { state: 'unpaired' })).toBe(10_000);
     expect(text).toContain('appliance="a9999"');
     expect(text).not.toContain('appliance="a10000"');
     appliances = [];

@@ -1,14 +1,16 @@
 import { expect, it } from 'vitest';
-import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionState } from '../../src/core/connections/connection-status.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { readiness } from '../../src/metrics/readiness.ts';
-import { applianceStatus } from '../control/fake-administration.ts';
+import { applianceStatus } from '../control/status-samples.ts';
 
 const SINCE = '2031-05-05T06:07:08Z';
 
-function appliance(state: ApplianceState, expiresIn: number | null, code?: ProblemCode): ApplianceStatus {
+function appliance(state: ConnectionState, expiresIn: number | null, code?: ProblemCode): ApplianceStatus {
   const problem = code === undefined ? null : { code, message: 'It was given by a-client-id', since: SINCE };
-  return applianceStatus({ name: 'wallbox', clientId: 'a-client-id', state, expiresIn, problem });
+  const names = { name: 'wallbox', clientId: 'a-client-id', connection: 'login' };
+  return applianceStatus({ ...names, state, expiresIn, problem });
 }
 
 it.for<[what: string, appliance: ApplianceStatus, ready: boolean]>([
@@ -31,6 +33,6 @@ it('readiness names the appliances without a token and the reason, and nothing t
   const { name, state } = appliance('needs_pairing', null);
   expect(readiness([appliance('active', 1), appliance('needs_pairing', null, 'refused')])).toEqual({
     ready: false,
-    appliances: [{ name, state, problem: 'refused', since: SINCE }],
+    appliances: [{ name, connection: 'login', state, problem: 'refused', since: SINCE }],
   });
 });

@@ -10,9 +10,10 @@ const OK: DeliveryResult = { ok: true, detail: 'done', retryable: false };
 const FAILED: DeliveryResult = { ok: false, detail: 'answered 500', retryable: true };
 
 function message(appliance: string): NoticeMessage {
-  const problem = { notice: 'pairing_needed', severity: 'error', appliance, since: '2031-04-05T06:07:08Z' } as const;
+  const subject = { appliance, connection: appliance, appliances: [appliance] };
+  const problem = { notice: 'pairing_needed', severity: 'error', since: '2031-04-05T06:07:08Z' } as const;
   const hub = { id: 'latchkey-1', name: 'Cellar hub', page: 'https://10.0.0.1:8443/' };
-  return { status: 'raised', ...problem, message: 'Why', what_to_do: 'What', hub };
+  return { status: 'raised', ...problem, ...subject, message: 'Why', what_to_do: 'What', hub };
 }
 
 /** An outbox in virtual time, whose hook returns these results. */

@@ -148,7 +148,7 @@ describe('the contents of the package', () => {
 
   it('the example configuration contains every key', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
-    const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'notify', 'metrics'];
+    const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];
     const keys = sections.flatMap((section) => Object.keys(sectionEntries(section)));
     const missing = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
     // Under systemd, the unit sets these paths.

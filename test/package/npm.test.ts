@@ -90,7 +90,7 @@ describe('the globally installed npm package', () => {
 
   it('the npm package runs the demo', async () => {
     const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
-    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 4, bad_hand_outs: 0 });
   });
 
   it('the npm package exports the emulator as a library with types', async () => {

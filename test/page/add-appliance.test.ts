@@ -5,6 +5,7 @@ import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
 import { confirmationPage, secretRotationConfirmation } from '../../src/page/appliance/confirmations.ts';
 import { qrSvg } from '../../src/page/elements.ts';
 import { en } from '../../src/page/texts/en.ts';
+import { connectionStatus } from '../control/status-samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 const FRAME = { hubName: 'Test hub', texts: en };
@@ -13,22 +14,54 @@ const SCRIPT = '"><script>alert(1)</script>';
 
 describe('the form that adds an appliance', () => {
   it('the form for a new appliance asks for the portal only if there are several, and keeps the choice', () => {
-    const typed = { name: '', scope: '', portal: 'garden' };
-    expect(addAppliancePage(FRAME, SESSION, 'token', ['home'], typed, {}).body).not.toContain('<select');
-    const { body } = addAppliancePage(FRAME, SESSION, 'token', ['home', 'garden'], typed, {});
+    const typed = { name: '', connection: '', scope: '', portal: 'garden' };
+    const shown = (portals: string[]) =>
+      addAppliancePage(FRAME, SESSION, 'token', { portals, connections: [] }, typed, {}).body;
+    expect(shown(['home'])).not.toContain('<select');
+    const body = shown(['home', 'garden']);
     expect(body).toContain('<option value="garden" selected>');
     expect(body).not.toContain('<option value="home" selected>');
   });
 
   it('the form for a new appliance shows a problem beside its field, and escapes what was typed', () => {
-    const typed = { name: SCRIPT, scope: SCRIPT, portal: SCRIPT };
-    const { body } = addAppliancePage(FRAME, SESSION, 'token', [SCRIPT, 'home'], typed, { scope: 'Not so.' });
+    const typed = { name: SCRIPT, connection: SCRIPT, scope: SCRIPT, portal: SCRIPT };
+    const connections = [connectionStatus({ name: SCRIPT, appliances: [SCRIPT] })];
+    const choices = { portals: [SCRIPT, 'home'], connections };
+    const { body } = addAppliancePage(FRAME, SESSION, 'token', choices, typed, { scope: 'Not so.' });
     expect(body).toMatch(
       /<input id="scope"[^>]* aria-describedby="scope-problem scope-hint" aria-invalid="true" autofocus>/,
     );
     expect(body).toContain('<p class="problem" id="scope-problem">Not so.</p>');
     expect(body).toMatch(/<input id="name"[^>]* aria-describedby="name-hint">/);
     expect(body).not.toContain('<script');
+  });
+});
+
+describe('the choice of a login for a new appliance', () => {
+  const shown = (connection: string, problems = {}) => {
+    const connections = [
+      connectionStatus({ name: 'netatmo', appliances: ['dashboard', 'thermostat'] }),
+      connectionStatus({ name: 'spare' }),
+    ];
+    const typed = { name: 'blinds', connection, scope: '', portal: '' };
+    return addAppliancePage(FRAME, SESSION, 'token', { portals: ['home'], connections }, typed, problems).body;
+  };
+
+  it('the form for a new appliance offers a login of its own first, and every login with the appliances that use it', () => {
+    const [, options] = /<select id="connection"[^>]*>(.*)<\/select>/.exec(shown('')) ?? [];
+    expect(options).toBe(
+      '<option value="" selected>A login of its own</option>' +
+        '<option value="netatmo">netatmo (used by dashboard and thermostat)</option>' +
+        '<option value="spare">spare</option>',
+    );
+  });
+
+  it('the form for a new appliance keeps the chosen login, and says beside it that it no longer exists', () => {
+    const html = shown('netatmo', { connection: 'Gone.' });
+    expect(html).toContain('<option value="netatmo" selected>');
+    expect(html).toMatch(
+      /<select id="connection"[^>]* aria-describedby="connection-problem connection-hint" aria-invalid="true">/,
+    );
   });
 });
 
@@ -49,6 +82,21 @@ describe('the page with new credentials', () => {
     const json =
       '{"name":"wallbox","client_id":"the-client-id","client_secret":"the-secret-of-the-wallbox","token_endpoint":"https://192.0.2.7:8443/oauth/token","ca_fingerprint":"the-pin"}';
     expect(body).toContain(qrSvg(json, en.adding.credentials.qr));
+    expect(body).toContain('action="/appliances/wallbox/pair"');
+  });
+
+  it('the page of credentials offers no login if the appliance uses a login that is connected already', () => {
+    const issued = {
+      name: 'wallbox',
+      clientId: 'the-client-id',
+      clientSecret: new Secret('another-secret-of-the-wallbox'),
+      tokenEndpoint: 'https://192.0.2.7:8443/oauth/token',
+      caFingerprint: 'the-pin',
+    };
+    rememberSecrets([issued.clientSecret.reveal()]);
+    const { body } = credentialsPage({ credentials: issued, isNewAppliance: true }, FRAME, SESSION, '/done', 'netatmo');
+    expect(body).toContain('It uses the login “netatmo”, which is connected');
+    expect(body).not.toContain('/appliances/wallbox/pair');
   });
 });
 

@@ -19,7 +19,8 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
       isPatienceOver = true;
     },
   };
-  const administration = { refresh } as unknown as Administration;
+  const status = async () => ({ appliances: [{ name: 'wallbox', connection: 'wallbox' }] });
+  const administration = { refresh, status } as unknown as Administration;
   serveAppliances(guard as unknown as AuthenticatedRoutes, { administration, clock: systemClock(), timers });
   let to = '';
   const reply = {

@@ -201,21 +201,26 @@ describe('the privacy of a home', () => {
 
 describe('a page with a session', () => {
   // A site can make a person click twice, so that the second click confirms on the hub's page.
-  it.each(['remove', 'unpair', 'rotate-secret?x=1'])(
-    'a link on another site to a confirmation leads to the page above it: %s',
-    async (below) => {
-      const route = { port: 'https', method: 'GET', path: `/appliances/remove/${below}` } as const;
-      for (const site of ['cross-site', 'same-site']) {
-        for (const cookie of [COOKIE, '']) {
-          const crossSite = { cookie, 'sec-fetch-site': site, 'sec-fetch-dest': 'document' };
-          expect(await sendRequest(route, crossSite)).toMatchObject({
-            status: 303,
-            headers: { location: '/appliances/remove' },
-          });
-        }
+  it.each([
+    ['/appliances/remove/remove', '/appliances/remove'],
+    ['/appliances/remove/unpair', '/appliances/remove'],
+    ['/appliances/remove/move', '/appliances/remove'],
+    ['/appliances/remove/rotate-secret?x=1', '/appliances/remove'],
+    ['/connections/remove/remove', '/connections/remove'],
+    ['/connections/remove/unpair?x=1', '/connections/remove'],
+    ['/pair/approve?user_code=WDJB-MJHT', '/pair?user_code=WDJB-MJHT'],
+  ])('a link on another site to the confirmation %s leads to the page above it', async (path, above) => {
+    const route = { port: 'https', method: 'GET', path } as const;
+    for (const site of ['cross-site', 'same-site']) {
+      for (const cookie of [COOKIE, '']) {
+        const crossSite = { cookie, 'sec-fetch-site': site, 'sec-fetch-dest': 'document' };
+        expect(await sendRequest(route, crossSite)).toMatchObject({
+          status: 303,
+          headers: { location: above },
+        });
       }
-    },
-  );
+    }
+  });
 
   it.each(['image', 'iframe', 'empty', 'script'])(
     'another site can not load a page with a session as %s',

@@ -93,6 +93,18 @@ describe('the live updates of an open page', () => {
     await last.waitForText('event: changed');
   });
 
+  it('an open page is notified of a new login to share, and when it is connected', async () => {
+    await using visitor = await PageVisitor.signedIn(hub);
+    await using follower = await follow(visitor);
+    await follower.waitForText('retry');
+    await hub.addConnection('netatmo');
+    await follower.waitForText('event: changed');
+    await using later = await follow(visitor);
+    await later.waitForText('retry');
+    await hub.pair('netatmo', emulator);
+    await later.waitForText('event: changed');
+  });
+
   it('an open page gets no more updates when its session has ended', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using other = await PageVisitor.signedIn(hub);

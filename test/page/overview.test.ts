@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
+import type { HubStatus } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import type { Notice } from '../../src/core/reports/notice.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { appliancePage } from '../../src/page/appliance/appliance.ts';
+import { connectionPage } from '../../src/page/connection/connection.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
-import { hubStatusReport } from '../control/fake-administration.ts';
+import { connectionStatus, connectionsOf, hubStatusReport, withLoginOf } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
 const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
@@ -30,6 +33,9 @@ function appliance(name: string, more: Partial<ApplianceStatus> = {}): Appliance
   return {
     name,
     clientId: `id-of-${name}`,
+    connection: name,
+    lastToken: null,
+    tokens: { today: 0, last14Days: 0 },
     state: 'active',
     scope: 'Monitoring',
     expiresIn: 3000,
@@ -175,6 +181,8 @@ describe('the card of an appliance on the overview', () => {
       code: 'token_ending',
       severity: 'error',
       appliance: 'car',
+      connection: 'car',
+      appliances: ['car'],
       message: 'In English',
       what_to_do: 'In English',
       since: '2031-05-05T06:00:00Z',
@@ -185,7 +193,7 @@ describe('the card of an appliance on the overview', () => {
         notices: [notice],
       },
     );
-    expect(html.match(/will soon lose its access/g)).toHaveLength(1);
+    expect(html.match(/The access of the car ends soon/g)).toHaveLength(1);
     expect(html).not.toContain('In English');
   });
 
@@ -216,6 +224,102 @@ describe('actions on the overview', () => {
   });
 });
 
+describe('a login that several appliances share on the overview', () => {
+  const shared = (changes: Partial<ConnectionStatus> = {}) =>
+    connectionStatus({ name: 'netatmo', state: 'active', appliances: ['dashboard', 'thermostat'], ...changes });
+  const users = (connection: ConnectionStatus) =>
+    connection.appliances.map((name) => withLoginOf(appliance(name, { connection: connection.name }), connection));
+  function pageWith(
+    connection: ConnectionStatus,
+    { others = [], texts = en, usage = {} }: { others?: ApplianceStatus[]; texts?: Texts; usage?: object } = {},
+  ): string {
+    const appliances = [...users(connection).map((user) => ({ ...user, ...usage })), ...others];
+    const status = hubStatusReport(HUB, appliances, [], NOW, [connection, ...connectionsOf(others)]);
+    return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body;
+  }
+  const needsLogin = { state: 'needs_pairing', problem: problem('refused') } as const;
+
+  it('appliances that share a login have one card, with one state and one button', () => {
+    const html = pageWith(shared({ state: 'unpaired' }), { others: [appliance('car')] });
+    const cards = [...html.matchAll(/<li class="card [^"]*" id="([^"]+)"/g)].map(([, id]) => id);
+    expect(cards).toEqual(['connection-netatmo', 'appliance-car']);
+    for (const name of ['dashboard', 'thermostat']) expect(html).toContain(`href="/appliances/${name}"`);
+    expect(html.match(/Not connected yet/g)).toHaveLength(1);
+    expect([...html.matchAll(/action="([^"]*\/pair)"/g)].map(([, path]) => path)).toEqual([
+      '/connections/netatmo/pair',
+    ]);
+    expect(html).toContain('Log in at the portal once to connect the dashboard and thermostat.');
+  });
+
+  it.each([
+    ['English', en, 'The login “netatmo” must be renewed. This affects dashboard and thermostat.'],
+    ['German', de, 'Die Anmeldung „netatmo“ muss erneuert werden. Das betrifft dashboard und thermostat.'],
+  ])('the overview says in %s that a shared login must be renewed, and whom that affects', (_, texts, sentence) => {
+    expect(health(pageWith(shared(needsLogin), { texts }))).toBe(sentence);
+  });
+
+  it.for<[Partial<ConnectionStatus>, string]>([
+    [{ state: 'active' }, 'Both appliances are connected.'],
+    [{ state: 'unpaired' }, 'The login “netatmo” is not connected yet.'],
+    [{ state: 'pairing', authorizeUrl: 'https://portal.example/a' }, 'Somebody has to log in for “netatmo”.'],
+    [{ state: 'pairing' }, 'The login “netatmo” is waiting for the portal.'],
+    [
+      { state: 'retrying', problem: problem('portal_unreachable') },
+      'The access of the login “netatmo” could not be refreshed; the hub keeps trying.',
+    ],
+    [{ state: 'retrying', problem: problem('misconfigured') }, 'The login “netatmo” needs attention.'],
+    [{ ...needsLogin, appliances: [] }, 'The login “netatmo” must be renewed.'],
+  ])("the overview states the hub's health in one sentence if a shared login is %j", ([changes, sentence]) => {
+    expect(health(pageWith(shared(changes)))).toBe(sentence);
+  });
+
+  it('the overview counts the appliances of a shared login with the others', () => {
+    const html = pageWith(shared(needsLogin), { others: [refused('car'), appliance('boiler')] });
+    expect(health(html)).toBe('3 appliances need attention.');
+  });
+
+  it('a login that no appliance uses is shown, and does not hide which appliance is not connected', () => {
+    const spare = shared({ state: 'unpaired', appliances: [] });
+    const html = pageWith(spare, { others: [appliance('car', { state: 'unpaired' })] });
+    expect(html).toContain('No appliance uses this login yet.');
+    expect(html).toContain('Log in at the portal once to connect the login “netatmo”.');
+    expect(health(html)).toBe('The car is not connected yet.');
+    expect(health(pageWith(spare))).toBe('The login “netatmo” is not connected yet.');
+  });
+
+  it('the card of a shared login says what is wrong with one of its appliances alone', () => {
+    const html = pageWith(shared({ appliances: ['thermostat'] }), { usage: { withoutCredentials: true } });
+    expect(html).toMatch(/thermostat<\/a><p>The hub no longer has a secret for this appliance/);
+    expect(health(html)).toBe('The thermostat needs attention.');
+  });
+
+  it('the card of a login with many appliances shows some and counts the others', () => {
+    const appliances = Array.from({ length: 40 }, (_, number) => `sensor-${number}`);
+    const html = pageWith(shared({ appliances }));
+    expect(html.match(/href="\/appliances\/sensor-/g)).toHaveLength(12);
+    expect(html).toContain('and 28 more');
+  });
+
+  it.each([
+    ['English', en, 'Login ends'],
+    ['German', de, 'Anmeldung endet'],
+  ])('the overview shows in %s when a login ends', (_, texts, label) => {
+    const loginEnds = new Date(NOW + 3 * 86_400_000).toISOString();
+    expect(pageWith(shared({ loginEnds }), { texts })).toContain(`<dt>${label}</dt><dd><time datetime="${loginEnds}">`);
+    const own = appliance('car');
+    const status = hubStatusReport(HUB, [own], [], NOW, [
+      { ...connectionsOf([own])[0], loginEnds } as ConnectionStatus,
+    ]);
+    expect(overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body).toContain(label);
+  });
+
+  it('"Connect all" is offered if several logins need it, however many appliances use them', () => {
+    expect(pageWith(shared({ state: 'unpaired' }))).not.toContain('action="/pair-all"');
+    const others = [appliance('car', { state: 'unpaired' })];
+    expect(pageWith(shared({ state: 'unpaired' }), { others })).toContain('action="/pair-all"');
+  });
+});
+
 describe('text from appliances and portals', () => {
   const hostile = appliance(SCRIPT, {
     clientId: SCRIPT,
@@ -233,16 +337,25 @@ describe('text from appliances and portals', () => {
   });
 
   it('the page of an appliance escapes text from appliances and portals', () => {
-    const shown = { appliance: hostile, conditions: [], notices: [], history: [], now: NOW };
+    const shown = { appliance: hostile, status: hubStatusReport(HUB, [hostile]), history: [], now: NOW };
     const { body } = appliancePage(shown, { hubName: SCRIPT, texts: en }, SESSION);
     expect(body).not.toContain('<script');
+  });
+
+  it('the card and the page of a connection escape text from appliances and portals', () => {
+    const connection = connectionStatus({ name: SCRIPT, appliances: [SCRIPT, 'x'], scope: SCRIPT, portal: SCRIPT });
+    const status = hubStatusReport(HUB, [{ ...hostile, connection: SCRIPT }], [], NOW, [connection]);
+    const context = { hubName: SCRIPT, texts: en };
+    expect(overviewPage(status, context, SESSION, ['home', SCRIPT], NOW).body).not.toContain('<script');
+    const shown = { connection, status, history: [], now: NOW };
+    expect(connectionPage(shown, context, SESSION).body).not.toContain('<script');
   });
 });
 
 describe('the page of an appliance', () => {
   const show = (one: ApplianceStatus) =>
     appliancePage(
-      { appliance: one, conditions: hubStatusReport(HUB, [one]).conditions, notices: [], history: [], now: NOW },
+      { appliance: one, status: hubStatusReport(HUB, [one]), history: [], now: NOW },
       { hubName: 'Test hub', texts: en },
       SESSION,
     ).body;

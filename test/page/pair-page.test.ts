@@ -14,9 +14,20 @@ let opening: () => Promise<LoginLinkResult>;
 
 setUpOnce(async (parts) => {
   side = parts.use(await LanServerHarness.start());
-  const pairing = samplePairing({ kind: 'asking' }, { device: { codeHash: 'a-hash', userCode: USER_CODE } });
+  const pairing = samplePairing(
+    { kind: 'asking' },
+    {
+      device: { appliance: 'an-appliance', codeHash: 'a-hash', userCode: USER_CODE },
+    },
+  );
   Object.assign(side.home.service, {
-    findPairingByUserCode: async () => ({ pairing, appliance: 'wallbox' }),
+    findPairingByUserCode: async () => ({
+      pairing,
+      connection: 'wallbox',
+      appliances: ['wallbox'],
+      appliance: 'wallbox',
+      isApprovable: false,
+    }),
     requestLoginLink: () => opening(),
   });
 });

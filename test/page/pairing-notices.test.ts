@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import { pairingMessage } from '../../src/page/callback/pairing-messages.ts';
+import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 
-const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
+const WALLBOX = { connection: 'wallbox', appliances: ['wallbox'] };
+const device = { appliance: 'an-appliance', codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
 const waiting = { kind: 'waiting', link: SAMPLE_LINK } as const;
 const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
 
@@ -17,13 +19,13 @@ describe('the message of a failed pairing', () => {
   ] as const)(
     'the message of a pairing that failed as %s says to start again at the hub or on the appliance',
     (reason, text) => {
-      const ofInstaller = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
+      const ofInstaller = pairingMessage(samplePairing(failed(reason)), WALLBOX, en);
       expect(ofInstaller.text).toContain(text);
       expect(ofInstaller).toMatchObject({
         text: expect.stringContaining('on the hub’s page'),
         command: 'latchkey pair wallbox',
       });
-      const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), 'wallbox', en);
+      const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), WALLBOX, en);
       expect(ofAppliance.text).toContain(text);
       expect(ofAppliance.text).toContain('on the appliance');
       expect(ofAppliance).not.toHaveProperty('command');
@@ -33,28 +35,62 @@ describe('the message of a failed pairing', () => {
   test.each(['replaced', 'misconfigured', 'client_unknown', 'foreign_origin'] as const)(
     'the message of a pairing that failed as %s does not suggest to start again',
     (reason) => {
-      const notice = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
+      const notice = pairingMessage(samplePairing(failed(reason)), WALLBOX, en);
       expect(notice).not.toHaveProperty('command');
       expect(notice.text).not.toMatch(/start connecting again/i);
     },
   );
 });
 
+describe('the message about a login that several appliances share', () => {
+  const NETATMO = { connection: 'netatmo', appliances: ['thermostat', 'dashboard'] };
+  const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+
+  test.each([
+    ['English', en, 'thermostat and dashboard are connected', 'This is about the login “netatmo”. You can close'],
+    ['German', de, 'thermostat und dashboard sind verbunden', 'Es geht um die Anmeldung „netatmo“. Sie können'],
+  ] as const)('the message in %s names the appliances, and then the login', (_, texts, heading, text) => {
+    expect(pairingMessage(paired, NETATMO, texts)).toMatchObject({ heading, text: expect.stringContaining(text) });
+  });
+
+  test('the message names some of many appliances and counts the others', () => {
+    const appliances = ['a', 'b', 'c', 'd', 'e', 'f'];
+    expect(pairingMessage(paired, { ...NETATMO, appliances }, en).heading).toBe('a, b, c and 3 more are connected');
+    expect(pairingMessage(paired, { ...NETATMO, appliances }, de).heading).toBe('a, b, c und 3 weitere sind verbunden');
+  });
+
+  test('the message names the login if no appliance uses it, and the command that connects it again', () => {
+    const unused = { connection: 'netatmo', appliances: [] };
+    expect(pairingMessage(paired, unused, en)).toMatchObject({ heading: 'Login “netatmo” is connected' });
+    expect(pairingMessage(samplePairing(failed('expired')), unused, en)).toMatchObject({
+      heading: 'Login “netatmo” is not connected',
+      command: 'latchkey pair netatmo',
+    });
+  });
+
+  test('the message about the own login of an appliance names only the appliance', () => {
+    expect(pairingMessage(paired, WALLBOX, en)).toMatchObject({
+      heading: 'wallbox is connected',
+      text: en.result.connectedText,
+    });
+  });
+});
+
 describe('the message of a lost answer', () => {
   const lost = { lastFailure: 'answer_lost' } as const;
 
   test('the message reports a lost answer while there is no link, and where to find the next one', () => {
-    expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
+    expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), WALLBOX, en).text).toContain(
       'The hub makes a new link',
     );
-    const text = pairingMessage(samplePairing({ kind: 'asking' }, { ...lost, device }), 'wallbox', en).text;
+    const text = pairingMessage(samplePairing({ kind: 'asking' }, { ...lost, device }), WALLBOX, en).text;
     expect(text).toContain('Open the login link again');
     expect(text).not.toContain('new link');
   });
 
   test('the message does not mention a lost answer while the next code is exchanged', () => {
     const exchanging = { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) } as const;
-    expect(pairingMessage(samplePairing(exchanging, lost), 'wallbox', en)).toMatchObject({
+    expect(pairingMessage(samplePairing(exchanging, lost), WALLBOX, en)).toMatchObject({
       severity: 'waiting',
       reloadAfter: 5,
     });

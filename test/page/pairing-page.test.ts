@@ -10,14 +10,15 @@ import { en, type Texts } from '../../src/page/texts/en.ts';
 
 const NOW = Date.UTC(2031, 4, 5);
 
-function shown(texts: Texts, view: Partial<PairingView>): string {
+function shown(texts: Texts, view: Partial<PairingView & { appliances: string[] }>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
-  const fullView: PairingView = {
+  const fullView = {
     id: 'one',
-    appliance: 'wallbox',
+    connection: 'wallbox',
+    appliances: ['wallbox'],
     scope: null,
-    status: { event: 'connecting', problem: null, expiresIn: 900 },
+    status: { event: 'connecting', problem: null, expiresIn: 900 } as const,
     lastFailure: null,
     credentialLocation: { portal: 'home', secretFile: '/x/home.secret' },
     unconfirmed: [],
@@ -56,6 +57,12 @@ describe.each([
       for (const words of named) expect(html).toContain(words);
     },
   );
+
+  it('the page of a pairing names all appliances of a shared login', () => {
+    const appliances = ['thermostat', 'dashboard'];
+    const paired = shown(texts, { connection: 'netatmo', appliances, status: { event: 'paired', scope: null } });
+    expect(paired).toContain(texts === de ? 'thermostat und dashboard sind' : 'thermostat and dashboard are connected');
+  });
 
   it('the page of a replaced pairing leads to the newer one, and offers no link of its own', () => {
     const report = { event: 'failed', reason: 'replaced', message: 'In English' } as const;
@@ -114,8 +121,8 @@ it.each([
   const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
   const batch = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
   const differentAccounts = [
-    { appliance: 'battery', account: 'anna' },
-    { appliance: 'wallbox', account: '<b>guest</b>' },
+    { connection: 'battery', account: 'anna' },
+    { connection: 'wallbox', account: '<b>guest</b>' },
   ];
   const html = pairingBatchPage(request, { ...batch, differentAccounts }, null, NOW).body;
   expect(html).toContain(texts.batch.differentAccounts);

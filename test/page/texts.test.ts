@@ -195,12 +195,12 @@ function afterTemplate(source: string, at: number): number {
 }
 
 test.each([
-  [en, 1, 3, 'Your appliance is connected', '1 of 3 appliances is connected'],
-  [en, 2, 3, 'Both appliances are connected', '2 of 3 appliances are connected'],
-  [en, 3, 4, 'All 3 appliances are connected', '3 of 4 appliances are connected'],
-  [de, 1, 3, 'Ihr Gerät ist verbunden', '1 von 3 Geräten ist verbunden'],
-  [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
-  [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
+  [en, 1, 3, 'It is connected', '1 of 3 is connected'],
+  [en, 2, 3, 'Both are connected', '2 of 3 are connected'],
+  [en, 3, 4, 'All 3 are connected', '3 of 4 are connected'],
+  [de, 1, 3, 'Verbindung hergestellt', '1 von 3 ist verbunden'],
+  [de, 2, 3, 'Beide sind verbunden', '2 von 3 sind verbunden'],
+  [de, 3, 4, 'Alle 3 sind verbunden', '3 von 4 sind verbunden'],
 ])('case %$: the texts of pairing batches express numbers as people do', ({ batch }, count, all, done, notAll) => {
   expect(batch.allConnected(count)).toBe(done);
   expect(batch.someConnected(count, all)).toBe(notAll);

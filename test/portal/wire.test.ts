@@ -45,6 +45,63 @@ describe('token response', () => {
     },
   );
 
+  test.each<[Record<string, unknown>, number]>([
+    [{ refresh_token_expires_in: 604_800 }, 604_800],
+    [{ refresh_token_expires_in: '604800' }, 604_800],
+    [{ refresh_token_expires_in: 1 }, 1],
+    [{ refresh_token_expires_in: 59.5 }, 59.5],
+    [{ refresh_token_expires_in: 1.000_000_1 }, 1],
+    [{ refresh_token_expires_in: 1e300 }, 3650 * 86_400],
+    [{ refresh_token_expires_in: '9999999999' }, 3650 * 86_400],
+    [{ refresh_expires_in: 1800 }, 1800],
+    [{ refresh_expires_in: '1800' }, 1800],
+    [{ refresh_token_expires_in: 60, refresh_expires_in: 1800 }, 60],
+    [{ refresh_token_expires_in: 0, refresh_expires_in: 1800 }, 1800],
+    [{ refresh_token_expires_in: 'soon', refresh_expires_in: 1800 }, 1800],
+    [{ refresh_token_expires_in: 60, refresh_expires_in: 0 }, 60],
+  ])('a token response with %j gives the lifetime of its refresh token: %d s', (changes, seconds) => {
+    expect(tokens(changes)).toMatchObject({ lifetime: 3_600_000, refreshTokenLifetime: 1000 * seconds });
+  });
+
+  describe.each(['refresh_token_expires_in', 'refresh_expires_in'])('the member %s', (member) => {
+    test.each([
+      ...[undefined, null, 0, '0', 0.5, -0, -1, '-1', -1e300, '', ' ', 'soon', '7d', '3600 s', '0x10', '1e3', '59.5'],
+      ...[true, [[]], [[3600]], {}, '99999999999', '３６００', '3600\n'],
+    ])('a token response with the value %j has no lifetime of its refresh token, and keeps its tokens', (value) => {
+      const parsed = tokens({ [member]: value });
+      expect(parsed).not.toHaveProperty('refreshTokenLifetime');
+      expect(parsed?.refreshToken?.reveal()).toBe('rrr');
+    });
+  });
+
+  test('a token response with a number beyond those of JSON has no lifetime of its refresh token', () => {
+    expect(parseTokenResponse('{"access_token":"a","refresh_token_expires_in":1e999}')).not.toHaveProperty(
+      'refreshTokenLifetime',
+    );
+  });
+
+  test.each([
+    ['a signed JWT', 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ1In0.c2ln_-Zx'],
+    ['an unsigned JWT', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1In0.'],
+    ['an encrypted JWT', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
+    ['a JWT of 16384 characters', `a.${'b'.repeat(16_380)}.c`],
+  ])('a token response with %s as its ID token gives it unchanged, and does not print it', (_, id_token) => {
+    const parsed = tokens({ id_token });
+    expect(parsed?.idToken?.reveal()).toBe(id_token);
+    expect(JSON.stringify(parsed)).not.toContain(id_token);
+  });
+
+  test.each([
+    ...[undefined, null, '', 7, true, {}, [['a.b.c']], 'opaque', 'a.b', '.b.c', 'a.b.c.d', 'a.b.c.d.e.f', ' a.b.c'],
+    ...['a.b.c\n', 'a.b.c\r\nX: 1', 'a.b\u0000.c', 'a.b.c"', 'a.b.é', 'a.b.\u2028', 'a.b=.c', 'a.b+/.c'],
+    `a.${'b'.repeat(16_381)}.c`,
+  ])('a token response with the id_token %.40j has no ID token, and keeps its tokens', (id_token) => {
+    const parsed = tokens({ id_token });
+    expect(parsed).not.toHaveProperty('idToken');
+    expect(parsed?.accessToken.reveal()).toBe('aaa');
+    expect(parsed?.refreshToken?.reveal()).toBe('rrr');
+  });
+
   test.each([undefined, null, '', 7, {}])(
     'a token response with the refresh_token %j has no refresh token',
     (refresh_token) => {

@@ -25,7 +25,7 @@ it('a refresh takes two syncs with or without history, which adds at most one pa
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   // Waits for the snapshot that follows a pairing.
-  await eventually(async () => /"appliance_paired".*"snapshot_written"/s.test(readFileSync(hub.log, 'utf8')));
+  await eventually(async () => /"connection_paired".*"snapshot_written"/s.test(readFileSync(hub.log, 'utf8')));
   const refresh = () => hub.ask((control) => control.refresh('wallbox'));
   const watched = async () => {
     const calls = await traceSystemCalls(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {

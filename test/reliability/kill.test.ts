@@ -27,7 +27,7 @@ it('kill -9 at a strict portal keeps open pairings and unused grants, and report
   await hub.launch();
 
   // By the log, because on a busy machine the retry may be over before the status can be read.
-  const lost = hub.events('answer_lost').map(({ appliance }) => appliance);
+  const lost = hub.events('answer_lost').map(({ connection }) => connection);
   expect(lost.toSorted()).toEqual(['acted', 'not-acted']);
   expect((await hub.until('not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');
   const refused = await hub.until('acted', ({ state }) => state !== 'retrying');

@@ -6,7 +6,7 @@ import { BrokerHarness } from '../broker/broker-harness.ts';
 async function linkUnderWay(home: BrokerHarness) {
   const { appliance } = await home.addAppliance('wallbox');
   const disk = Promise.withResolvers<void>();
-  const run = await home.run.pairings.begin(appliance);
+  const run = await home.run.pairings.begin(home.connection('wallbox'));
   home.delayedWrites.set('savePairing', disk.promise);
   await expect.poll(() => home.emulator.requests.filter(({ status }) => status === 200)).toHaveLength(1);
   await sleep(100);

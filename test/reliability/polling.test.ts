@@ -25,7 +25,7 @@ function follow({ run: { pairings } }: BrokerHarness, location: string) {
 
 it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   ['expired', (home) => home.time.pass(15 * MINUTE)],
-  ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.appliance, 'cancelled')],
+  ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.connection, 'cancelled')],
   ['replaced', async (home) => (await home.beginPairing('wallbox')).fail('cancelled')],
   ['refused_by_user', async (home, run) => follow(home, await home.login(run, true))],
   ['paired', async (home, run) => follow(home, await home.login(run))],

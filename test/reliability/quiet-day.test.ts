@@ -1,5 +1,4 @@
 import { afterEach, expect, test } from 'vitest';
-import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { watchClock } from '../../src/broker/time/clock-watch.ts';
 import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import { AddressChangeHandler } from '../../src/mdns/networks/address-change-handler.ts';
@@ -61,7 +60,7 @@ async function household(options: BrokerHarnessOptions = {}) {
   // The nightly snapshot is requested here, because its schedule uses the machine's real clock.
   every(DAY, 5 * HOUR, () => housekeeping.requestSnapshot());
   every(10 * MINUTE, MINUTE, () => {
-    for (const one of home.run.appliances.list()) applianceStatus(one, home.run, () => '');
+    for (const { name } of home.run.appliances.list()) home.statusOf(name);
   });
   await time.pass(2 * HOUR);
   return {
@@ -108,7 +107,7 @@ test('the log of a day without faults has a handful of lines, including one dail
   expect(home.refreshes - before).toBeGreaterThan(130);
   expect(countEvents(lines)).toEqual({ ...DAILY, address_changed: 1 });
   expect(lines.find(({ event }) => event === 'daily_summary')).toMatchObject({
-    fields: { appliances: 5, refreshed: expect.any(Number), failed: 0 },
+    fields: { connections: 5, refreshed: expect.any(Number), failed: 0 },
   });
   expect(home.journal.map((line) => JSON.parse(line).event)).toEqual(lines.map(({ event }) => event));
 });
@@ -136,11 +135,11 @@ test('a portal outage of 16 hours is logged for all appliances together, ever mo
     message: expect.stringContaining('connect ECONNREFUSED 127.0.0.1'),
   });
   expect(first?.fields).not.toHaveProperty('tries');
-  expect(second?.fields).toMatchObject({ appliances: 5, tries: expect.any(Number), duration: expect.any(Number) });
+  expect(second?.fields).toMatchObject({ connections: 5, tries: expect.any(Number), duration: expect.any(Number) });
   await home.portal.reconnect();
   const after = await pass(2 * HOUR);
   expect(countEvents(after)).toEqual({ portal_available: 1 });
-  expect(after[0]?.fields).toMatchObject({ portal: 'home', problem: 'portal_unreachable', appliances: 5 });
+  expect(after[0]?.fields).toMatchObject({ portal: 'home', problem: 'portal_unreachable', connections: 5 });
 });
 
 test.each([
@@ -241,5 +240,5 @@ test('a portal that comes and goes during a pairing is logged at most three time
   const lines = countEvents(await pass(10 * MINUTE));
   expect(lines['portal_unreachable']).toBeLessThanOrEqual(3);
   await home.login(run);
-  expect(countEvents(await pass(MINUTE))).toMatchObject({ appliance_paired: 1 });
+  expect(countEvents(await pass(MINUTE))).toMatchObject({ connection_paired: 1 });
 });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Appliances } from '../../src/broker/appliances/appliances.ts';
+import { Connections } from '../../src/broker/connections/connections.ts';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -41,7 +42,7 @@ export async function storeFleet(
   await ensureStateDirectory(directory);
   const key = await loadStoreKey(directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
   using store = await openStore(directory, jweSealing(key), Date.now);
-  const appliances = await Appliances.load(store, systemRandom, [PORTAL]);
+  const appliances = await Appliances.load(store, systemRandom, await Connections.load(store, systemRandom, [PORTAL]));
   await using portal = new HttpPortal({
     baseUrl: emulator.baseUrl,
     frontendUrl: emulator.frontendUrl,
@@ -53,11 +54,11 @@ export async function storeFleet(
 
   const issuer = { name: PORTAL, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
   async function member(name: string): Promise<FleetMember> {
-    const { appliance, secret } = await appliances.add(name, null, null);
+    const { appliance, secret } = await appliances.add(name, { connection: null, scope: null, portal: null });
     const outcome = await granted(emulator, portal);
     const now = clock.now();
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
-    const none = { appliance: appliance.id, generation: 0, scope: null, requestedScope: null, issuer };
+    const none = { connection: appliance.connection, generation: 0, scope: null, requestedScope: null, issuer };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
     await store.replaceGrant(grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));

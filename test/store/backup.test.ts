@@ -14,14 +14,14 @@ import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { HEATER, open, readFilesAsText, WALLBOX } from './test-store.ts';
+import { addAppliance, HEATER, open, ownConnection, readFilesAsText, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const PASSPHRASE = new Secret('correct horse battery staple');
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
-const wallboxGrant = sampleGrant({ appliance: WALLBOX.id, generation: 5 });
+const wallboxGrant = sampleGrant({ connection: WALLBOX.id, generation: 5 });
 const heaterGrant = sampleGrant({
-  appliance: HEATER.id,
+  connection: HEATER.id,
   generation: 2,
   refreshToken: new Secret('another-refresh-token'),
 });
@@ -48,7 +48,7 @@ async function sampleBackupState(): Promise<BackupContents> {
 }
 
 async function fill(store: SqliteStore): Promise<void> {
-  for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
+  for (const appliance of [WALLBOX, HEATER]) await addAppliance(store, appliance);
   await saveGenerations(store, wallboxGrant);
   await saveGenerations(store, heaterGrant);
   await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
@@ -74,6 +74,7 @@ test('a backup contains the settings, the appliances and their grants, and no pa
       ['ca_key', 'the key of the CA'],
       ['hub_id', 'the hub'],
     ]),
+    connections: [WALLBOX, HEATER].map(ownConnection),
     appliances: [WALLBOX, HEATER],
     grants: [wallboxGrant, heaterGrant],
     sessions: [],
@@ -91,8 +92,8 @@ test('a backup decrypts to the same state, and reveals nothing without its passp
 
 test('a grant that was in doubt in the backup is restored with that doubt', async () => {
   using temp = tempStore();
-  const inDoubt = sampleGrant({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
-  await temp.store.addAppliance(WALLBOX);
+  const inDoubt = sampleGrant({ connection: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
+  await addAppliance(temp.store, WALLBOX);
   await saveGenerations(temp.store, inDoubt);
   const copy = parseBackup(serializeBackup(await captureState(temp.store, MADE)));
   using other = tempStore();
@@ -124,8 +125,8 @@ describe('restoring a backup', () => {
   ])('restoring a backup keeps and reports a grant whose generation on the hub is %s', async (_, generation) => {
     using temp = tempStore();
     const rotated = { ...WALLBOX, credentials: { kind: 'secret', hash: 'rotated since' } } as const;
-    await temp.store.addAppliance(rotated);
-    const own = sampleGrant({ appliance: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
+    await addAppliance(temp.store, rotated);
+    const own = sampleGrant({ connection: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
     await saveGenerations(temp.store, own);
     expect(await restoreState(temp.store, await sampleBackupState())).toEqual({
       restored: ['heater'],
@@ -137,17 +138,17 @@ describe('restoring a backup', () => {
 
   test('restoring a backup replaces an older grant, and a late refresh response for the old one is discarded', async () => {
     using temp = tempStore();
-    await temp.store.addAppliance(WALLBOX);
-    await saveGenerations(temp.store, sampleGrant({ appliance: WALLBOX.id, generation: 3 }));
+    await addAppliance(temp.store, WALLBOX);
+    await saveGenerations(temp.store, sampleGrant({ connection: WALLBOX.id, generation: 3 }));
     await restoreState(temp.store, await sampleBackupState());
     expect(await temp.store.generation(WALLBOX.id)).toBe(5);
-    expect(await temp.store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
+    expect(await temp.store.replaceGrant(sampleGrant({ connection: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 
   test('restoring a backup brings back a deleted grant, with a generation that no late response matches', async () => {
     using temp = tempStore();
-    await temp.store.addAppliance(WALLBOX);
-    await saveGenerations(temp.store, sampleGrant({ appliance: WALLBOX.id, generation: 7 }));
+    await addAppliance(temp.store, WALLBOX);
+    await saveGenerations(temp.store, sampleGrant({ connection: WALLBOX.id, generation: 7 }));
     await temp.store.forgetGrant(WALLBOX.id, 7);
     expect(await restoreState(temp.store, await sampleBackupState())).toMatchObject({
       restored: ['wallbox', 'heater'],
@@ -158,9 +159,9 @@ describe('restoring a backup', () => {
   test('restoring a backup leaves appliances unchanged that it does not contain', async () => {
     using temp = tempStore();
     const id = '44444444-4444-4444-8444-444444444444';
-    const own = { ...HEATER, id, clientId: id, name: 'sauna' };
-    await temp.store.addAppliance(own);
-    await saveGenerations(temp.store, sampleGrant({ appliance: own.id }));
+    const own = { ...HEATER, id, connection: id, clientId: id, name: 'sauna' };
+    await addAppliance(temp.store, own);
+    await saveGenerations(temp.store, sampleGrant({ connection: own.id }));
     await restoreState(temp.store, await sampleBackupState());
     expect((await temp.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
     expect(await grantsOf(temp.store)).toHaveLength(3);
@@ -168,18 +169,19 @@ describe('restoring a backup', () => {
 
   test('restoring a backup takes over the name of an appliance without a grant, and fails if it has one', async () => {
     using temp = tempStore();
-    const own = { ...WALLBOX, id: '44444444-4444-4444-8444-444444444444', clientId: 'another' };
-    await temp.store.addAppliance(own);
+    const id = '44444444-4444-4444-8444-444444444444';
+    const own = { ...WALLBOX, id, connection: id, clientId: 'another' };
+    await addAppliance(temp.store, own);
     const copy = await sampleBackupState();
     await restoreState(temp.store, copy);
     expect(await temp.store.appliances()).toEqual([HEATER, WALLBOX]);
 
     using other = tempStore();
-    await other.store.addAppliance(own);
-    await saveGenerations(other.store, sampleGrant({ appliance: own.id }));
+    await addAppliance(other.store, own);
+    await saveGenerations(other.store, sampleGrant({ connection: own.id }));
     await expect(restoreState(other.store, copy)).rejects.toMatchObject({
       code: 'appliance_exists',
-      message: expect.stringMatching(/appliance remove wallbox.*nothing was changed/),
+      message: expect.stringMatching(/remove wallbox.*nothing was changed/),
     });
     expect(await other.store.appliances()).toEqual([own]);
     expect(await other.store.setting('hub_id')).toBeNull();
@@ -237,15 +239,17 @@ describe('unusable backup', () => {
   );
 
   test('a backup of a newer format is refused', async () => {
-    expect(await refused(await sealQuickly('{"format":2}'))).toMatch(/format 2.*newer Latchkey/);
+    expect(await refused(await sealQuickly('{"format":3}'))).toMatch(/format 3.*newer Latchkey/);
   });
 
-  test.each([['no JSON'], ['{"format":1}'], ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}']])(
-    'a backup whose content is %s is refused',
-    async (text) => {
-      expect(await refused(await sealQuickly(text))).toMatch(/its content is (invalid|not JSON)/);
-    },
-  );
+  test.each([
+    ['no JSON'],
+    ['{"format":1}'],
+    ['{"format":2}'],
+    ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}'],
+  ])('a backup whose content is %s is refused', async (text) => {
+    expect(await refused(await sealQuickly(text))).toMatch(/its content is (invalid|not JSON)/);
+  });
 
   test('a backup that asks for too many rounds of key derivation is refused', async () => {
     const header = {
@@ -271,7 +275,7 @@ test('a backup of a hub with a damaged grant contains the other grants', async (
     using store = open(folder.path);
     await fill(store);
   }
-  runSql(folder.path, `UPDATE grants SET sealed = 'damaged' WHERE appliance = '${HEATER.id}'`);
+  runSql(folder.path, `UPDATE grants SET sealed = 'damaged' WHERE connection = '${HEATER.id}'`);
   using store = open(folder.path);
   const backup = await createBackup(store, PASSPHRASE, MADE);
   expect(backup).toMatchObject({ made: '2031-05-05T06:00:00Z', appliances: 2, grants: 1 });

@@ -6,7 +6,7 @@ import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { HEATER, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
+import { addAppliance, HEATER, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
 const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
@@ -25,8 +25,8 @@ const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 async function fillStore(path: string) {
   using store = open(path);
   for (const appliance of [OURS, THEIRS]) {
-    await store.addAppliance(appliance);
-    await store.replaceGrant(sampleGrant({ appliance: appliance.id }));
+    await addAppliance(store, appliance);
+    await store.replaceGrant(sampleGrant({ connection: appliance.id }));
     await store.saveSession(sampleSession(appliance, appliance.name));
   }
   await store.savePairing(pairing);
@@ -67,7 +67,7 @@ describe('changes to the database without the store key', () => {
     ['swaps the sealed columns of two appliances', swap('sealed')],
     ['swaps two names', swap('name')],
     ['swaps two client_ids', swap('client_id')],
-    ['swaps all but the ids', swap('name, client_id, portal, scope, sealed')],
+    ['swaps all but the ids', swap('name, client_id, connection, sealed')],
   ])('the store drops the credentials of both appliances if somebody without the key %s', async (_, attack) => {
     using folder = memoryStateFolder();
     await fillStore(folder.path);
@@ -81,8 +81,10 @@ describe('changes to the database without the store key', () => {
 
   test.each([
     ['seals a secret with another key', `UPDATE appliances SET sealed = '${MINE}' WHERE name = 'wallbox'`],
-    ['changes its portal', "UPDATE appliances SET portal = 'another' WHERE name = 'wallbox'"],
-    ['widens its scope', "UPDATE appliances SET scope = 'Everything' WHERE name = 'wallbox'"],
+    [
+      'lets it use the connection of another one',
+      `UPDATE appliances SET connection = '${THEIRS.id}' WHERE name = 'wallbox'`,
+    ],
     [
       'copies the sealed text of a setting into it',
       "UPDATE appliances SET sealed = (SELECT sealed FROM settings) WHERE name = 'wallbox'",
@@ -104,8 +106,8 @@ describe('changes to the database without the store key', () => {
     await fillStore(folder.path);
     const unknownId = '99999999-9999-4999-8999-999999999999';
     const copyRow = (id: string, name: string) =>
-      `INSERT INTO appliances (id, name, client_id, portal, scope, sealed)
-       SELECT '${id}', '${name}', '${name}', portal, scope, sealed FROM appliances WHERE name = 'heater'`;
+      `INSERT INTO appliances (id, name, client_id, connection, sealed)
+       SELECT '${id}', '${name}', '${name}', connection, sealed FROM appliances WHERE name = 'heater'`;
     runSql(
       folder.path,
       `${copyRow(unknownId, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
@@ -122,7 +124,7 @@ describe('changes to the database without the store key', () => {
       folder.path,
       `UPDATE sessions SET appliance = '${OURS.id}' WHERE hash = 'hash-heater';
        INSERT INTO invites (hash, sealed) SELECT 'mine', sealed FROM invites;
-       UPDATE pairings SET appliance = '${THEIRS.id}'`,
+       UPDATE pairings SET connection = '${THEIRS.id}'`,
     );
     expect(await readAll(folder.path)).toMatchObject({
       sessions: [['hash-wallbox', OURS.id]],

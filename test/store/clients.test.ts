@@ -7,7 +7,18 @@ import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { FRIDGE, HEATER, KEY, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
+import {
+  addAppliance,
+  FRIDGE,
+  HEATER,
+  KEY,
+  open,
+  openAsHub,
+  removeAppliance,
+  sampleSession,
+  updateAppliance,
+  WALLBOX,
+} from './test-store.ts';
 
 const INVITE: Invite = {
   hash: 'hash-of-the-invite',
@@ -20,7 +31,7 @@ const INVITE: Invite = {
 
 async function withWallbox(path: string) {
   const store = open(path);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   return store;
 }
 
@@ -38,7 +49,7 @@ describe('appliance rows', () => {
     const appliance = { ...WALLBOX, ...changes };
     {
       using store = open(folder.path);
-      await store.addAppliance(appliance);
+      await addAppliance(store, appliance);
     }
     using store = open(folder.path);
     expect(await store.appliances()).toEqual([appliance]);
@@ -48,13 +59,13 @@ describe('appliance rows', () => {
   test('an appliance is read back after all its members have changed, and keeps its grant', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    const grant = sampleGrant({ appliance: WALLBOX.id });
+    const grant = sampleGrant({ connection: WALLBOX.id });
     await store.replaceGrant(grant);
-    const changed: Appliance = { ...FRIDGE, id: WALLBOX.id };
-    expect(await store.updateAppliance(changed)).toBe(true);
+    const changed: Appliance = { ...FRIDGE, id: WALLBOX.id, connection: WALLBOX.connection };
+    expect(await updateAppliance(store, changed)).toBe(true);
     expect(await store.appliances()).toEqual([changed]);
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
-    expect(await store.updateAppliance({ ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(true);
+    expect(await updateAppliance(store, { ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(true);
     expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waitingSince: null }]);
   });
 });
@@ -62,10 +73,12 @@ describe('appliance rows', () => {
 test("an appliance cannot be changed to another one's name or client_id, and an unknown one not at all", async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
-  await store.addAppliance(HEATER);
-  expect(await store.updateAppliance({ ...WALLBOX, name: HEATER.name, portal: 'another' })).toBe(false);
-  expect(await store.updateAppliance({ ...WALLBOX, clientId: HEATER.clientId, portal: 'another' })).toBe(false);
-  expect(await store.updateAppliance(FRIDGE)).toBe(false);
+  await addAppliance(store, HEATER);
+  expect(await updateAppliance(store, { ...WALLBOX, name: HEATER.name, connection: HEATER.connection })).toBe(false);
+  expect(await updateAppliance(store, { ...WALLBOX, clientId: HEATER.clientId, connection: HEATER.connection })).toBe(
+    false,
+  );
+  expect(await updateAppliance(store, FRIDGE)).toBe(false);
   expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
 });
 
@@ -77,10 +90,10 @@ describe('invalid appliance row', () => {
     ['an unknown origin', JSON.stringify({ ...WALLBOX, origin: 'found' })],
   ])('an appliance whose row contains %s loses its credentials and does not affect others', async (_, text) => {
     using folder = memoryStateFolder();
-    const grant = sampleGrant({ appliance: WALLBOX.id });
+    const grant = sampleGrant({ connection: WALLBOX.id });
     {
       using store = await withWallbox(folder.path);
-      await store.addAppliance(HEATER);
+      await addAppliance(store, HEATER);
       await store.replaceGrant(grant);
       await store.saveSetting('hub_id', 'the hub');
     }
@@ -95,12 +108,12 @@ describe('invalid appliance row', () => {
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
     expect(store.recoverySummary).toBeNull();
     // No update may use this row: it may belong to another appliance, with another grant.
-    expect(await store.updateAppliance(WALLBOX)).toBe(true);
+    expect(await updateAppliance(store, WALLBOX)).toBe(true);
     expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
-    await store.removeAppliance(WALLBOX.id);
+    await removeAppliance(store, WALLBOX.id);
     expect(store.damagedAppliances.size).toBe(0);
-    expect(await store.addAppliance(WALLBOX)).toBe(true);
+    expect(await addAppliance(store, WALLBOX)).toBe(true);
     expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
   });
 });
@@ -108,7 +121,7 @@ describe('invalid appliance row', () => {
 describe('invites', () => {
   test('an invite is read back as it was written until it is removed', async () => {
     using folder = memoryStateFolder();
-    const open_ = { ...INVITE, hash: 'another', name: null, scope: null };
+    const open_ = { ...INVITE, hash: 'another', name: null, scope: null, connection: 'solar' };
     {
       using store = open(folder.path);
       await store.saveInvite(INVITE);
@@ -125,7 +138,7 @@ describe('invites', () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.saveInvite(INVITE);
-    const both = [store.addAppliance(WALLBOX, INVITE.hash), store.addAppliance(HEATER, INVITE.hash)];
+    const both = [addAppliance(store, WALLBOX, INVITE.hash), addAppliance(store, HEATER, INVITE.hash)];
     expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
     expect(await store.appliances()).toHaveLength(1);
     expect(await store.invites()).toEqual([]);
@@ -135,9 +148,9 @@ describe('invites', () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.saveInvite(INVITE);
-    expect(await store.addAppliance({ ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
-    expect(await store.addAppliance({ ...HEATER, clientId: WALLBOX.clientId }, INVITE.hash)).toBe(false);
-    expect(await store.addAppliance(HEATER, 'of nobody')).toBe(false);
+    expect(await addAppliance(store, { ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
+    expect(await addAppliance(store, { ...HEATER, clientId: WALLBOX.clientId }, INVITE.hash)).toBe(false);
+    expect(await addAppliance(store, HEATER, 'of nobody')).toBe(false);
     expect(await store.appliances()).toEqual([WALLBOX]);
     expect(await store.invites()).toEqual([INVITE]);
   });
@@ -172,7 +185,7 @@ describe('sessions', () => {
   test('a new session replaces the oldest of its appliance beyond the limit, and none of another appliance', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    await store.addAppliance(HEATER);
+    await addAppliance(store, HEATER);
     await store.saveSession(sampleSession(HEATER, 'heater'));
     for (let i = 1; i <= MAX_SESSIONS_PER_APPLIANCE + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
     await store.saveSession(sampleSession(HEATER, 'another'));
@@ -183,8 +196,8 @@ describe('sessions', () => {
   test('the sessions of an appliance end with its grant, and when it is removed', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    await store.addAppliance(HEATER);
-    const grant = sampleGrant({ appliance: WALLBOX.id });
+    await addAppliance(store, HEATER);
+    const grant = sampleGrant({ connection: WALLBOX.id });
     await store.replaceGrant(grant);
     const fill = async () => {
       for (const name of ['one', 'two']) await store.saveSession(sampleSession(WALLBOX, name));
@@ -198,7 +211,7 @@ describe('sessions', () => {
     expect(await hashesOf(store)).toEqual(['hash-heater']);
 
     await fill();
-    await store.removeAppliance(WALLBOX.id);
+    await removeAppliance(store, WALLBOX.id);
     expect(await hashesOf(store)).toEqual(['hash-heater']);
     expect(await store.saveSession(sampleSession(WALLBOX, 'three'))).toBe(false);
     expect(await hashesOf(store)).toEqual(['hash-heater']);

@@ -11,16 +11,16 @@ import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { HEATER, hashFiles, open, openAsHub, WALLBOX } from './test-store.ts';
+import { addAppliance, HEATER, hashFiles, open, openAsHub, removeAppliance, WALLBOX } from './test-store.ts';
 
-const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
-const heaterGrant = sampleGrant({ appliance: HEATER.id, accessToken: new Secret('another-token') });
+const wallboxGrant = sampleGrant({ connection: WALLBOX.id });
+const heaterGrant = sampleGrant({ connection: HEATER.id, accessToken: new Secret('another-token') });
 
 /** A folder with a store of two appliances. */
 async function createStore() {
   const folder = stateFolder();
   using store = open(folder.path);
-  for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
+  for (const appliance of [WALLBOX, HEATER]) await addAppliance(store, appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.saveSetting('hub_id', 'the hub');
@@ -45,19 +45,19 @@ describe('damage to one row', () => {
   test.each([
     [
       'the tokens of another appliance',
-      `UPDATE grants SET sealed = (SELECT sealed FROM grants g WHERE g.appliance <> grants.appliance)
-       WHERE appliance = '${HEATER.id}'`,
+      `UPDATE grants SET sealed = (SELECT sealed FROM grants g WHERE g.connection <> grants.connection)
+       WHERE connection = '${HEATER.id}'`,
     ],
-    ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE appliance = '${HEATER.id}'`],
-    ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
-    ['an invalid doubt', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
+    ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE connection = '${HEATER.id}'`],
+    ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE connection = '${HEATER.id}'`],
+    ['an invalid doubt', `UPDATE grants SET doubt = 'not json' WHERE connection = '${HEATER.id}'`],
   ])('a grant with %s is lost alone, and its appliance can get a new one', async (_, statement) => {
     using folder = await createStore();
     runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [HEATER, WALLBOX],
       grants: [wallboxGrant],
-      pairings: [{ appliance: WALLBOX.id }],
+      pairings: [{ connection: WALLBOX.id }],
       damaged: [HEATER.id],
       recovered: null,
     });
@@ -66,7 +66,7 @@ describe('damage to one row', () => {
     const generation = await store.generation(HEATER.id);
     expect(generation).toBeGreaterThan(0);
     expect(await store.replaceGrant({ ...heaterGrant, generation: generation + 1 })).toBe(true);
-    expect((await store.grants()).map(({ grant }) => grant.appliance).sort()).toEqual([WALLBOX.id, HEATER.id]);
+    expect((await store.grants()).map(({ grant }) => grant.connection).sort()).toEqual([WALLBOX.id, HEATER.id]);
     expect(store.damagedGrants.size).toBe(0);
   });
 
@@ -191,7 +191,7 @@ describe('damaged database with a snapshot', () => {
         { ...wallboxGrant, doubt: null },
         { ...heaterGrant, generation: 1, doubt: { kind: 'copy' } },
       ],
-      pairings: [{ appliance: WALLBOX.id }],
+      pairings: [{ connection: WALLBOX.id }],
       damaged: [],
       recovered: expect.stringContaining('the grants of heater come from the snapshot'),
     });
@@ -202,10 +202,10 @@ describe('damaged database with a snapshot', () => {
     using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
-      await store.removeAppliance(WALLBOX.id);
+      await removeAppliance(store, WALLBOX.id);
     }
     runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
-    expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ appliance: HEATER.id }] });
+    expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ connection: HEATER.id }] });
   });
 
   test.each([
@@ -230,8 +230,8 @@ describe('damaged database with a snapshot', () => {
       hub: 'the hub',
       appliances: [HEATER, WALLBOX],
       grants: [
-        { appliance: WALLBOX.id, generation: 1 },
-        { appliance: HEATER.id, generation: 2, doubt: { kind: 'copy' } },
+        { connection: WALLBOX.id, generation: 1 },
+        { connection: HEATER.id, generation: 2, doubt: { kind: 'copy' } },
       ],
       recovered: expect.stringContaining('it is older than its snapshot'),
     });
@@ -285,9 +285,9 @@ test('opening a store that is already open fails and does not affect the first p
 test('a store can be opened after its process was closed or killed, with everything that was committed', async () => {
   using folder = stateFolder();
   const script = `
-    import { open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'test-store.ts'))};
+    import { addAppliance, open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'test-store.ts'))};
     const store = open(${JSON.stringify(folder.path)});
-    await store.addAppliance(WALLBOX);
+    await addAppliance(store, WALLBOX);
     await store.saveSetting('hub_id', 'committed');
     process.kill(process.pid, 'SIGKILL');`;
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e', script];
@@ -307,7 +307,7 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
   const savedFiles: Buffer[] = [];
   {
     using store = open(disk);
-    await store.addAppliance(WALLBOX);
+    await addAppliance(store, WALLBOX);
     await store.replaceGrant(wallboxGrant);
     // As after a kill, the commits are only in the WAL.
     savedFiles.push(...files.map((name) => readFileSync(join(disk, name))));
@@ -326,7 +326,7 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
   expect(hashFiles(disk)).toEqual(before);
   expect(await store.tryReopen()).toBe(true);
   expect(store.writeProblem).toBeNull();
-  expect(await store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 2 }))).toBe(true);
+  expect(await store.replaceGrant(sampleGrant({ connection: WALLBOX.id, generation: 2 }))).toBe(true);
   store[Symbol.dispose]();
   using again = await openAsHub(disk);
   expect(await again.generation(WALLBOX.id)).toBe(2);
@@ -345,12 +345,12 @@ test('a write to a full disk fails with a clear message, reads continue, and wri
   using folder = mountSmallDisk(ctx, '512k');
   const disk = folder.path;
   using store = open(disk);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   await store.replaceGrant(wallboxGrant);
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   const large = (generation: number) =>
-    sampleGrant({ appliance: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
+    sampleGrant({ connection: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
   await expect(store.replaceGrant(large(2))).rejects.toMatchObject({
     code: 'store_unwritable',
     message: expect.stringContaining('the disk is full: make room'),
@@ -387,7 +387,7 @@ test('a first start on a full disk leaves nothing that prevents the next start',
 test('a store whose database is missing while its WAL exists is not created again', async () => {
   using folder = stateFolder();
   using store = open(folder.path);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   using copy = stateFolder();
   writeFileSync(join(copy.path, 'latchkey.db-wal'), readFileSync(join(folder.path, 'latchkey.db-wal')));
   await expect(openAsHub(copy.path)).rejects.toThrow(/the file is missing, but its WAL .*-wal is there/);

@@ -13,20 +13,20 @@ import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { KEY, open, WALLBOX } from './test-store.ts';
+import { addAppliance, KEY, open, removeAppliance, WALLBOX } from './test-store.ts';
 import { readWal } from './wal.ts';
 
 const attempt = { token: 'hash', at: instantAt(1) };
 const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
 const APPLIANCES: Appliance[] = NAMES.map((name, index) => {
   const id = WALLBOX.id.replaceAll('1', String(index + 1));
-  return { ...WALLBOX, id, clientId: name, name };
+  return { ...WALLBOX, id, connection: id, clientId: name, name };
 });
-const FIRST = APPLIANCES.map(({ id }) => sampleGrant({ appliance: id }));
+const FIRST = APPLIANCES.map(({ id }) => sampleGrant({ connection: id }));
 const [wallbox = sampleGrant(), heater = sampleGrant()] = FIRST;
 
 function next(grant: Grant): Grant {
-  return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.appliance}`) };
+  return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.connection}`) };
 }
 
 /** A store with paired appliances, in virtual time. */
@@ -35,7 +35,7 @@ async function startPaired() {
   const time = new FakeTime();
   {
     using store = open(folder.path);
-    for (const appliance of APPLIANCES) await store.addAppliance(appliance);
+    for (const appliance of APPLIANCES) await addAppliance(store, appliance);
     for (const grant of FIRST) await store.replaceGrant(grant);
   }
   const store = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
@@ -131,7 +131,7 @@ describe('group commit of refreshes', () => {
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
     await time.pass(0);
     await Promise.all(begun);
-    await store.removeAppliance(APPLIANCES[3]?.id ?? '');
+    await removeAppliance(store, APPLIANCES[3]?.id ?? '');
     await store.forgetGrant(APPLIANCES[2]?.id ?? '', 1);
     const known = trackResults([wallbox, heater].map((grant) => store.endAttempt(grant)));
     await time.pass(0);
@@ -174,7 +174,7 @@ describe('independence of writes in one group', () => {
     store[Symbol.dispose]();
     runSql(
       path,
-      `CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.appliance = '${heater.appliance}'
+      `CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.connection = '${heater.connection}'
       BEGIN SELECT RAISE(ABORT, 'no'); END`,
     );
     using again = await openStore(path, jweSealing(KEY), () => time.wall, time);
@@ -182,7 +182,7 @@ describe('independence of writes in one group', () => {
     await time.pass(0);
     expect(known).toEqual([true, 'store_unwritable', true, true]);
     const marked = (await again.grants()).filter((stored) => stored.attempt !== null);
-    expect(marked.map(({ grant }) => grant.appliance)).not.toContain(heater.appliance);
+    expect(marked.map(({ grant }) => grant.connection)).not.toContain(heater.connection);
     expect(marked).toHaveLength(3);
   });
 
@@ -190,9 +190,9 @@ describe('independence of writes in one group', () => {
     using fixture = await startPaired();
     const { store, time } = fixture;
     const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
-    const lines = new Map(FIRST.map(({ appliance }) => [appliance, [line]]));
+    const lines = new Map(FIRST.map(({ connection: appliance }) => [appliance, [line]]));
     // The heater has no pending history.
-    lines.set(heater.appliance, []);
+    lines.set(heater.connection, []);
     const written: string[] = [];
     store.setHistorySource({
       pending: (appliance) => lines.get(appliance) ?? [],
@@ -204,9 +204,11 @@ describe('independence of writes in one group', () => {
     const writes = [...FIRST, wallbox].map((grant) => store.endAttempt(grant));
     await time.pass(0);
     await Promise.all(writes);
-    expect(written).toEqual(FIRST.map(({ appliance }) => appliance).filter((id) => id !== heater.appliance));
-    expect(await store.history(wallbox.appliance)).toEqual([line]);
-    expect(await store.history(heater.appliance)).toEqual([]);
+    expect(written).toEqual(
+      FIRST.map(({ connection: appliance }) => appliance).filter((id) => id !== heater.connection),
+    );
+    expect(await store.history(wallbox.connection)).toEqual([line]);
+    expect(await store.history(heater.connection)).toEqual([]);
   });
 
   test('no write of a group is reported as saved on a full disk, and none has changed anything', async (ctx) => {

@@ -8,7 +8,7 @@ import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samp
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { HEATER, open, openAsHub, WALLBOX } from './test-store.ts';
+import { addAppliance, HEATER, open, openAsHub, ownConnection, removeAppliance, WALLBOX } from './test-store.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
@@ -34,7 +34,7 @@ function pendingSource(...lines: StoredHistoryEntry[]) {
 
 async function withWallbox(path: string) {
   const store = open(path);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   await store.replaceGrant(sampleGrant());
   return store;
 }
@@ -84,7 +84,7 @@ describe('pending history', () => {
 test('the store keeps the newest 200 history lines of each appliance', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
-  await store.addAppliance(HEATER);
+  await addAppliance(store, HEATER);
   await store.addHistory(new Map([[HEATER.id, [line('unpaired', START)]]]));
   const days = Array.from({ length: 230 }, (_, day) => line('refreshed', START + day * DAY));
   for (let from = 0; from < days.length; from += 50) {
@@ -102,17 +102,18 @@ test('the removal of an appliance deletes its history, and a removed appliance g
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
-  await store.removeAppliance(id);
+  await removeAppliance(store, id);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   expect(await store.history(id)).toEqual([]);
 });
 
-test('a new name or portal of an appliance does not change its history', async () => {
+test('a new name or portal of a connection does not change its history', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
-  await store.updateAppliance({ ...WALLBOX, name: 'charger', portal: 'another' });
+  const updatedConnections = [{ ...ownConnection(WALLBOX), name: 'charger', portal: 'another' }];
+  expect(await store.saveRegistry({ updatedConnections })).toBe(true);
   expect(await store.history(id)).toEqual([REFRESHED]);
 });
 
@@ -120,10 +121,13 @@ test('restoring a backup keeps the history of appliances that stay, and deletes 
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
-  const rows = { settings: new Map(), appliances: [], removed: new Set<string>(), grants: [], sessions: [] };
+  const rows = {
+    ...{ settings: new Map(), connections: [], appliances: [], movedAppliances: [], grants: [], sessions: [] },
+    ...{ removedConnections: new Set<string>(), removedAppliances: new Set<string>() },
+  };
   store.applyRestoredState(rows);
   expect(await store.history(id)).toEqual([REFRESHED]);
-  store.applyRestoredState({ ...rows, removed: new Set([id]) });
+  store.applyRestoredState({ ...rows, removedAppliances: new Set([id]), removedConnections: new Set([id]) });
   expect(await store.history(id)).toEqual([]);
 });
 

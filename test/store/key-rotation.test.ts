@@ -25,10 +25,18 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { HEATER, sampleSession, WALLBOX } from './test-store.ts';
+import {
+  addAppliance,
+  HEATER,
+  ownConnection,
+  removeAppliance,
+  sampleSession,
+  updateAppliance,
+  WALLBOX,
+} from './test-store.ts';
 
-const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
-const heaterGrant = sampleGrant({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
+const wallboxGrant = sampleGrant({ connection: WALLBOX.id });
+const heaterGrant = sampleGrant({ connection: HEATER.id, refreshToken: new Secret('another-refresh-token') });
 const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 const INVITE = {
   hash: 'an-invite',
@@ -47,7 +55,7 @@ async function fillDirectory(path: string, credentials?: string): Promise<void> 
   const { store } = await open(path, credentials);
   using _open = store;
   for (const appliance of [WALLBOX, HEATER]) {
-    await store.addAppliance(appliance);
+    await addAppliance(store, appliance);
     await store.saveSession(sampleSession(appliance, appliance.name));
   }
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
@@ -61,12 +69,13 @@ async function fillDirectory(path: string, credentials?: string): Promise<void> 
 async function contentOf(store: SqliteStore) {
   return {
     settings: [await store.setting('hub_id'), await store.setting('whatever')],
+    connections: await store.connections(),
     appliances: await store.appliances(),
     grants: (await store.grants()).map(({ grant }) => grant),
     sessions: (await store.sessions()).map(({ hash }) => hash),
     invites: (await store.invites()).map(({ hash }) => hash),
     pairings: await store.pairings(),
-    damaged: [...store.damagedAppliances],
+    damaged: [...store.damagedConnections, ...store.damagedAppliances],
     recovered: store.recoverySummary,
     unwritable: store.writeProblem,
   };
@@ -74,6 +83,7 @@ async function contentOf(store: SqliteStore) {
 
 const WHOLE = {
   settings: ['the hub', 'others keep here'],
+  connections: [HEATER, WALLBOX].map(ownConnection),
   appliances: [HEATER, WALLBOX],
   grants: [wallboxGrant, heaterGrant],
   sessions: ['hash-wallbox', 'hash-heater'],
@@ -137,13 +147,13 @@ async function removedTokens(path: string): Promise<string[]> {
   {
     const { store } = await open(path);
     using _open = store;
-    await store.addAppliance({ ...WALLBOX, id, clientId: id, name: 'removed' });
-    await store.replaceGrant(sampleGrant({ appliance: id, accessToken: new Secret('a'.repeat(3000)) }));
+    await addAppliance(store, { ...WALLBOX, id, connection: id, clientId: id, name: 'removed' });
+    await store.replaceGrant(sampleGrant({ connection: id, accessToken: new Secret('a'.repeat(3000)) }));
   }
   const [sealed = ''] = sealedTokens(path).filter((text) => text.length > 3000);
   const { store } = await open(path);
   using _open = store;
-  await store.removeAppliance(id);
+  await removeAppliance(store, id);
   return [sealed];
 }
 
@@ -190,13 +200,17 @@ test('writes during and after a rotation of the store key are sealed with the ne
     written.push(next(3), store.savePairing({ ...pairing, id: 'another' }), store.endSession('hash-heater'));
     await Promise.all([rotated, ...written]);
     expect(await next(4)).toBe(true);
-    expect(await store.updateAppliance({ ...HEATER, scope: 'Another' })).toBe(true);
+    expect(await updateAppliance(store, { ...HEATER, softwareId: 'another' })).toBe(true);
+    expect(await store.saveRegistry({ updatedConnections: [{ ...ownConnection(HEATER), scope: 'Another' }] })).toBe(
+      true,
+    );
   }
   expect(openedCounts(folder.path, before)).toEqual({});
   expect(await start(folder.path)).toMatchObject({
     settings: ['during', 'others keep here'],
-    appliances: [{ scope: 'Another' }, WALLBOX],
-    grants: [{ generation: 4 }, { appliance: HEATER.id }],
+    connections: [{ scope: 'Another' }, ownConnection(WALLBOX)],
+    appliances: [{ softwareId: 'another' }, WALLBOX],
+    grants: [{ generation: 4 }, { connection: HEATER.id }],
     sessions: ['hash-wallbox'],
     pairings: [pairing, { id: 'another' }],
     damaged: [],
@@ -209,12 +223,14 @@ test('a rotation of the store key does not reseal rows that were changed without
   await fillDirectory(folder.path);
   runSql(
     folder.path,
-    "UPDATE appliances SET portal = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
+    `UPDATE appliances SET client_id = 'mine' WHERE name = 'wallbox';
+     UPDATE connections SET portal = 'mine' WHERE name = 'heater';
+     UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'`,
   );
   // Without a snapshot the changed rows can't be restored.
   truncateSync(join(folder.path, 'latchkey.db.copy'));
   await rotate(folder.path);
-  expect(await start(folder.path)).toMatchObject({ damaged: [WALLBOX.id], sessions: ['hash-wallbox'] });
+  expect(await start(folder.path)).toMatchObject({ damaged: [HEATER.id, WALLBOX.id], sessions: ['hash-wallbox'] });
 });
 
 test('a rotation of the store key lists the files that only the old key opens', async () => {

@@ -16,7 +16,7 @@ const versionOf = (database: Database.Database) => database.pragma('user_version
 
 test('a new store has the newest schema and small pages, and only one file after it is closed', () => {
   using folder = memoryStateFolder();
-  const database = openDatabase(storeFiles(folder.path));
+  const database = openDatabase(storeFiles(folder.path), []);
   expect(versionOf(database)).toBe(NEWEST_SCHEMA);
   expect(database.pragma('page_size', { simple: true })).toBe(1024);
   database.close();
@@ -28,10 +28,10 @@ test('a migration that fails leaves no trace and runs again at the next start', 
   const database = new Database(join(folder.path, 'latchkey.db'));
   // The last statement of the first migration creates this table.
   database.exec('CREATE TABLE history (line TEXT)');
-  expect(() => migrate(database)).toThrow('table history already exists');
+  expect(() => migrate(database, [])).toThrow('table history already exists');
   expect([tablesOf(database), versionOf(database)]).toEqual([['history'], 0]);
   database.exec('DROP TABLE history');
-  migrate(database);
+  migrate(database, []);
   expect(tablesOf(database)).toContain('grants');
   expect(versionOf(database)).toBe(NEWEST_SCHEMA);
   database.close();
@@ -45,7 +45,7 @@ test('a store of an older schema is migrated only after its key was verified', a
   }
   const steps = [...MIGRATIONS, 'CREATE TABLE later (line TEXT)'];
   const openWith = (key: Uint8Array) =>
-    openDatabase(storeFiles(folder.path), (found) => checkKeys(found, [jweSealing(key)]), steps);
+    openDatabase(storeFiles(folder.path), [jweSealing(key)], (found) => checkKeys(found, [jweSealing(key)]), steps);
   expect(() => openWith(new Uint8Array(STORE_KEY_BYTES))).toThrow(expect.objectContaining({ code: 'store_key_wrong' }));
   const before = new Database(join(folder.path, 'latchkey.db'));
   expect([versionOf(before), tablesOf(before).includes('later')]).toEqual([NEWEST_SCHEMA, false]);
@@ -63,7 +63,7 @@ test.each([
   using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
   database.pragma(`user_version = ${schema}`);
-  expect(() => migrate(database)).toThrow(expect.objectContaining(failure));
+  expect(() => migrate(database, [])).toThrow(expect.objectContaining(failure));
   expect([tablesOf(database), versionOf(database)]).toEqual([[], schema]);
   database.close();
 });

@@ -6,14 +6,23 @@ import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { FRIDGE, HEATER, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
+import {
+  addAppliance,
+  FRIDGE,
+  HEATER,
+  open,
+  openAsHub,
+  removeAppliance,
+  sampleSession,
+  WALLBOX,
+} from './test-store.ts';
 
 const wallboxGrant = sampleGrant({
-  appliance: WALLBOX.id,
+  connection: WALLBOX.id,
   requestedScope: 'Monitoring',
   accessTokenRejectedAt: instantAt(7),
 });
-const heaterGrant = sampleGrant({ appliance: HEATER.id, accessTokenRejectedAt: instantAt(8) });
+const heaterGrant = sampleGrant({ connection: HEATER.id, accessTokenRejectedAt: instantAt(8) });
 const DECLARED = { ...HEATER, origin: 'declared' } as const;
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };
@@ -22,7 +31,7 @@ const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', beg
 async function createStoreWithSnapshot() {
   const folder = memoryStateFolder();
   using store = open(folder.path);
-  for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
+  for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await addAppliance(store, appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
@@ -132,7 +141,7 @@ describe('rebuilt store', () => {
       using store = await openAsHub(folder.path);
       await store.endSession('hash-one');
     }
-    runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
+    runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE connection = '${HEATER.id}'`);
     const { sessions, recovered } = await readAll(folder.path);
     expect(recovered).toContain('was damaged');
     expect(sessions.map(({ hash }) => hash)).toEqual(['hash-two', 'hash-three', 'hash-since']);
@@ -154,8 +163,8 @@ describe('rebuilt store', () => {
     const file = join(folder.path, 'latchkey.db');
     {
       using store = await openAsHub(folder.path);
-      await store.removeAppliance(WALLBOX.id);
-      await store.addAppliance({
+      await removeAppliance(store, WALLBOX.id);
+      await addAppliance(store, {
         ...FRIDGE,
         id: '66666666-6666-4666-8666-666666666666',
         name: 'a',

@@ -7,7 +7,7 @@ import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, sampleSession, WALLBOX } from './test-store.ts';
+import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
@@ -18,17 +18,18 @@ const DECLARED = {
   credentials: { kind: 'none' },
 } as const;
 const wallboxGrant = sampleGrant({
-  appliance: WALLBOX.id,
+  connection: WALLBOX.id,
   generation: 2,
   requestedScope: 'Monitoring',
   issuer: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
   accessTokenRejectedAt: instantAt(7),
 });
-const heaterGrant = sampleGrant({ appliance: DECLARED.id, requestedScope: null });
+const heaterGrant = sampleGrant({ connection: DECLARED.id, requestedScope: null });
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const COPY: BackupContents = {
   made: MADE,
   settings: new Map([['hub_id', 'the hub']]),
+  connections: [WALLBOX, DECLARED, FRIDGE].map(ownConnection),
   appliances: [WALLBOX, DECLARED, FRIDGE],
   grants: [wallboxGrant, heaterGrant],
   sessions: SESSIONS,
@@ -44,7 +45,7 @@ test('a backup restores keys, declared and waiting appliances, token rejections 
   let copy: string;
   {
     using store = open(first.path);
-    for (const appliance of COPY.appliances) await store.addAppliance(appliance);
+    for (const appliance of COPY.appliances) await addAppliance(store, appliance);
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
     for (const grant of COPY.grants) await store.replaceGrant(grant);
     for (const session of SESSIONS) await store.saveSession(session);
@@ -85,7 +86,7 @@ describe('restoring clients from a backup', () => {
   test('restoring a backup restores no sessions of an appliance whose newer grant is kept', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
-    for (const appliance of [WALLBOX, DECLARED]) await store.addAppliance(appliance);
+    for (const appliance of [WALLBOX, DECLARED]) await addAppliance(store, appliance);
     for (const generation of [1, 2, 3]) await store.replaceGrant({ ...wallboxGrant, generation });
     await store.saveSession(sampleSession(WALLBOX, 'own'));
     expect(await restoreState(store, COPY)).toEqual({ restored: ['heater'], kept: ['wallbox'] });
@@ -95,7 +96,7 @@ describe('restoring clients from a backup', () => {
   test("restoring a backup with an appliance's grant keeps its current sessions as the newest ones", async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
-    await store.addAppliance(WALLBOX);
+    await addAppliance(store, WALLBOX);
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
     const own = Array.from({ length: MAX_SESSIONS_PER_APPLIANCE - 1 }, (_, index) =>
       sampleSession(WALLBOX, `own-${index}`),
@@ -117,17 +118,17 @@ describe('restoring clients from a backup', () => {
 
   test('restoring a backup takes over the client_id of an appliance without a grant, and fails if it has one', async () => {
     using folder = memoryStateFolder();
-    const own = { ...DECLARED, id: OTHER_ID, name: 'heating' };
+    const own = { ...DECLARED, id: OTHER_ID, connection: OTHER_ID, name: 'heating' };
     {
       using store = open(folder.path);
-      await store.addAppliance(own);
+      await addAppliance(store, own);
       await restoreState(store, COPY);
       expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
     }
     using other = memoryStateFolder();
     using store = open(other.path);
-    await store.addAppliance(own);
-    await store.replaceGrant(sampleGrant({ appliance: OTHER_ID }));
+    await addAppliance(store, own);
+    await store.replaceGrant(sampleGrant({ connection: OTHER_ID }));
     await expect(restoreState(store, COPY)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(
@@ -140,7 +141,7 @@ describe('restoring clients from a backup', () => {
   test('restoring a backup gives an appliance back a client_id that another appliance has since taken', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
-    await store.addAppliance({ ...WALLBOX, clientId: DECLARED.clientId });
+    await addAppliance(store, { ...WALLBOX, clientId: DECLARED.clientId });
     await restoreState(store, COPY);
     expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
     expect(await store.sessions()).toEqual(SESSIONS);

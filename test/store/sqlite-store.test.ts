@@ -4,18 +4,22 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { HEATER, open, readFilesAsText, WALLBOX } from './test-store.ts';
+import { addAppliance, HEATER, open, readFilesAsText, removeAppliance, WALLBOX } from './test-store.ts';
 
-const first = sampleGrant({ appliance: WALLBOX.id, generation: 1 });
+const first = sampleGrant({ connection: WALLBOX.id, generation: 1 });
 const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: instantAt(uptime) });
-const DEVICE = { codeHash: 'hash-of-the-device-code', userCode: 'WDJB-MJHT' };
+const DEVICE = {
+  appliance: '11111111-1111-4111-8111-111111111111',
+  codeHash: 'hash-of-the-device-code',
+  userCode: 'WDJB-MJHT',
+};
 const OTHER_LINK = { ...SAMPLE_LINK, codeUrl: `${SAMPLE_LINK.codeUrl}-of-earlier` };
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
-  sampleGrant({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
+  sampleGrant({ connection: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
 async function withWallbox(path: string) {
   const store = open(path);
-  await store.addAppliance(WALLBOX);
+  await addAppliance(store, WALLBOX);
   return store;
 }
 
@@ -46,6 +50,10 @@ describe('reading back after a restart', () => {
     ['that is misconfigured', { misconfigured: instantAt(8) }],
     ['with a requested scope', { requestedScope: 'Monitoring' }],
     ['with an account', { account: 'somebody@portal.example' }],
+    ['with an ID token', { idToken: new Secret('the-id-token') }],
+    ['of a known login', { login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 } }],
+    ['of a login without times', { login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: null } }],
+    ['whose refresh token ends', { refreshTokenLifetime: 604_800_000 }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s is read back after the store is reopened', async (_, changes) => {
     using folder = memoryStateFolder();
@@ -60,6 +68,7 @@ describe('reading back after a restart', () => {
     expect(stored).toEqual({ grant, attempt: attemptAt(9) });
     expect(stored?.grant.accessToken.reveal()).toBe(grant.accessToken.reveal());
     expect(stored?.grant.refreshToken.reveal()).toBe(grant.refreshToken.reveal());
+    expect(stored?.grant.idToken?.reveal()).toBe(grant.idToken?.reveal());
     expect(await store.grant(WALLBOX.id)).toEqual(stored);
   });
 
@@ -191,7 +200,7 @@ describe('end of a pairing with its grant', () => {
     expect(await store.completePairing(ended, next(2, 'late'))).toBe(false);
     expect(await store.pairings()).toEqual([open1]);
     expect(await refreshToken(store)).toBe('refresh-token-2');
-    const ofNobody = { ...ended, id: 'another', appliance: HEATER.id };
+    const ofNobody = { ...ended, id: 'another', connection: HEATER.id };
     await expect(store.completePairing(ofNobody, next(3))).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await refreshToken(store)).toBe('refresh-token-2');
   });
@@ -200,14 +209,14 @@ describe('end of a pairing with its grant', () => {
 test('the removal of an appliance deletes its grant and pairings, and no others', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
-  await store.addAppliance(HEATER);
-  const others = { ...first, appliance: HEATER.id };
-  const othersPairing = { ...samplePairing({ kind: 'asking' }), id: 'others', appliance: HEATER.id };
+  await addAppliance(store, HEATER);
+  const others = { ...first, connection: HEATER.id };
+  const othersPairing = { ...samplePairing({ kind: 'asking' }), id: 'others', connection: HEATER.id };
   await store.replaceGrant(first);
   await store.replaceGrant(others);
   await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.savePairing(othersPairing);
-  await store.removeAppliance(WALLBOX.id);
+  await removeAppliance(store, WALLBOX.id);
   expect(await store.appliances()).toEqual([HEATER]);
   expect(await store.grants()).toEqual([{ grant: others, attempt: null }]);
   expect(await store.pairings()).toEqual([othersPairing]);

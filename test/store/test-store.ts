@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Session } from '../../src/core/appliances/session.ts';
+import type { Connection } from '../../src/core/connections/connection.ts';
+import type { Store } from '../../src/core/store.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { storeFiles } from '../../src/store/database/store-files.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
@@ -16,7 +18,12 @@ export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 export function open(path: string): SqliteStore {
   const files = storeFiles(path);
   const sealing = jweSealing(KEY);
-  const reopen = () => ({ database: openDatabase(files), sealing, writeProblem: null, recoverySummary: null });
+  const reopen = () => ({
+    database: openDatabase(files, [sealing]),
+    sealing,
+    writeProblem: null,
+    recoverySummary: null,
+  });
   return new SqliteStore(files, reopen(), async () => reopen());
 }
 
@@ -29,8 +36,7 @@ export const WALLBOX: Appliance = {
   id: '11111111-1111-4111-8111-111111111111',
   clientId: 'wallbox-0815',
   name: 'wallbox',
-  scope: 'Monitoring',
-  portal: 'home',
+  connection: '11111111-1111-4111-8111-111111111111',
   credentials: { kind: 'secret', hash: 'a-hash' },
   origin: 'added',
   waitingSince: null,
@@ -40,8 +46,8 @@ export const HEATER: Appliance = {
   ...WALLBOX,
   id: '33333333-3333-4333-8333-333333333333',
   clientId: '33333333-3333-4333-8333-333333333333',
+  connection: '33333333-3333-4333-8333-333333333333',
   name: 'heater',
-  scope: null,
 };
 
 /** An appliance with its own keys that waits for approval. */
@@ -49,8 +55,7 @@ export const FRIDGE: Appliance = {
   id: '55555555-5555-4555-8555-555555555555',
   clientId: 'fridge~1',
   name: 'fridge',
-  scope: null,
-  portal: 'another',
+  connection: '55555555-5555-4555-8555-555555555555',
   credentials: {
     kind: 'keys',
     keys: [
@@ -67,6 +72,31 @@ export const FRIDGE: Appliance = {
   waitingSince: instantAt(70),
   softwareId: 'fridge-2',
 };
+
+/** The connection that an appliance has for itself, with its id and name. */
+export function ownConnection({ connection: id, name, origin }: Appliance): Connection {
+  const [portal, scope] = id === FRIDGE.id ? ['another', null] : ['home', id === WALLBOX.id ? 'Monitoring' : null];
+  return { id, name, portal, scope, origin: origin === 'declared' ? origin : 'implicit' };
+}
+
+/** Adds an appliance with a connection of its own. */
+export function addAppliance(store: Pick<Store, 'saveRegistry'>, appliance: Appliance, usedInvite?: string) {
+  return store.saveRegistry({
+    addedConnections: [ownConnection(appliance)],
+    addedAppliances: [appliance],
+    ...(usedInvite === undefined ? {} : { usedInvite }),
+  });
+}
+
+/** Replaces an appliance. */
+export function updateAppliance(store: Pick<Store, 'saveRegistry'>, appliance: Appliance) {
+  return store.saveRegistry({ updatedAppliances: [appliance] });
+}
+
+/** Removes an appliance with a connection of its own. */
+export function removeAppliance(store: Pick<Store, 'saveRegistry'>, id: string) {
+  return store.saveRegistry({ removedAppliances: [id], removedConnections: [id] });
+}
 
 /** A session of an appliance, with the hash `hash-<name>`. */
 export function sampleSession({ id }: Appliance, name: string): Session {

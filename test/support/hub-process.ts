@@ -12,6 +12,7 @@ import { Agent, request } from 'undici';
 import { type ControlClient, connectControlClient } from '../../src/control/client.ts';
 import type {
   ApplianceResponse,
+  ConnectionResponse,
   CredentialsResponse,
   HubResponse,
   SetupCodeResponse,
@@ -254,7 +255,12 @@ export class HubProcess implements AsyncDisposable {
     if (outcome.state !== 'done') throw new Error(`the reload failed: ${JSON.stringify(outcome)}`);
   }
 
-  status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[]; notices: Notice[] }> {
+  status(): Promise<{
+    hub: HubResponse;
+    connections: ConnectionResponse[];
+    appliances: ApplianceResponse[];
+    notices: Notice[];
+  }> {
     return this.ask((control) => control.status());
   }
 
@@ -270,6 +276,13 @@ export class HubProcess implements AsyncDisposable {
     return found;
   }
 
+  /** The `status` of one connection. */
+  async connection(name: string): Promise<ConnectionResponse> {
+    const found = (await this.status()).connections.find((connection) => connection.name === name);
+    if (found === undefined) throw new Error(`there is no connection ${name}`);
+    return found;
+  }
+
   /** Waits until an appliance's status matches. @param seconds see {@link eventually} */
   until(name: string, matches: (status: ApplianceResponse) => boolean, seconds = 15): Promise<ApplianceResponse> {
     return eventually(async () => {
@@ -282,10 +295,16 @@ export class HubProcess implements AsyncDisposable {
     name: string,
     scope: string | null = null,
     portal: string | null = null,
+    connection: string | null = null,
   ): Promise<CredentialsResponse> {
-    const credentials = await this.ask((control) => control.addAppliance(name, scope, portal));
+    const credentials = await this.ask((control) => control.addAppliance(name, scope, portal, connection));
     rememberSecrets([credentials.client_secret]);
     return credentials;
+  }
+
+  /** Adds a connection for appliances to share. */
+  addConnection(name: string, scope: string | null = null, portal: string | null = null): Promise<ConnectionResponse> {
+    return this.ask((control) => control.addConnection(name, scope, portal));
   }
 
   /** The setup code, and a one-time address. @param rotate whether to replace the code first */
@@ -300,12 +319,12 @@ export class HubProcess implements AsyncDisposable {
     return this.ask((control) => startPairing(control, name));
   }
 
-  /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
+  /** Pairs a connection: logs in at the emulator and brings the code to the hub as a browser would. */
   async pair(name: string, portal: LoginPortal, user = 'demo'): Promise<void> {
     const { location } = await portal.login({ state: stateParameterOf(await this.beginPairing(name)), user });
     const response = await request(location);
     const page = await response.body.text();
-    if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${response.statusCode}`);
+    if (!/ (is|are) connected/.test(page)) throw new Error(`${name} was not paired: HTTP ${response.statusCode}`);
   }
 
   /** Sends a token request, as an appliance does. @param agent whose connections are used; default: the hub's own */

@@ -1,5 +1,5 @@
-import type { PendingApproval } from '../../src/core/administration.ts';
 import type { RegistrantAddress } from '../../src/core/appliances/appliance.ts';
+import type { PendingApproval } from '../../src/core/appliances/appliance-status.ts';
 
 /** A device that shares no wider quota. @param address any text that no other device has */
 export function sampleRegistrant(address: string): RegistrantAddress {

@@ -6,9 +6,7 @@ export const MAX_WRITE_DELAY_MS = 300;
 /** The methods that write. */
 export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'saveSetting',
-  'addAppliance',
-  'updateAppliance',
-  'removeAppliance',
+  'saveRegistry',
   'beginAttempt',
   'endAttempt',
   'markTokenRejected',

@@ -11,30 +11,32 @@ function logAt(level: 'debug' | 'info' = 'info') {
 describe('suppression of repeated events', () => {
   test('the log writes a repeated event twenty times, then twice a minute with the count of suppressed lines', () => {
     const { log, lines, time } = logAt();
-    for (let i = 0; i < 1000; i++) log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    for (let i = 0; i < 1000; i++) log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
     expect(lines).toHaveLength(20);
     time.now += 30_000;
-    for (let i = 0; i < 10; i++) log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    for (let i = 0; i < 10; i++) log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
     expect(lines).toHaveLength(21);
     expect(lines[20]).toMatchObject({
       level: 'warn',
       event: 'grant_changed_elsewhere',
-      appliance: 'wallbox',
+      connection: 'wallbox',
       suppressed: 980,
     });
     time.now += 3_600_000;
-    log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
     expect(lines[21]).toMatchObject({ suppressed: 9 });
-    log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
     expect(lines[22]).not.toHaveProperty('suppressed');
   });
 
-  test('the suppression of a repeated event does not affect other events and appliances', () => {
+  test('the suppression of a repeated event does not affect other events, appliances and connections', () => {
     const { log, lines } = logAt();
     for (let i = 0; i < 100; i++) log.info('secret_rotated', { appliance: 'wallbox' });
     log.info('secret_rotated', { appliance: 'heat-pump' });
-    log.error('grant_damaged', { appliance: 'wallbox' });
-    expect(lines.slice(20)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'grant_damaged' }]);
+    for (let i = 0; i < 100; i++) log.error('grant_damaged', { connection: 'wallbox' });
+    log.error('grant_damaged', { connection: 'heat-pump' });
+    expect(lines.slice(20, 22)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'grant_damaged' }]);
+    expect(lines.slice(40)).toMatchObject([{ connection: 'wallbox' }, { connection: 'heat-pump' }]);
   });
 
   test('the log writes at most one line a second of an event over all appliances, after a burst', () => {

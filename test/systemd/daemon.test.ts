@@ -43,7 +43,7 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     expect(new Set(socket.messages.flat().map((part) => part.split('=')[0]))).toEqual(
       new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
     );
-    expect(daemon.events().find(({ event }) => event === 'appliance_paired')).toMatchObject({ priority: 6 });
+    expect(daemon.events().find(({ event }) => event === 'connection_paired')).toMatchObject({ priority: 6 });
   });
 
   test('a daemon sends no watchdog keep-alives while its event loop is blocked, and logs that afterwards', async () => {

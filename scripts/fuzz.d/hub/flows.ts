@@ -100,7 +100,13 @@ export async function registerUnapproved(home: FuzzedHub): Promise<FuzzCredentia
 }
 
 async function invite({ control }: FuzzedHub): Promise<string> {
-  const { token } = await control.invite({ name: null, scope: 'Monitoring', portal: null, ttl: 3600 });
+  const { token } = await control.invite({
+    name: null,
+    scope: 'Monitoring',
+    portal: null,
+    connection: null,
+    ttl: 3600,
+  });
   rememberSecrets([token]);
   return token;
 }

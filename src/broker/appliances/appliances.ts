@@ -1,10 +1,15 @@
-import { type Appliance, checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
+import { type Appliance, type ConnectionChoice, checkApplianceName } from '../../core/appliances/appliance.ts';
 import { deriveApplianceName } from '../../core/appliances/registration.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
-import type { Store } from '../../core/store.ts';
+import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { assertConnectionFits, ownConnectionExistsFailure } from '../connections/connection-choice.ts';
+import type { Connections } from '../connections/connections.ts';
+import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
 
 /** The most appliances on one hub. */
 const MAX_APPLIANCES = 10_000;
@@ -19,31 +24,32 @@ export interface Credentials {
 
 /** The registry of the hub's appliances. */
 export class Appliances {
-  readonly #store: Store;
+  readonly #store: Pick<Store, 'appliances'>;
   readonly #random: Random;
-  /** The names of the configured portals, the default one first. */
-  readonly portals: readonly string[];
+  readonly #connections: Connections;
   readonly #byId = new Map<string, Appliance>();
   readonly #byClientId = new Map<string, Appliance>();
+  /** By the connection's id. */
+  readonly #byConnection = new Map<string, Set<string>>();
 
-  #updateQueue: Promise<unknown> = Promise.resolve();
+  /** Serializes changes: each starts from the result of the previous one. */
+  #changeQueue: Promise<unknown> = Promise.resolve();
 
-  private constructor(store: Store, random: Random, portals: readonly string[]) {
+  private constructor(store: Pick<Store, 'appliances'>, random: Random, connections: Connections) {
     this.#store = store;
     this.#random = random;
-    this.portals = portals;
+    this.#connections = connections;
   }
 
-  /** @param portals the names of the configured portals, the default one first */
-  static async load(store: Store, random: Random, portals: readonly string[]): Promise<Appliances> {
-    const appliances = new Appliances(store, random, portals);
-    for (const appliance of await store.appliances()) appliances.#addToIndex(appliance);
+  static async load(store: Pick<Store, 'appliances'>, random: Random, connections: Connections): Promise<Appliances> {
+    const appliances = new Appliances(store, random, connections);
+    for (const appliance of await appliances.#store.appliances()) appliances.#addToIndex(appliance);
     return appliances;
   }
 
   /** All appliances, sorted by name. */
   list(): Appliance[] {
-    return [...this.#byId.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return [...this.#byId.values()].sort(byName);
   }
 
   byId(id: string): Appliance | undefined {
@@ -52,6 +58,17 @@ export class Appliances {
 
   byClientId(clientId: string): Appliance | undefined {
     return this.#byClientId.get(clientId);
+  }
+
+  /** The appliances that use a connection, sorted by name. @param connection its id */
+  usersOf(connection: string): Appliance[] {
+    return [...(this.#byConnection.get(connection) ?? [])].flatMap((id) => this.#byId.get(id) ?? []).sort(byName);
+  }
+
+  /** Whether a connection has only appliances that wait for approval, so that nobody may use it yet. @param connection its id */
+  waitForApproval(connection: string): boolean {
+    const users = this.usersOf(connection);
+    return users.length > 0 && users.every(({ waitingSince }) => waitingSince !== null);
   }
 
   /** The appliance with this name; the name need not be valid. */
@@ -70,68 +87,85 @@ export class Appliances {
   }
 
   /**
-   * The name of a configured portal.
-   * @param portal null for the default one
-   * @throws Failure `portal_unknown`
+   * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `connection_unknown`,
+   * `connection_exists`, `connection_mismatch`, or as {@link insert}
    */
-  resolvePortal(portal: string | null): string {
-    const [first] = this.portals;
-    const chosen = portal ?? first;
-    if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
-    throw new Failure('portal_unknown', `there is no portal ${chosen}; configured portals: ${this.portals.join(', ')}`);
-  }
-
-  hasPortal(portal: string): boolean {
-    return this.portals.includes(portal);
-  }
-
-  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link insert} */
-  async add(name: string, scope: string | null, portal: string | null): Promise<Credentials> {
-    const chosen = this.resolvePortal(portal);
+  async add(name: string, choice: ConnectionChoice): Promise<Credentials> {
+    checkApplianceName(name);
     const secret = this.generateSecret();
     const id = this.#random.uuid();
+    await this.releaseName(name);
+    const connection = this.chooseConnection(id, name, choice);
     const appliance: Appliance = {
       id,
       clientId: id,
-      name: checkApplianceName(name),
-      scope: checkScope(scope),
-      portal: chosen,
+      name,
+      connection: connection.id,
       credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
       origin: 'added',
       waitingSince: null,
       softwareId: null,
     };
-    await this.releaseName(name);
-    if (!(await this.insert(appliance))) throw applianceExistsFailure(name, this.find(name));
+    if (!(await this.insert(appliance, connection))) throw applianceExistsFailure(name, this.find(name));
     return { appliance, secret };
   }
 
   /**
-   * Stores a new appliance.
+   * The connection for a new appliance: the chosen one, or one of its own that is not stored yet.
+   * @param id of the appliance
+   * @throws Failure `connection_unknown`, `connection_mismatch`, `connection_exists`, `scope_invalid`, `portal_unknown`
+   */
+  chooseConnection(id: string, name: string, { connection, scope, portal }: ConnectionChoice): Connection {
+    const [wantedScope, wantedPortal] = [
+      checkScope(scope),
+      portal === null ? null : this.#connections.resolvePortal(portal),
+    ];
+    if (connection !== null) {
+      const chosen = this.#connections.get(connection);
+      assertConnectionFits(name, { scope: wantedScope, portal: wantedPortal }, chosen);
+      return chosen;
+    }
+    const holder = this.#connections.find(name);
+    if (holder !== undefined && this.find(name) === undefined) throw ownConnectionExistsFailure(name);
+    return { id, name, scope: wantedScope, portal: this.#connections.resolvePortal(portal), origin: 'implicit' };
+  }
+
+  /**
+   * Stores a new appliance, and its connection if that is new.
    * @param invite the hash of its invite, which is consumed in the same transaction
    * @returns false if its name or client_id is taken, or the invite is gone
    * @throws Failure `not_allowed` if there are too many appliances, or as {@link Store}
    */
-  async insert(appliance: Appliance, invite?: string): Promise<boolean> {
+  async insert(appliance: Appliance, connection: Connection, invite?: string): Promise<boolean> {
     if (this.#byId.size >= MAX_APPLIANCES) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_APPLIANCES} appliances: remove unused ones`);
     }
-    if (!(await this.#store.addAppliance(appliance, invite))) return false;
-    this.#addToIndex(appliance);
-    return true;
+    return this.#serialize(() =>
+      this.save({
+        addedConnections: this.#connections.byId(connection.id) === undefined ? [connection] : [],
+        addedAppliances: [appliance],
+        ...(invite === undefined ? {} : { usedInvite: invite }),
+      }),
+    );
   }
 
   /**
-   * Frees a name that an installer wants for another appliance. An appliance that waits for approval gives up its name
-   * and gets another one, because any device may have registered with that name.
+   * Frees a name that an installer wants for another appliance or connection. An appliance that waits for approval gives
+   * up its name and gets another one, because any device may have registered with that name.
    * @throws Failure as {@link update}
    */
   async releaseName(name: string): Promise<void> {
     const holder = this.find(name);
     if (holder === undefined || holder.waitingSince === null) return;
-    await this.update(holder.id, (current) => {
-      if (current.waitingSince === null || current.name !== name) return current;
-      return { ...current, name: deriveApplianceName(name, (taken) => this.find(taken) !== undefined) };
+    const isTaken = (other: string) => this.find(other) !== undefined || this.#connections.find(other) !== undefined;
+    await this.#change(holder.id, (current) => {
+      if (current.waitingSince === null || current.name !== name) return {};
+      const newName = deriveApplianceName(name, isTaken);
+      const own = this.#ownConnection(current);
+      return {
+        updatedAppliances: [{ ...current, name: newName }],
+        updatedConnections: own === null ? [] : [{ ...own, name: newName }],
+      };
     });
   }
 
@@ -165,14 +199,16 @@ export class Appliances {
 
   /**
    * Approves an appliance that registered itself.
-   * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, or as {@link Store}
+   * @param connection the connection that it is to use; null for its own
+   * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, `connection_mismatch`, or as
+   * {@link Store}
    */
-  async approve({ id }: Appliance): Promise<Appliance> {
-    return this.update(id, (current) => {
+  approve({ id }: Appliance, connection: Connection | null = null): Promise<Appliance> {
+    return this.#change(id, (current) => {
       assertNotDamaged(current);
       if (current.waitingSince !== null) {
         const { registeredFrom: _, ...approved } = current;
-        return { ...approved, waitingSince: null };
+        return this.#moveChange({ ...approved, waitingSince: null }, connection, false);
       }
       const reason =
         current.credentials.kind === 'none'
@@ -182,48 +218,158 @@ export class Appliances {
     });
   }
 
-  /** @throws Failure `appliance_declared`, or as {@link Store} */
-  async remove(appliance: Appliance): Promise<void> {
-    assertNotDeclared(appliance);
-    await this.#store.removeAppliance(appliance.id);
-    this.#removeFromIndex(appliance.id);
+  /**
+   * Lets an appliance use another connection, at the same portal and with the scope that it had.
+   * @param keepsFormer whether a connection of its own stays, because it has a grant; otherwise it is removed
+   * @throws Failure `appliance_declared`, `appliance_unknown`, `connection_mismatch`, `not_allowed` if its row was
+   * damaged, or as {@link Store}
+   */
+  move({ id }: Appliance, connection: Connection, keepsFormer: boolean): Promise<Appliance> {
+    return this.#change(id, (current) => {
+      assertNotDeclared(current, 'name its connection there');
+      assertNotDamaged(current);
+      return this.#moveChange(current, connection, keepsFormer);
+    });
+  }
+
+  /** @throws Failure `connection_mismatch` */
+  #moveChange(appliance: Appliance, connection: Connection | null, keepsFormer: boolean): RegistryChange {
+    const former = this.#connections.byId(appliance.connection);
+    if (connection === null || former === undefined || former.id === connection.id)
+      return { updatedAppliances: [appliance] };
+    assertConnectionFits(appliance.name, former, connection);
+    const own = this.#ownConnection(appliance);
+    return {
+      updatedAppliances: [{ ...appliance, connection: connection.id }],
+      ...(own === null
+        ? {}
+        : keepsFormer
+          ? { updatedConnections: [{ ...own, origin: 'added' }] }
+          : { removedConnections: [own.id] }),
+    };
+  }
+
+  /** The connection that nothing but this appliance uses, and that was made for it; null if it uses a shared one. */
+  #ownConnection({ connection: id }: Appliance): Connection | null {
+    const connection = this.#connections.byId(id);
+    return connection?.origin === 'implicit' && this.usersOf(id).length === 1 ? connection : null;
   }
 
   /**
-   * Updates are serialized: each starts from the result of the previous one.
+   * Removes an appliance, and its connection if that was its own.
+   * @returns the id of the connection that was removed with it; null if that stays
+   * @throws Failure `appliance_declared`, or as {@link Store}
+   */
+  remove(appliance: Appliance): Promise<string | null> {
+    return this.#serialize(async () => {
+      assertNotDeclared(appliance);
+      const own = this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
+      await this.save({ removedAppliances: [appliance.id], removedConnections: own === null ? [] : [own.id] });
+      return own?.id ?? null;
+    });
+  }
+
+  /**
+   * Removes a connection. Each appliance that uses it gets a connection of its own instead. The connection of an appliance
+   * with the same name stays as its own one, and the caller must delete the grant.
+   * @returns whether the connection no longer exists
+   * @throws Failure `connection_declared`, `connection_unknown` if it was changed meanwhile, `connection_exists` if
+   * another connection has the name of one of the appliances, or as {@link Store}
+   */
+  removeConnection(connection: Connection): Promise<boolean> {
+    return this.#serialize(async () => {
+      const { id, name, scope, portal, origin } = connection;
+      if (origin === 'declared') {
+        throw new Failure(
+          'connection_declared',
+          `${name} is declared in the hub's configuration: remove it there, and run "latchkey reload"`,
+        );
+      }
+      const users = this.usersOf(id);
+      const isKept = users.some((appliance) => appliance.name === name);
+      const moved = users.filter((appliance) => appliance.name !== name);
+      const own = moved.map((appliance): Connection => {
+        if (this.#connections.find(appliance.name) !== undefined) {
+          throw new Failure(
+            'connection_exists',
+            `${appliance.name} can't get a connection of its own, because there is a connection ${appliance.name} already: move ${appliance.name} to another connection first`,
+          );
+        }
+        return { id: this.#random.uuid(), name: appliance.name, scope, portal, origin: 'implicit' };
+      });
+      const saved = await this.save({
+        addedConnections: own,
+        updatedConnections: isKept ? [{ ...connection, origin: 'implicit' }] : [],
+        updatedAppliances: moved.map((appliance, index) => ({ ...appliance, connection: own[index]?.id ?? id })),
+        removedConnections: isKept ? [] : [id],
+      });
+      if (saved) return !isKept;
+      throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
+    });
+  }
+
+  /**
+   * Changes an appliance, after the changes that were requested before.
    * @throws Failure `appliance_unknown` if it was removed, or its new name or client_id is taken; whatever `change`
    * throws; or as {@link Store}
    */
   update(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
-    const updated = this.#updateQueue.then(async () => {
+    return this.#change(id, (current) => ({ updatedAppliances: [change(current)] }));
+  }
+
+  #change(id: string, change: (current: Appliance) => RegistryChange): Promise<Appliance> {
+    return this.#serialize(async () => {
       const gone = new Failure(
         'appliance_unknown',
         'the appliance was removed meanwhile: "latchkey appliance list" lists the existing ones',
       );
       const current = this.#byId.get(id);
       if (current === undefined) throw gone;
-      const next = change(current);
-      if (!(await this.#store.updateAppliance(next)) || !this.#byId.has(id)) throw gone;
-      this.#replaceInIndex(next);
+      const isApplied = await this.save(change(current), () => this.#byId.has(id));
+      const next = this.#byId.get(id);
+      if (!isApplied || next === undefined) throw gone;
       return next;
     });
-    this.#updateQueue = updated.catch(() => undefined);
-    return updated;
   }
 
-  /** Replaces an appliance only in memory while the store can't be written; the next start loads the stored one. */
-  setInMemory(appliance: Appliance): void {
-    this.#replaceInIndex(appliance);
+  #serialize<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#changeQueue.then(work);
+    this.#changeQueue = done.catch(() => undefined);
+    return done;
   }
 
-  #replaceInIndex(appliance: Appliance): void {
-    this.#removeFromIndex(appliance.id);
-    this.#addToIndex(appliance);
+  /**
+   * Writes changes of appliances and connections, and then applies them.
+   * @param isWanted whether they are still to be applied after the write
+   * @returns false if they do not apply, see {@link Store.saveRegistry}
+   * @throws Failure as {@link Store}
+   */
+  async save(change: RegistryChange, isWanted = () => true): Promise<boolean> {
+    if (!(await this.#connections.save(change))) return false;
+    if (!isWanted()) return false;
+    this.#applyInMemory(change);
+    return true;
+  }
+
+  /** Applies changes only in memory while the store can't be written; the next start loads what is stored. */
+  applyInMemory(change: RegistryChange): void {
+    this.#connections.applyInMemory(change);
+    this.#applyInMemory(change);
+  }
+
+  #applyInMemory({ addedAppliances = [], updatedAppliances = [], removedAppliances = [] }: RegistryChange): void {
+    for (const appliance of [...addedAppliances, ...updatedAppliances]) {
+      this.#removeFromIndex(appliance.id);
+      this.#addToIndex(appliance);
+    }
+    for (const id of removedAppliances) this.#removeFromIndex(id);
   }
 
   #addToIndex(appliance: Appliance): void {
     this.#byId.set(appliance.id, appliance);
     this.#byClientId.set(appliance.clientId, appliance);
+    const users = this.#byConnection.get(appliance.connection) ?? new Set();
+    this.#byConnection.set(appliance.connection, users.add(appliance.id));
   }
 
   #removeFromIndex(id: string): void {
@@ -231,46 +377,12 @@ export class Appliances {
     if (existing === undefined) return;
     this.#byId.delete(id);
     this.#byClientId.delete(existing.clientId);
+    const users = this.#byConnection.get(existing.connection);
+    users?.delete(id);
+    if (users?.size === 0) this.#byConnection.delete(existing.connection);
   }
 }
 
-/** The failure for a name that is taken. @param holder the appliance with that name, if known */
-export function applianceExistsFailure(name: string, holder?: Appliance): Failure {
-  if (holder?.origin === 'declared') {
-    return new Failure(
-      'appliance_exists',
-      `${name} already exists: it is declared in the hub's configuration, in the table [appliances.${name}]; pair it with "latchkey pair ${name}", or choose another name`,
-    );
-  }
-  return new Failure(
-    'appliance_exists',
-    `there is an appliance ${name} already: choose another name, or remove it first`,
-  );
-}
-
-/** Whether its row in the store was damaged or changed, so that no client can authenticate as this appliance. */
-export function hasUnreadableCredentials({ credentials }: Appliance): boolean {
-  return credentials.kind === 'none' && credentials.damaged === true;
-}
-
-/**
- * If another program changed the row, it may have given it another appliance's name: a new secret could then open
- * another appliance's grant.
- */
-function assertNotDamaged(appliance: Appliance): void {
-  if (!hasUnreadableCredentials(appliance)) return;
-  const { name } = appliance;
-  throw new Failure(
-    'not_allowed',
-    `the entry of ${name} in the store was damaged, or changed by something other than the hub, so it can't get a new secret: remove it ("latchkey appliance remove ${name}"), add it again and pair it`,
-  );
-}
-
-/** @throws Failure `appliance_declared` if only the configuration can remove or change the appliance */
-export function assertNotDeclared({ origin, name }: Appliance, instead = 'remove it there'): void {
-  if (origin !== 'declared') return;
-  throw new Failure(
-    'appliance_declared',
-    `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and restart the hub`,
-  );
+function byName(a: Appliance, b: Appliance): number {
+  return a.name < b.name ? -1 : 1;
 }

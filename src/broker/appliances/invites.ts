@@ -1,21 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
 import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import { checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
+import { checkApplianceName } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
+import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { assertConnectionFits } from '../connections/connection-choice.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';
-import { type Appliances, applianceExistsFailure } from './appliances.ts';
+import { applianceExistsFailure } from './appliance-failures.ts';
+import type { Appliances } from './appliances.ts';
 
 /** What invites need. */
 export interface InvitesContext {
   readonly environment: Pick<Environment, 'clock' | 'random'>;
   readonly store: Store;
   readonly appliances: Appliances;
+  readonly connections: Connections;
 }
 
 /** An invite, with its token that is shown only once. */
@@ -45,11 +50,12 @@ export class Invites {
   }
 
   /**
-   * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as
+   * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `connection_unknown`,
+   * `connection_mismatch`, `not_allowed`, or as
    * {@link Store}
    */
-  async create({ name, scope, portal, ttl }: InviteRequest): Promise<CreatedInvite> {
-    const { appliances, store, environment } = this.#context;
+  async create({ name, scope, portal, connection, ttl }: InviteRequest): Promise<CreatedInvite> {
+    const { appliances, connections, store, environment } = this.#context;
     if (name !== null) await appliances.releaseName(checkApplianceName(name));
     const holder = name === null ? undefined : appliances.find(name);
     if (holder !== undefined) throw applianceExistsFailure(holder.name, holder);
@@ -61,11 +67,15 @@ export class Invites {
       );
     }
     const token = new Secret(environment.random.token(TOKEN_BYTES));
+    const wanted = { scope: checkScope(scope), portal: portal === null ? null : connections.resolvePortal(portal) };
+    const chosen = connection === null ? null : connections.get(connection);
+    if (chosen !== null) assertConnectionFits('the invite', wanted, chosen);
     const invite: Invite = {
       hash: sha256(token.reveal()),
       name,
-      scope: checkScope(scope),
-      portal: appliances.resolvePortal(portal),
+      scope: chosen?.scope ?? wanted.scope,
+      portal: chosen?.portal ?? connections.resolvePortal(portal),
+      ...(chosen === null ? {} : { connection: chosen.id }),
       begun: environment.clock.now(),
       lifetime: ttl * 1000,
     };

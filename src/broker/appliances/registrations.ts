@@ -1,5 +1,10 @@
 import type { InviteRequest } from '../../core/administration.ts';
-import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
+import type {
+  Appliance,
+  ClientCredentials,
+  ConnectionChoice,
+  RegistrantAddress,
+} from '../../core/appliances/appliance.ts';
 import {
   type ClientMetadata,
   deriveApplianceName,
@@ -7,6 +12,7 @@ import {
   type RegistrationResult,
 } from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
@@ -107,9 +113,10 @@ export class Registrations {
   /**
    * Approves a waiting appliance.
    * @param code the comparison code that the installer saw; null to skip the comparison
+   * @param connection the connection that it is to use; null for its own
    * @throws Failure `not_allowed` if its code differs, or as {@link Appliances.approve}
    */
-  async approve(appliance: Appliance, code: string | null): Promise<Appliance> {
+  async approve(appliance: Appliance, code: string | null, connection: Connection | null = null): Promise<Appliance> {
     const { name, clientId, waitingSince } = appliance;
     if (code !== null && waitingSince !== null && !isComparisonCode(code, clientId)) {
       throw new Failure(
@@ -117,7 +124,7 @@ export class Registrations {
         `the code of ${name} differs, so it was not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
       );
     }
-    const approved = await this.#context.appliances.approve(appliance);
+    const approved = await this.#context.appliances.approve(appliance, connection);
     this.#pendingApprovals.scheduleExpiry();
     return approved;
   }
@@ -146,12 +153,10 @@ export class Registrations {
       await appliances.remove(appliance);
       environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
     }
-    const portal = appliances.resolvePortal(null);
     const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const registration = await this.#insertAppliance(metadata, {
       name,
-      scope: metadata.scope,
-      portal,
+      choice: { connection: null, scope: metadata.scope, portal: null },
       waitsFrom: from,
     });
     if (registration.kind === 'registered') this.#registeredCount += 1;
@@ -174,7 +179,8 @@ export class Registrations {
       return { kind: 'token_refused' };
     }
     this.#redeemedInvites.add(invite, updated, registrant, at);
-    const { clientId, name, scope } = updated;
+    const { clientId, name } = updated;
+    const { scope } = this.#context.connections.ofAppliance(updated);
     environment.log.info('appliance_registered', {
       appliance: name,
       client_id: clientId,
@@ -211,16 +217,25 @@ export class Registrations {
 
   async #registerInvited(registrant: Registrant, invite: Invite): Promise<RegistrationResult> {
     const { metadata } = registrant;
-    const { appliances, store } = this.#context;
+    const { appliances, connections, store } = this.#context;
     if (invite.name !== null) await appliances.releaseName(invite.name);
     if (invite.name !== null && appliances.find(invite.name) !== undefined) return nameTakenResult(invite.name);
-    if (!appliances.hasPortal(invite.portal)) {
+    if (!connections.hasPortal(invite.portal)) {
       const description = `this invite is for the portal ${invite.portal}, which is no longer configured: ask an installer for another invite (latchkey invite)`;
       return { kind: 'invalid', description };
     }
     const name = invite.name ?? deriveApplianceName(metadata.clientName, this.#createNameCheck());
-    const scope = invite.scope ?? metadata.scope;
-    const options = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
+    const connection = invite.connection === undefined ? null : (connections.byId(invite.connection)?.name ?? null);
+    if (connection === null && invite.connection !== undefined) {
+      const description =
+        'the connection of this invite was removed: ask an installer for another invite (latchkey invite)';
+      return { kind: 'invalid', description };
+    }
+    const choice =
+      connection === null
+        ? { connection, scope: invite.scope ?? metadata.scope, portal: invite.portal }
+        : { connection, scope: null, portal: null };
+    const options = { name, choice, waitsFrom: null, invite: invite.hash };
     const registration = await this.#insertAppliance(metadata, options);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
@@ -244,31 +259,32 @@ export class Registrations {
 
   async #insertAppliance(
     metadata: ClientMetadata,
-    options: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
+    options: Pick<Appliance, 'name'> & {
+      readonly choice: ConnectionChoice;
       /** Null if it needs no approval. */
       readonly waitsFrom: RegistrantAddress | null;
       readonly invite?: string;
     },
   ): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
-    const { name, scope, portal, waitsFrom, invite } = options;
+    const { name, choice, waitsFrom, invite } = options;
     const waiting = waitsFrom !== null;
     const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
     const id = environment.random.uuid();
+    const connection = appliances.chooseConnection(id, name, choice);
     const appliance: Appliance = {
       id,
       clientId: id,
       name,
-      scope,
-      portal,
+      connection: connection.id,
       credentials,
       origin: 'registered',
       waitingSince: waiting ? this.#now() : null,
       ...(waiting ? { registeredFrom: waitsFrom } : {}),
       softwareId,
     };
-    if (!(await appliances.insert(appliance, invite))) return nameTakenResult(name);
+    if (!(await appliances.insert(appliance, connection, invite))) return nameTakenResult(name);
     environment.log.info('appliance_registered', {
       appliance: name,
       client_id: id,
@@ -277,13 +293,14 @@ export class Registrations {
       waits_for_approval: waiting,
       repeated: false,
     });
-    return { kind: 'registered', clientId: id, name, scope, secret, needsApproval: waiting };
+    return { kind: 'registered', clientId: id, name, scope: connection.scope, secret, needsApproval: waiting };
   }
 
-  /** Checks a name against existing appliances and the names that invites reserve. */
+  /** Checks a name against existing appliances and connections, and the names that invites reserve. */
   #createNameCheck(): (name: string) => boolean {
     const names = new Set([
       ...this.#context.appliances.list().map(({ name }) => name),
+      ...this.#context.connections.list().map(({ name }) => name),
       ...this.#invites.reservedNames(),
     ]);
     return (name) => names.has(name);

@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import {
   afterClockSet,
@@ -9,7 +9,7 @@ import {
 import { isSameIssuer, type Portal } from '../../core/portal.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
-import type { AppliancePortal } from '../ports.ts';
+import type { ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000;
 const MIN_ADVANCE_INTERVAL = 60_000;
 
 /**
- * Keeps every appliance's grant fresh. A grant is suspended while another portal issued it than the one its appliance
+ * Keeps every connection's grant fresh. A grant is suspended while another portal issued it than the one its connection
  * uses now: it is kept but not used until the configuration names that portal again
  * (docs/decisions/portals-of-grants.md).
  */
@@ -36,7 +36,7 @@ export class Grants implements AsyncDisposable {
   readonly #environment: Environment;
   readonly #store: Store;
   readonly #scheduler: Scheduler;
-  readonly #portalOf: (appliance: string) => AppliancePortal | undefined;
+  readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
   readonly #logger: RefreshLogger;
   readonly #context: GrantContext;
   readonly #grants = new Map<string, ManagedGrant>();
@@ -49,7 +49,7 @@ export class Grants implements AsyncDisposable {
   readonly #lastAvailableAt = new Map<string, number>();
 
   /**
-   * @param portalOf the name and portal of an appliance; undefined if the appliance was removed or its portal is not
+   * @param portalOf the name and portal of a connection; undefined if the connection was removed or its portal is not
    * configured
    * @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput`
    */
@@ -58,15 +58,14 @@ export class Grants implements AsyncDisposable {
     store: Store,
     scheduler: Scheduler,
     referenceClock: ReferenceClock,
-    portalOf: (appliance: string) => AppliancePortal | undefined,
-    jitterOffset: (appliance: string) => number,
+    portalOf: (connection: string) => ConnectionPortal | undefined,
+    jitterOffset: (connection: string) => number,
   ) {
     this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#portalOf = portalOf;
-    const retryLostAnswerOf = (appliance: string) => portalOf(appliance)?.retryLostAnswer;
-    this.schedule = new RefreshSchedule(environment, referenceClock, retryLostAnswerOf, jitterOffset);
+    this.schedule = new RefreshSchedule(environment, referenceClock, portalOf, jitterOffset);
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
@@ -82,78 +81,88 @@ export class Grants implements AsyncDisposable {
   async load(): Promise<void> {
     for (const stored of await this.#store.grants()) {
       const managed = await ManagedGrant.resume(this.#context, stored);
-      const { appliance } = managed.grant;
-      this.#grants.set(appliance, managed);
+      const { connection } = managed.grant;
+      this.#grants.set(connection, managed);
       this.#scheduleRefresh(managed);
-      const connection = this.#portalOf(appliance);
-      if (connection !== undefined && !this.#isActive(managed))
-        this.#logger.grantSuspended(managed, connection.identity);
+      const connectionPortal = this.#portalOf(connection);
+      if (connectionPortal !== undefined && !this.#isActive(managed))
+        this.#logger.grantSuspended(managed, connectionPortal.identity);
     }
     this.#scheduleDailySummary();
   }
 
   /** The grant in use; undefined if it is suspended. */
-  get(appliance: string): ManagedGrant | undefined {
-    const managed = this.#grants.get(appliance);
+  get(connection: string): ManagedGrant | undefined {
+    const managed = this.#grants.get(connection);
     return managed !== undefined && this.#isActive(managed) ? managed : undefined;
   }
 
-  /** The suspended grant of an appliance, see {@link Grants}. */
-  getSuspended(appliance: string): Grant | undefined {
-    const managed = this.#grants.get(appliance);
+  /** The suspended grant of a connection, see {@link Grants}. */
+  getSuspended(connection: string): Grant | undefined {
+    const managed = this.#grants.get(connection);
     return managed === undefined || this.#isActive(managed) ? undefined : managed.grant;
   }
 
-  /** Whether the appliance needs a new login: it has no usable grant, or its scope has changed. */
-  needsPairing(appliance: Appliance): boolean {
-    const managed = this.get(appliance.id);
-    return managed === undefined || managed.health.kind === 'refused' || hasScopeChanged(appliance, managed.grant);
+  /** Whether a connection needs a new login: it has no usable grant, or its scope has changed. */
+  needsPairing(connection: Connection): boolean {
+    const managed = this.get(connection.id);
+    return managed === undefined || managed.health.kind === 'refused' || hasScopeChanged(connection, managed.grant);
   }
 
   /**
-   * Replaces the grant of its appliance.
+   * Replaces the grant of its connection.
    * @param save writes the grant if it is not stored yet
    */
   replace(grant: Grant, save: SaveGrant | null = null): void {
-    this.#grants.get(grant.appliance)?.end();
+    this.#grants.get(grant.connection)?.end();
     const managed = new ManagedGrant(this.#context, grant, save);
-    this.#grants.set(grant.appliance, managed);
+    this.#grants.set(grant.connection, managed);
+    this.#scheduleRefresh(managed);
+  }
+
+  /** Takes a connection's grant from the store as it is now, as after a restart. An open attempt counts as lost. */
+  async resumeStored(connection: string): Promise<void> {
+    const stored = await this.#store.grant(connection);
+    if (stored === null) return;
+    this.#grants.get(connection)?.end();
+    const managed = await ManagedGrant.resume(this.#context, stored);
+    this.#grants.set(connection, managed);
     this.#scheduleRefresh(managed);
   }
 
   /** @throws Failure `store_unwritable`: the grant is kept then */
-  async delete(appliance: string): Promise<void> {
-    const managed = this.#grants.get(appliance);
+  async delete(connection: string): Promise<void> {
+    const managed = this.#grants.get(connection);
     if (managed === undefined) return;
-    if (!(await this.#store.forgetGrant(appliance, managed.grant.generation))) {
+    if (!(await this.#store.forgetGrant(connection, managed.grant.generation))) {
       // The held version was not saved yet, or another hub has written one: delete whatever is stored.
-      await this.#store.forgetGrant(appliance, await this.#store.generation(appliance));
+      await this.#store.forgetGrant(connection, await this.#store.generation(connection));
     }
-    this.stopManaging(appliance);
+    this.stopManaging(connection);
   }
 
-  /** Stops managing the grant of an appliance that was removed. */
-  stopManaging(appliance: string): void {
-    this.#grants.get(appliance)?.end();
-    this.#grants.delete(appliance);
-    this.#scheduler.cancel(appliance);
+  /** Stops managing the grant of a connection that was removed. */
+  stopManaging(connection: string): void {
+    this.#grants.get(connection)?.end();
+    this.#grants.delete(connection);
+    this.#scheduler.cancel(connection);
   }
 
   /**
    * Refreshes a grant that a caller waits for, or joins the refresh that is under way.
    * @returns when the refresh has ended, whatever its outcome; at once if there is no grant
    */
-  async refresh(appliance: string): Promise<void> {
-    const managed = this.get(appliance);
+  async refresh(connection: string): Promise<void> {
+    const managed = this.get(connection);
     if (managed !== undefined) await this.#refresh(managed, true);
   }
 
   /**
-   * The cloud refused the access token that the appliance holds. If it is the current one, it is no longer issued and a
+   * The cloud refused the access token that an appliance holds. If it is the current one, it is no longer issued and a
    * refresh starts. Any other token changes nothing.
    */
-  async reportRejectedToken(appliance: string, token: string): Promise<void> {
-    const managed = this.get(appliance);
+  async reportRejectedToken(connection: string, token: string): Promise<void> {
+    const managed = this.get(connection);
     if (managed === undefined || !(await managed.markTokenRejected(token))) return;
     if (managed.refreshing !== null || this.schedule.mayRefreshOnDemand(managed)) void this.#refresh(managed, true);
     else this.#scheduleRefresh(managed);
@@ -181,7 +190,7 @@ export class Grants implements AsyncDisposable {
     for (const managed of this.#grants.values()) {
       const { health, grant, refreshing } = managed;
       if (health.kind !== 'failing' || health.waitsForNetwork === undefined || refreshing !== null) continue;
-      if (this.#portalOf(grant.appliance)?.identity.name !== portal) continue;
+      if (this.#portalOf(grant.connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
       managed.advanceRetry(afterPortalResponse);
       this.#scheduleRefresh(managed);
@@ -240,19 +249,19 @@ export class Grants implements AsyncDisposable {
   }
 
   #isActive({ grant }: ManagedGrant): boolean {
-    const connection = this.#portalOf(grant.appliance);
-    return connection === undefined || isSameIssuer(grant.issuer, connection.identity);
+    const connectionPortal = this.#portalOf(grant.connection);
+    return connectionPortal === undefined || isSameIssuer(grant.issuer, connectionPortal.identity);
   }
 
   /** Schedules the next refresh; drops a grant that another hub has deleted. */
   #scheduleRefresh(managed: ManagedGrant): void {
-    const { appliance } = managed.grant;
-    if (this.#grants.get(appliance) !== managed) return;
-    if (managed.hasEnded) this.stopManaging(appliance);
+    const { connection } = managed.grant;
+    if (this.#grants.get(connection) !== managed) return;
+    if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.isStopping) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
-    if (at === null) this.#scheduler.cancel(appliance);
-    else this.#scheduler.plan(appliance, at, () => this.#refreshIfDue(managed));
+    if (at === null) this.#scheduler.cancel(connection);
+    else this.#scheduler.plan(connection, at, () => this.#refreshIfDue(managed));
   }
 
   #scheduleAll(): void {
@@ -274,9 +283,10 @@ export class Grants implements AsyncDisposable {
 
   async #refresh(managed: ManagedGrant, isAwaited: boolean): Promise<void> {
     if (this.isStopping || !this.#isActive(managed)) return;
-    const connection = this.#portalOf(managed.grant.appliance);
+    const connectionPortal = this.#portalOf(managed.grant.connection);
     const isFirst = managed.refreshing === null;
-    if (connection !== undefined) await managed.refresh(connection, this.#limiterOf(connection.portal), isAwaited);
+    if (connectionPortal !== undefined)
+      await managed.refresh(connectionPortal, this.#limiterOf(connectionPortal.portal), isAwaited);
     else {
       managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
       await this.#store

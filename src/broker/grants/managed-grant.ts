@@ -9,7 +9,7 @@ import { type ConfiguredPortal, portalIdentityOf } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
-import type { AppliancePortal } from '../ports.ts';
+import type { ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
@@ -121,10 +121,10 @@ export class ManagedGrant {
     const isStored = (await save?.()) ?? true;
     // A refresh may have produced another unsaved grant meanwhile.
     if (this.#save === save) this.#save = null;
-    const { appliance, generation, accessTokenRejectedAt } = this.#grant;
+    const { connection, generation, accessTokenRejectedAt } = this.#grant;
     // The rejection may be only in memory, because its own write or that of the grant had failed.
     if (isStored && accessTokenRejectedAt !== null)
-      await this.#context.store.markTokenRejected(appliance, generation, accessTokenRejectedAt);
+      await this.#context.store.markTokenRejected(connection, generation, accessTokenRejectedAt);
     return isStored;
   }
 
@@ -137,12 +137,12 @@ export class ManagedGrant {
     if (this.#grant.accessTokenRejectedAt !== null || !timingSafeEqualText(token, this.#grant.accessToken.reveal()))
       return false;
     const accessTokenRejectedAt = environment.clock.now();
-    const { appliance, generation } = this.#grant;
+    const { connection, generation } = this.#grant;
     this.#grant = { ...this.#grant, accessTokenRejectedAt };
     logger.tokenRejected(this);
     // False means that the grant itself is not written yet; the rejection is written with it.
     await store
-      .markTokenRejected(appliance, generation, accessTokenRejectedAt)
+      .markTokenRejected(connection, generation, accessTokenRejectedAt)
       .catch((error: unknown) => logger.storeUnwritable(this, error));
     return !this.#hasEnded && this.#grant.accessTokenRejectedAt !== null;
   }
@@ -164,18 +164,18 @@ export class ManagedGrant {
    * @param isAwaited whether a caller waits for it; otherwise the grant is refreshed only if it is still due by then
    * @returns when the refresh has ended, whatever its outcome
    */
-  refresh(connection: AppliancePortal, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
+  refresh(connectionPortal: ConnectionPortal, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
     const { schedule, logger, stopping } = this.#context;
-    const { appliance } = this.#grant;
-    if (isAwaited) limiter.promote(appliance);
+    const { connection } = this.#grant;
+    if (isAwaited) limiter.promote(connection);
     this.#refreshing ??= limiter
-      .run(appliance, isAwaited, async (isStillAwaited) => {
+      .run(connection, isAwaited, async (isStillAwaited) => {
         // While the task was queued, the appliance may have been removed, or the age of its token become known.
         if (stopping.aborted || this.#hasEnded) return;
-        if (isStillAwaited || schedule.isDue(this)) await this.#attempt(connection);
+        if (isStillAwaited || schedule.isDue(this)) await this.#attempt(connectionPortal);
       })
       .catch((error: unknown) => {
-        logger.unexpectedError(appliance, error);
+        logger.unexpectedError(connection, error);
         this.fail({ kind: 'not_sent', detail: messageOf(error) });
       })
       .finally(() => {
@@ -185,23 +185,23 @@ export class ManagedGrant {
   }
 
   /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
-  async #attempt({ name, portal, identity }: AppliancePortal): Promise<void> {
+  async #attempt({ name, portal, identity }: ConnectionPortal): Promise<void> {
     const { environment, referenceClock, logger } = this.#context;
     const writeAhead = await this.#writeAhead();
     if (writeAhead !== 'written') return writeAhead === 'superseded' ? this.#reload() : undefined;
-    const { appliance, generation, refreshToken } = this.#grant;
+    const { connection, generation, refreshToken } = this.#grant;
     // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
     if (this.#grant.accessTokenRejectedAt !== null) this.#lastForcedRefresh = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
-      logger.unexpectedError(appliance, error);
+      logger.unexpectedError(connection, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
     if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     // Compare the generation, not the grant: its token may have been rejected while the response was under way.
     if (this.#hasEnded || this.#grant.generation !== generation) {
-      environment.log.info('refresh_superseded', { appliance: name });
+      environment.log.info('refresh_superseded', { connection: name });
       return;
     }
     const committed =
@@ -255,10 +255,10 @@ export class ManagedGrant {
 
   async #commitFailure(outcome: RefreshFailure, sent: Instant): Promise<'committed' | 'superseded'> {
     const { store, schedule, logger } = this.#context;
-    const { appliance, generation } = this.#grant;
-    const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(appliance));
+    const { connection, generation } = this.#grant;
+    const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(connection));
     // `invalid_grant` counts only if the refused token is still the one stored.
-    const isCurrent = await store.endAttempt({ appliance, generation, ...state }).catch((error: unknown) => {
+    const isCurrent = await store.endAttempt({ connection, generation, ...state }).catch((error: unknown) => {
       logger.storeUnwritable(this, error);
       return true;
     });
@@ -271,13 +271,13 @@ export class ManagedGrant {
   /** Another hub has written this grant: the stored version is newer than the held one. */
   async #reload(): Promise<void> {
     const { environment, store, logger } = this.#context;
-    const { appliance } = this.#grant;
-    const stored = await store.grant(appliance).catch((error: unknown) => ({ error }));
+    const { connection } = this.#grant;
+    const stored = await store.grant(connection).catch((error: unknown) => ({ error }));
     if (this.#hasEnded) return;
     if (stored !== null && 'error' in stored) {
       return this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(stored.error) });
     }
-    environment.log.warn('grant_changed_elsewhere', { appliance: logger.nameOf(appliance) });
+    environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
     if (stored === null) this.end();
     else this.#applyStored(stored);
   }
@@ -285,7 +285,7 @@ export class ManagedGrant {
   #applyStored({ grant, attempt }: StoredGrant): void {
     const { schedule, logger } = this.#context;
     const interruptedAt = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
-    const context = schedule.retryContext(grant.appliance);
+    const context = schedule.retryContext(grant.connection);
     const { health, ...fields } = stateAtStart(grant, interruptedAt, context);
     this.#grant = { ...grant, ...fields };
     this.#health = health;
@@ -294,7 +294,7 @@ export class ManagedGrant {
   }
 
   #applyFailure(outcome: RefreshFailure): void {
-    const context = this.#context.schedule.retryContext(this.#grant.appliance);
+    const context = this.#context.schedule.retryContext(this.#grant.connection);
     this.#applyState(afterFailure(this.#grant, this.#health, outcome, context));
   }
 

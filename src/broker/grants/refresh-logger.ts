@@ -5,7 +5,7 @@ import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
-import type { AppliancePortal } from '../ports.ts';
+import type { ConnectionPortal } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
@@ -38,7 +38,7 @@ const STORE_KEY = 'store';
 export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
-  readonly #portalOf: (appliance: string) => AppliancePortal | undefined;
+  readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
   readonly #deduplicator: LogDeduplicator;
   /** The appliances whose first successful refresh of this run has been logged. */
   readonly #succeeding = new Set<string>();
@@ -48,7 +48,7 @@ export class RefreshLogger {
   constructor(
     environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
     schedule: Pick<RefreshSchedule, 'dueAt'>,
-    portalOf: (appliance: string) => AppliancePortal | undefined,
+    portalOf: (connection: string) => ConnectionPortal | undefined,
   ) {
     this.#environment = environment;
     this.#schedule = schedule;
@@ -63,7 +63,7 @@ export class RefreshLogger {
   }
 
   /**
-   * An attempt brought no new tokens, see {@link ApplianceEvent}. Called once for each, when its consequences are
+   * An attempt brought no new tokens, see {@link ConnectionEvent}. Called once for each, when its consequences are
    * known.
    * @param sent when the request was sent; null if it was not, or that is unknown
    * @param at when the attempt was made, if that was long ago
@@ -72,7 +72,7 @@ export class RefreshLogger {
     if (health.kind === 'good') return;
     const { code } = health.problem;
     const took = sent === null ? null : this.#elapsedMs(sent);
-    this.#environment.emit({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
+    this.#environment.emit({ kind: 'refresh_failed', connection: grant.connection, at, problem: code, took });
   }
 
   /** A grant was loaded from the store. */
@@ -87,9 +87,12 @@ export class RefreshLogger {
     this.#failed += 1;
     if (this.#logTransition(before, state)) return;
     const { code } = health.problem;
-    const summary = this.#deduplicator.recordOccurrence(this.#deduplicationKey(grant.appliance, code), grant.appliance);
+    const summary = this.#deduplicator.recordOccurrence(
+      this.#deduplicationKey(grant.connection, code),
+      grant.connection,
+    );
     const fields = this.#fields(state, health);
-    const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalOf(grant.appliance)?.identity.name : undefined;
+    const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalOf(grant.connection)?.identity.name : undefined;
     if (summary === null) this.#environment.log.debug('refresh_failed', fields);
     else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...durationFields(summary) });
   }
@@ -99,16 +102,16 @@ export class RefreshLogger {
    * @param lifetime of the tokens, in ms
    * @param sent when the request was sent
    */
-  refreshed({ appliance, generation }: Grant, lifetime: number, sent: Instant): void {
+  refreshed({ connection, generation }: Grant, lifetime: number, sent: Instant): void {
     this.#refreshed += 1;
     const { clock, log, emit } = this.#environment;
-    emit({ kind: 'refreshed', appliance, at: clock.now(), took: this.#elapsedMs(sent) });
-    const connection = this.#portalOf(appliance);
+    emit({ kind: 'refreshed', connection, at: clock.now(), took: this.#elapsedMs(sent) });
+    const connectionPortal = this.#portalOf(connection);
     for (const code of PORTAL_PROBLEMS) {
-      const resolved = this.#deduplicator.recordResolution(this.#deduplicationKey(appliance, code));
+      const resolved = this.#deduplicator.recordResolution(this.#deduplicationKey(connection, code));
       if (resolved !== null) {
         log.info('portal_available', {
-          portal: connection?.identity.name,
+          portal: connectionPortal?.identity.name,
           problem: code,
           ...durationFields(resolved, true),
         });
@@ -116,12 +119,12 @@ export class RefreshLogger {
     }
     this.storeWritten();
     const hadProblem = APPLIANCE_PROBLEMS.map((code) =>
-      this.#deduplicator.recordResolution(`${appliance} ${code}`),
+      this.#deduplicator.recordResolution(`${connection} ${code}`),
     ).some((resolved) => resolved !== null);
-    const isNoteworthy = hadProblem || !this.#succeeding.has(appliance);
-    this.#succeeding.add(appliance);
+    const isNoteworthy = hadProblem || !this.#succeeding.has(connection);
+    this.#succeeding.add(connection);
     log.at(isNoteworthy ? 'info' : 'debug', 'token_refreshed', {
-      appliance: connection?.name,
+      connection: connectionPortal?.name,
       expires_in: lifetime / 1000,
       generation,
     });
@@ -135,53 +138,53 @@ export class RefreshLogger {
 
   /** The appliance reported that the cloud refuses its access token. */
   tokenRejected({ grant }: GrantState): void {
-    const { appliance, generation } = grant;
-    this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
-    const summary = this.#deduplicator.recordOccurrence(`${appliance} access_token_rejected`, appliance);
+    const { connection, generation } = grant;
+    this.#environment.emit({ kind: 'token_refused', connection, at: this.#environment.clock.now() });
+    const summary = this.#deduplicator.recordOccurrence(`${connection} access_token_rejected`, connection);
     const level = summary === null ? 'debug' : 'warn';
-    this.#environment.log.at(level, 'access_token_rejected', { appliance: this.nameOf(appliance), generation });
+    this.#environment.log.at(level, 'access_token_rejected', { connection: this.nameOf(connection), generation });
   }
 
   /** The appliance uses another portal than the one that issued its grant. @param current the portal it uses now */
   grantSuspended({ grant }: GrantState, current: PortalIdentity): void {
-    const appliance = this.nameOf(grant.appliance);
+    const connection = this.nameOf(grant.connection);
     this.#environment.log.warn('grant_suspended', {
-      appliance,
+      connection,
       issued_by: grant.issuer.origin,
       issued_to: grant.issuer.clientId,
       portal: current.origin,
       client_id: current.clientId,
-      what_to_do: `restore the portal in the configuration, or run latchkey pair ${appliance}`,
+      what_to_do: `restore the portal in the configuration, or run latchkey pair ${connection}`,
     });
   }
 
   storeUnwritable({ grant }: GrantState, error: unknown): void {
-    const summary = this.#deduplicator.recordOccurrence(STORE_KEY, grant.appliance);
-    const fields = { appliance: this.nameOf(grant.appliance), error: messageOf(error) };
+    const summary = this.#deduplicator.recordOccurrence(STORE_KEY, grant.connection);
+    const fields = { connection: this.nameOf(grant.connection), error: messageOf(error) };
     if (summary === null) this.#environment.log.debug('store_unwritable', fields);
     else this.#environment.log.error('store_unwritable', { ...fields, ...durationFields(summary) });
   }
 
   /** An exception that no outcome covers. */
-  unexpectedError(appliance: string, error: unknown): void {
-    const summary = this.#deduplicator.recordOccurrence(`${appliance} unexpected`, appliance);
+  unexpectedError(connection: string, error: unknown): void {
+    const summary = this.#deduplicator.recordOccurrence(`${connection} unexpected`, connection);
     const level = summary === null ? 'debug' : 'error';
     this.#environment.log.at(level, 'refresh_crashed', {
-      appliance: this.nameOf(appliance),
+      connection: this.nameOf(connection),
       error: messageOf(error),
     });
   }
 
   /** The hub stops, and a grant that is only in memory is lost. */
   unsavedGrantLost({ grant }: GrantState, error: unknown): void {
-    const appliance = this.nameOf(grant.appliance);
-    this.#environment.log.error('store_unwritable', { appliance, error: messageOf(error) });
+    const connection = this.nameOf(grant.connection);
+    this.#environment.log.error('store_unwritable', { connection, error: messageOf(error) });
   }
 
-  /** A day has ended. @param appliances how many have a grant */
-  dailySummary(appliances: number): void {
+  /** A day has ended. @param connections how many have a grant */
+  dailySummary(connections: number): void {
     this.#environment.log.info('daily_summary', {
-      appliances,
+      connections,
       refreshed: this.#refreshed,
       failed: this.#failed,
     });
@@ -201,20 +204,22 @@ export class RefreshLogger {
     if (health.kind === 'refused') {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
       // From now on its attempts are logged as seldom as any other lasting problem.
-      this.#deduplicator.recordOccurrence(`${grant.appliance} refused`, grant.appliance);
+      this.#deduplicator.recordOccurrence(`${grant.connection} refused`, grant.connection);
       log.error('pairing_needed', fields);
       return true;
     }
     if (before.grant.doubt !== null || grant.doubt === null) return false;
-    const summary = this.#deduplicator.recordOccurrence(`${grant.appliance} answer_lost`, grant.appliance);
+    const summary = this.#deduplicator.recordOccurrence(`${grant.connection} answer_lost`, grant.connection);
     log.at(summary === null ? 'debug' : 'warn', 'answer_lost', fields);
     return true;
   }
 
-  #deduplicationKey(appliance: string, code: ProblemCode): string {
+  #deduplicationKey(connection: string, code: ProblemCode): string {
     if (code === 'store_unwritable') return STORE_KEY;
-    const portal = this.#portalOf(appliance)?.identity.name;
-    return PORTAL_PROBLEMS.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
+    const portal = this.#portalOf(connection)?.identity.name;
+    return PORTAL_PROBLEMS.includes(code) && portal !== undefined
+      ? `portal ${portal} ${code}`
+      : `${connection} ${code}`;
   }
 
   #fields(state: ScheduledGrant, { problem }: Exclude<RefreshHealth, { kind: 'good' }>) {
@@ -222,12 +227,12 @@ export class RefreshLogger {
     const now = this.#environment.clock.now().uptime;
     const retryIn = due === null ? null : Math.max(0, Math.round((due - now) / 1000));
     const { code, message } = problem;
-    return { appliance: this.nameOf(state.grant.appliance), problem: code, message, retry_in: retryIn };
+    return { connection: this.nameOf(state.grant.connection), problem: code, message, retry_in: retryIn };
   }
 
   /** The name of an appliance; undefined if it was removed. */
-  nameOf(appliance: string): string | undefined {
-    return this.#portalOf(appliance)?.name;
+  nameOf(connection: string): string | undefined {
+    return this.#portalOf(connection)?.name;
   }
 
   /** Milliseconds since an instant, on the boot clock. */
@@ -238,9 +243,9 @@ export class RefreshLogger {
 
 /** How large a problem is; empty if it has just begun. */
 function durationFields(
-  { occurrences: tries, durationSeconds: duration, subjectCount: appliances }: ProblemSummary,
+  { occurrences: tries, durationSeconds: duration, subjectCount: connections }: ProblemSummary,
   isResolved = false,
 ) {
   if (tries === 1 && !isResolved) return {};
-  return { tries, duration, appliances };
+  return { tries, duration, connections };
 }

@@ -1,8 +1,9 @@
 import type { Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
-import type { LostAnswerRetry, RetryContext } from '../../core/grants/retry-delays.ts';
+import type { RetryContext } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
+import type { ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** The part of a grant that its next refresh depends on. */
@@ -15,6 +16,12 @@ export interface ScheduledGrant {
   readonly throttledUntil: number;
 }
 
+/** What a portal says about the refreshes of its grants. */
+type ScheduledPortal = Pick<
+  ConnectionPortal,
+  'retryLostAnswer' | 'loginLifetime' | 'idleLifetime' | 'refreshEndsAccessToken'
+>;
+
 /**
  * When grants are refreshed, and how long their tokens live. Callers that process thousands of grants pass `now`:
  * reading the boot clock for each takes longer than everything else.
@@ -22,8 +29,8 @@ export interface ScheduledGrant {
 export class RefreshSchedule {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #referenceClock: ReferenceClock;
-  readonly #retryLostAnswerOf: (appliance: string) => LostAnswerRetry | undefined;
-  readonly #jitterOffset: (appliance: string) => number;
+  readonly #portalOf: (connection: string) => ScheduledPortal | undefined;
+  readonly #jitterOffset: (connection: string) => number;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly startedAt: number;
 
@@ -31,24 +38,25 @@ export class RefreshSchedule {
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     referenceClock: ReferenceClock,
-    retryLostAnswerOf: (appliance: string) => LostAnswerRetry | undefined,
-    jitterOffset: (appliance: string) => number,
+    portalOf: (connection: string) => ScheduledPortal | undefined,
+    jitterOffset: (connection: string) => number,
   ) {
     this.#environment = environment;
     this.#referenceClock = referenceClock;
-    this.#retryLostAnswerOf = retryLostAnswerOf;
+    this.#portalOf = portalOf;
     this.#jitterOffset = jitterOffset;
     this.startedAt = environment.clock.now().uptime;
   }
 
   /** When the grant is refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
-    const jitterOffset = this.#jitterOffset(grant.appliance);
+    const jitterOffset = this.#jitterOffset(grant.connection);
     const input = {
-      ...this.retryContext(grant.appliance, now),
+      ...this.retryContext(grant.connection, now),
       startedAt: this.startedAt,
       jitterOffset,
       lastForcedRefresh,
+      endsAccessToken: this.endsAccessToken({ grant }),
     };
     const due = nextAttemptAt(grant, health, input);
     return due === null ? null : Math.max(due, throttledUntil);
@@ -60,7 +68,7 @@ export class RefreshSchedule {
 
   /** When an appliance that waits for a token may trigger a refresh, on the boot clock in ms; null for never. */
   onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
-    return onDemandAttemptAt(grant, health, { ...this.retryContext(grant.appliance), lastForcedRefresh });
+    return onDemandAttemptAt(grant, health, { ...this.retryContext(grant.connection), lastForcedRefresh });
   }
 
   /**
@@ -76,16 +84,38 @@ export class RefreshSchedule {
     return remainingLifetime(grant, now, this.#referenceClock.confirmed);
   }
 
+  /**
+   * How long appliances may use the access token, in ms: until it expires or, if a refresh ends it, until the next one is
+   * due. Null if that is not known yet.
+   */
+  usable(managed: ScheduledGrant, now = this.#environment.clock.now()): number | null {
+    const remaining = this.remaining(managed, now);
+    if (remaining === null || !this.endsAccessToken(managed)) return remaining;
+    const due = this.dueAt(managed, now);
+    return due === null ? remaining : Math.max(0, Math.min(remaining, due - now.uptime));
+  }
+
+  /** Whether a refresh of the grant ends its access token at once. */
+  endsAccessToken({ grant }: Pick<ScheduledGrant, 'grant'>): boolean {
+    return this.#portalOf(grant.connection)?.refreshEndsAccessToken === true;
+  }
+
   /** Milliseconds since the access token was obtained; null if that is not known yet. */
   age({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     return tokenAge(grant, now, this.#referenceClock.confirmed);
   }
 
   /** The current inputs for the delay before the next attempt. */
-  retryContext(appliance: string, now = this.#environment.clock.now()): RetryContext {
+  retryContext(connection: string, now = this.#environment.clock.now()): RetryContext {
     const { random } = this.#environment;
-    const retryLostAnswer = this.#retryLostAnswerOf(appliance) ?? 'late';
-    return { now, confirmed: this.#referenceClock.confirmed, retryLostAnswer, fraction: random.fraction() };
+    const portal = this.#portalOf(connection);
+    return {
+      now,
+      confirmed: this.#referenceClock.confirmed,
+      retryLostAnswer: portal?.retryLostAnswer ?? 'late',
+      fraction: random.fraction(),
+      ...(portal && { loginLimits: portal }),
+    };
   }
 
   #hasPassed(at: number | null): boolean {

@@ -1,5 +1,5 @@
-import { sameScope } from '../../core/appliances/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
+import { sameScope } from '../../core/connections/scope.ts';
 import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
 import type { TokenRequest, TokenResult, UnavailableReason } from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -25,23 +25,39 @@ export class TokenIssuer {
    * @param scope the scope that the appliance requests; null if it names none
    */
   async issue(
-    appliance: string,
+    connection: string,
     scope: string | null,
     { minTtl = 0, timeout = MAX_WAIT }: Partial<Omit<TokenRequest, 'scope'>> = {},
   ): Promise<TokenResult> {
-    const managed = this.#grants.get(appliance);
+    const managed = this.#grants.get(connection);
     if (managed === undefined || !hasScope(managed, scope)) return this.#result(managed, scope);
-    const now = this.#environment.clock.now();
+    const { clock, timers } = this.#environment;
+    const now = clock.now();
     if (!this.#isWorthWaiting(managed, minTtl, now)) return this.#result(managed, scope, now);
-    await withTimeout(this.#grants.refresh(appliance), Math.min(timeout, MAX_WAIT), this.#environment.timers);
-    return this.#result(this.#grants.get(appliance), scope);
+    await withTimeout(this.#refresh(managed, now), Math.min(timeout, MAX_WAIT), timers);
+    return this.#result(this.#grants.get(connection), scope);
+  }
+
+  async #refresh(managed: ManagedGrant, now: Instant): Promise<void> {
+    const { schedule } = this.#grants;
+    const { generation, connection } = managed.grant;
+    if (schedule.endsAccessToken(managed)) {
+      // Appliances may use the current token until then.
+      await this.#environment.timers.sleep(schedule.usable(managed, now) ?? 0);
+      if (this.#grants.get(connection)?.grant.generation !== generation) return;
+    }
+    await this.#grants.refresh(connection);
   }
 
   #isWorthWaiting(managed: ManagedGrant, minTtl: number, now: Instant): boolean {
     const { schedule } = this.#grants;
-    const left = schedule.remaining(managed, now) ?? 0;
+    const left = schedule.usable(managed, now) ?? 0;
     const mayRefresh = () => managed.refreshing !== null || schedule.mayRefreshOnDemand(managed);
-    return needsRefreshBeforeIssue(managed.grant, left, minTtl) && mayRefresh();
+    // A refresh because of `min_ttl` would end the token of the other appliances before the time that they were told.
+    const isNeeded = schedule.endsAccessToken(managed)
+      ? left < 1000
+      : needsRefreshBeforeIssue(managed.grant, left, minTtl);
+    return isNeeded && mayRefresh();
   }
 
   /** The result for the current state of the grant. */
@@ -51,12 +67,15 @@ export class TokenIssuer {
     now = this.#environment.clock.now(),
   ): TokenResult {
     if (managed === undefined) return { kind: 'not_paired' };
-    const { accessToken, scope, accessTokenRejectedAt } = managed.grant;
+    const { accessToken, scope, idToken, accessTokenRejectedAt } = managed.grant;
     if (!hasScope(managed, requestedScope)) return { kind: 'other_scope', scope };
     const { schedule } = this.#grants;
-    const remaining = schedule.remaining(managed, now);
+    const remaining = schedule.usable(managed, now);
     const expiresIn = Math.floor((remaining ?? 0) / 1000);
-    if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
+    if (expiresIn >= 1) {
+      const hasIdToken = idToken !== undefined && hasOpenIdScope(scope);
+      return { kind: 'token', accessToken, expiresIn, scope, ...(hasIdToken && { idToken }) };
+    }
     if (managed.health.kind === 'refused') return { kind: 'needs_pairing' };
     const expiryReason = remaining === null ? 'age_unknown' : 'expired';
     const unusableTokenReason = accessTokenRejectedAt === null ? expiryReason : 'rejected';
@@ -72,6 +91,11 @@ export class TokenIssuer {
 
 function hasScope({ grant }: ManagedGrant, scope: string | null): boolean {
   return scope === null || sameScope(scope, grant.scope);
+}
+
+/** Whether the appliance gets an ID token (OpenID Connect Core 1.0, 3.1.2.1). */
+function hasOpenIdScope(scope: string | null): boolean {
+  return scope?.split(' ').includes('openid') === true;
 }
 
 function whyUnavailable({ health }: ManagedGrant): UnavailableReason {

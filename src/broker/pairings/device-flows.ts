@@ -1,4 +1,6 @@
-import { type Appliance, sameScope } from '../../core/appliances/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import { sameScope } from '../../core/connections/scope.ts';
 import type { DeviceAuthorizationResult, DevicePollResult, LoginLinkResult } from '../../core/lan-service.ts';
 import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import {
@@ -38,6 +40,7 @@ interface PollState {
 /** Pairings that appliances start themselves (RFC 8628). */
 export class DeviceFlows {
   readonly #pairings: Pairings;
+  readonly #connectionOf: (appliance: Appliance) => Connection;
   readonly #environment: Environment;
   readonly #startBuckets = new TokenBuckets();
   readonly #pollStates = new WeakMap<DeviceFlow, PollState>();
@@ -46,8 +49,9 @@ export class DeviceFlows {
   /** User codes of pairings that are being written. */
   readonly #pendingUserCodes = new Set<string>();
 
-  constructor(pairings: Pairings, environment: Environment) {
+  constructor(pairings: Pairings, connectionOf: (appliance: Appliance) => Connection, environment: Environment) {
     this.#pairings = pairings;
+    this.#connectionOf = connectionOf;
     this.#environment = environment;
     this.#unopened = new LogDeduplicator(environment.clock);
   }
@@ -59,7 +63,8 @@ export class DeviceFlows {
    */
   async begin(appliance: Appliance, scope: string | null): Promise<DeviceAuthorizationResult> {
     const { random, log } = this.#environment;
-    if (scope !== null && !sameScope(scope, appliance.scope)) return { kind: 'other_scope', scope: appliance.scope };
+    const connection = this.#connectionOf(appliance);
+    if (scope !== null && !sameScope(scope, connection.scope)) return { kind: 'other_scope', scope: connection.scope };
     const wait = this.#takeStartPermit(appliance.id);
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(DEVICE_CODE_BYTES));
@@ -67,10 +72,14 @@ export class DeviceFlows {
     this.#pendingUserCodes.add(userCode);
     try {
       const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
-      const run = await this.#pairings.beginDeviceFlow(appliance, codes);
+      const run = await this.#pairings.beginDeviceFlow(connection, appliance.id, codes);
       const summary = this.#unopened.recordOccurrence(appliance.id, appliance.id);
       const level = summary === null ? 'debug' : 'info';
-      log.at(level, 'pairing_started', { appliance: appliance.name, by: 'appliance', times: summary?.occurrences });
+      log.at(level, 'pairing_started', {
+        connection: connection.name,
+        by: 'appliance',
+        times: summary?.occurrences,
+      });
       const expiresIn = Math.floor(run.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: POLL_INTERVAL_SECONDS } };
     } finally {
@@ -82,7 +91,8 @@ export class DeviceFlows {
   poll(appliance: string, deviceCode: string): DevicePollResult {
     const hash = sha256(deviceCode);
     const run = this.#pairings.find(
-      ({ pairing }) => pairing.appliance === appliance && allCodes(pairing).some(({ codeHash }) => codeHash === hash),
+      ({ pairing }) =>
+        pairing.device?.appliance === appliance && allCodes(pairing).some(({ codeHash }) => codeHash === hash),
     );
     const device = run?.pairing.device ?? null;
     if (run === undefined || device === null) return { kind: 'unknown' };
@@ -107,9 +117,29 @@ export class DeviceFlows {
 
   /** A fresh link for the pairing of a user code. */
   async openLink(userCode: string): Promise<LoginLinkResult> {
+    const run = this.#findCurrentRun(userCode);
+    return run === undefined ? { kind: 'over' } : this.#pairings.openLink(run);
+  }
+
+  /**
+   * Lets the appliance of a user code use the grant that its connection has.
+   * @param scope of the grant
+   * @returns false if the user code is not the current one of an open device flow, or a login is under way
+   * @throws Failure as {@link Store}
+   */
+  async approve(userCode: string, scope: string | null): Promise<boolean> {
+    return (await this.#findCurrentRun(userCode)?.approve(scope)) ?? false;
+  }
+
+  /** Ends the device flow of a user code as refused. */
+  async refuse(userCode: string): Promise<void> {
+    await this.#findCurrentRun(userCode)?.fail('refused_by_user');
+  }
+
+  /** The pairing whose current user code this is. */
+  #findCurrentRun(userCode: string): PairingRun | undefined {
     const run = this.#findRun(userCode);
-    if (run === undefined || run.pairing.device?.userCode !== USER_CODE_FORMAT.parse(userCode)) return { kind: 'over' };
-    return this.#pairings.openLink(run);
+    return run?.pairing.device?.userCode === USER_CODE_FORMAT.parse(userCode) ? run : undefined;
   }
 
   #findRun(typed: string): PairingRun | undefined {

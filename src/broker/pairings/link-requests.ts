@@ -139,12 +139,12 @@ export class LinkRequests {
   async #request(place: 'first' | 'beside'): Promise<LoginLinkResult> {
     const progress = this.#state;
     const { signal, redirect } = progress;
-    const connection = this.#context.portalOf(progress.pairing.portal);
-    if (connection === undefined) {
+    const connected = this.#context.portalOf(progress.pairing.portal);
+    if (connected === undefined) {
       await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
       return { kind: 'over' };
     }
-    const outcome = await this.#requestFromPortal(connection, signal);
+    const outcome = await this.#requestFromPortal(connected, signal);
     if (signal.aborted) return { kind: 'over' };
     // If there are other links, their polls show more reliably whether the portal is reachable.
     if (place === 'first') progress.recordReachability(outcome.kind === 'unreachable' ? outcome : null);
@@ -161,10 +161,10 @@ export class LinkRequests {
       default:
         if (place === 'beside') {
           this.#rejectedRedirect = redirect;
-          progress.log.warn('login_link_rejected', { appliance: progress.name, detail: outcome.detail });
+          progress.log.warn('login_link_rejected', { connection: progress.name, detail: outcome.detail });
           return { kind: 'over' };
         }
-        progress.log.warn('pairing_rejected', { appliance: progress.name, detail: outcome.detail });
+        progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
         await progress.dispatch({ kind: 'failed', reason: failureReason(outcome) });
         return { kind: 'over' };
     }
@@ -187,7 +187,7 @@ export class LinkRequests {
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
     const withoutRedirect = await requestWith(null);
     if (withoutRedirect.kind === 'link') {
-      this.#state.log.info('redirect_address_rejected', { appliance: this.#state.name, detail: outcome.detail });
+      this.#state.log.info('redirect_address_rejected', { connection: this.#state.name, detail: outcome.detail });
     }
     return withoutRedirect;
   }

@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
 import type { PairingAdministration, PairingStatus, PairingView } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -10,26 +10,26 @@ const MAX_VERSIONED_PAIRINGS = 100;
 
 /**
  * Creates the administration of pairings and pairing batches.
- * @param requireApproved throws a Failure `not_allowed` for an appliance that waits for approval
+ * @param requireApproved throws a Failure `not_allowed` for a connection whose appliance waits for approval
  */
 export function createPairingAdministration(
   {
-    appliances,
+    connections,
     pairings,
     pairingBatches,
     environment: { log },
-  }: Pick<Broker, 'appliances' | 'pairings' | 'pairingBatches' | 'environment'>,
-  requireApproved: (appliance: Appliance) => Appliance,
+  }: Pick<Broker, 'connections' | 'pairings' | 'pairingBatches' | 'environment'>,
+  requireApproved: (connection: Connection) => Connection,
 ): Omit<PairingAdministration, 'label'> {
-  const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
+  const nameOf = (id: string) => connections.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
-    const { id, appliance, scope, lastFailure, batch, step } = run.pairing;
-    const newest = pairings.newestFor(appliance)?.pairing.id ?? id;
+    const { id, connection, scope, lastFailure, batch, step } = run.pairing;
+    const newest = pairings.newestFor(connection)?.pairing.id ?? id;
     const report = toReport(run, null);
     return {
       id,
-      appliance: nameOf(appliance),
+      connection: nameOf(connection),
       scope,
       status:
         step.kind === 'exchanging' && report.event === 'waiting'
@@ -45,16 +45,16 @@ export function createPairingAdministration(
 
   return {
     async getOrStartPairing(name) {
-      const run = await pairings.begin(requireApproved(appliances.get(name)), { joinOpen: true });
-      log.info('pairing_started', { appliance: name, by: 'person' });
+      const run = await pairings.begin(requireApproved(connections.get(name)), { joinOpen: true });
+      log.info('pairing_started', { connection: name, by: 'person' });
       return run.pairing.id;
     },
     getPairing: (id) => view(pairings.get(id)),
     async retryPairing(id) {
       const { pairing } = pairings.get(id);
-      const appliance = requireApproved(appliances.get(nameOf(pairing.appliance)));
-      const run = await pairingBatches.retry(appliance, pairing);
-      log.info('pairing_started', { appliance: appliance.name, by: 'person' });
+      const connection = requireApproved(connections.get(nameOf(pairing.connection)));
+      const run = await pairingBatches.retry(connection, pairing);
+      log.info('pairing_started', { connection: connection.name, by: 'person' });
       return run.pairing.id;
     },
     confirmLogin(id, login) {

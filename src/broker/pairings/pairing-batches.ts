@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { messageOf } from '../../core/failure.ts';
 import { isInstallerInitiated, isPairedByCode, type Pairing, timeLeft } from '../../core/pairings/pairing.ts';
 import type {
@@ -6,12 +6,12 @@ import type {
   BatchForBrowser,
   BatchLoginLinkResult,
   PairingBatch,
-  SkippedAppliance,
+  SkippedConnection,
 } from '../../core/pairings/pairing-batch.ts';
 import { Secret } from '../../core/secret.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Appliances } from '../appliances/appliances.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
@@ -35,16 +35,18 @@ const MAX_BATCH_TOKENS = 10;
 /** What pairing batches work with. */
 export interface PairingBatchContext {
   readonly environment: Environment;
-  readonly appliances: Appliances;
+  readonly connections: Connections;
   readonly pairings: Pairings;
-  /** Whether only a new login can give the appliance a usable grant. */
-  needsPairing(appliance: Appliance): boolean;
-  /** The account of its portal that an appliance is connected with; null if the portal does not report it. */
-  accountOf(appliance: Appliance): string | null;
+  /** Whether its only connection waits for approval, so that it can't be paired yet. */
+  waitsForApproval(connection: Connection): boolean;
+  /** Whether only a new login can give a connection a usable grant. */
+  needsPairing(connection: Connection): boolean;
+  /** The account of its portal that a connection is paired with; null if the portal does not report it. */
+  accountOf(connection: Connection): string | null;
 }
 
 /**
- * Pairing batches: all appliances that need pairing, one after the other. The state of a batch is only in its pairings,
+ * Pairing batches: all connections that need pairing, one after the other. The state of a batch is only in its pairings,
  * each of which carries its id, so a batch survives restarts. When a pairing succeeds, the next one begins, and its
  * link is ready when the person continues. After a failure the person chooses how to continue.
  */
@@ -73,7 +75,7 @@ export class PairingBatches {
   }
 
   /**
-   * Begins a batch with the first appliance that needs pairing, or returns the batch that is under way.
+   * Begins a batch with the first connection that needs pairing, or returns the batch that is under way.
    * @throws Failure as `Pairings.begin`
    */
   begin(): Promise<PairingBatch> {
@@ -86,7 +88,7 @@ export class PairingBatches {
   }
 
   /**
-   * Begins the pairing of the batch's next appliance, unless one of the batch is open already.
+   * Begins the pairing of the batch's next connection, unless one of the batch is open already.
    * @throws Failure as `Pairings.begin`
    */
   next(id: string): Promise<PairingBatch> {
@@ -97,36 +99,36 @@ export class PairingBatches {
   }
 
   /**
-   * Begins another pairing of the same appliance, in the same batch if it was in one.
+   * Begins another pairing of the same connection, in the same batch if it was in one.
    * @throws Failure as `Pairings.begin`
    */
-  async retry(appliance: Appliance, { batch }: Pairing): Promise<PairingRun> {
-    const run = await this.#context.pairings.begin(appliance, batch === undefined ? {} : { batch });
+  async retry(connection: Connection, { batch }: Pairing): Promise<PairingRun> {
+    const run = await this.#context.pairings.begin(connection, batch === undefined ? {} : { batch });
     if (batch !== undefined) this.#continueAfter(run);
     return run;
   }
 
-  /** The state of a batch. For an unknown id it lists the connected appliances and those left to pair. */
+  /** The state of a batch. For an unknown id it lists the paired connections and those left to pair. */
   view(id: string): PairingBatch {
-    const { appliances, needsPairing } = this.#context;
+    const { connections, needsPairing, waitsForApproval } = this.#context;
     const connected: string[] = [];
-    const skipped: SkippedAppliance[] = [];
+    const skipped: SkippedConnection[] = [];
     const open = this.#findOpen(id);
-    for (const appliance of appliances.list()) {
-      const { name } = appliance;
-      if (appliance.waitingSince !== null) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
-      else if (!needsPairing(appliance)) connected.push(name);
+    for (const connection of connections.list()) {
+      const { name } = connection;
+      if (waitsForApproval(connection)) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
+      else if (!needsPairing(connection)) connected.push(name);
       else {
-        const attempt = this.#findAttempt(id, appliance);
+        const attempt = this.#findAttempt(id, connection);
         const result = attempt?.pairing.step.kind === 'ended' ? attempt.pairing.step.result : null;
         const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
         skipped.push({ name, pairing: attempt?.pairing.id ?? null, reason });
       }
     }
-    const current = open && appliances.byId(open.pairing.appliance);
+    const current = open && connections.byId(open.pairing.connection);
     return {
       id,
-      current: open && current ? { pairing: open.pairing.id, appliance: current.name } : null,
+      current: open && current ? { pairing: open.pairing.id, connection: current.name } : null,
       next: this.#findNext(id)?.name ?? null,
       connected,
       skipped: skipped.filter(({ name }) => name !== current?.name),
@@ -153,7 +155,7 @@ export class PairingBatches {
   }
 
   /**
-   * Takes a browser that has brought an accepted code of a batch to the next appliance's login, within the time that a
+   * Takes a browser that has brought an accepted code of a batch to the next connection's login, within the time that a
    * person waits. A failed pairing is skipped, or retried if `retry` is set.
    * @param nonce of one of the batch's pairings
    * @param batchToken the token that {@link forBrowser} issued to the browser; null for none
@@ -164,9 +166,9 @@ export class PairingBatches {
     const batch = run?.pairing.batch;
     if (run === undefined || batch === undefined || this.#isExpired(run)) return { kind: 'over' };
     if (!this.#isValidToken(batch, batchToken)) return { kind: 'not_proved', batch };
-    const appliance = this.#context.appliances.byId(run.pairing.appliance);
-    if (retry && appliance !== undefined)
-      return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(appliance, run)));
+    const connection = this.#context.connections.byId(run.pairing.connection);
+    if (retry && connection !== undefined)
+      return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(connection, run)));
     await this.#serialize(async () => {
       const isDue = this.#findOpen(batch) === undefined && this.#findNext(batch) !== undefined;
       if (isDue && this.#takeStartPermit()) await this.#beginNext(batch);
@@ -175,12 +177,12 @@ export class PairingBatches {
   }
 
   /** Two retries at the same time get the same pairing; a pairing that was begun since is used. */
-  async #retryInBrowser(appliance: Appliance, { pairing }: PairingRun): Promise<PairingRun | undefined> {
-    if (!this.#context.needsPairing(appliance))
+  async #retryInBrowser(connection: Connection, { pairing }: PairingRun): Promise<PairingRun | undefined> {
+    if (!this.#context.needsPairing(connection))
       return pairing.batch === undefined ? undefined : this.#findOpen(pairing.batch);
-    const newest = this.#context.pairings.newestFor(appliance.id);
+    const newest = this.#context.pairings.newestFor(connection.id);
     if (newest?.isOpen === true && isInstallerInitiated(newest.pairing)) return newest;
-    return this.#takeStartPermit() ? this.retry(appliance, pairing) : undefined;
+    return this.#takeStartPermit() ? this.retry(connection, pairing) : undefined;
   }
 
   #isValidToken(batch: string, batchToken: string | null): boolean {
@@ -211,45 +213,45 @@ export class PairingBatches {
     if (link.kind === 'link') return { ...link, pairing: id };
     // An existing link may still work if the portal issues no further one.
     if (step.kind === 'waiting') return { kind: 'link', pairing: id, authorizeUrl: step.link.authorizeUrl };
-    const appliance = this.#context.appliances.byId(run.pairing.appliance)?.name;
-    return link.kind === 'over' || appliance === undefined ? { kind: 'over' } : { kind: 'unreachable', appliance };
+    const connection = this.#context.connections.byId(run.pairing.connection)?.name;
+    return link.kind === 'over' || connection === undefined ? { kind: 'over' } : { kind: 'unreachable', connection };
   }
 
   async #beginNext(id: string): Promise<void> {
-    const appliance = this.#findNext(id);
-    if (appliance === undefined) return;
-    const run = await this.#context.pairings.begin(appliance, { joinOpen: true, batch: id });
-    this.#context.environment.log.info('pairing_started', { appliance: appliance.name, by: 'person' });
+    const connection = this.#findNext(id);
+    if (connection === undefined) return;
+    const run = await this.#context.pairings.begin(connection, { joinOpen: true, batch: id });
+    this.#context.environment.log.info('pairing_started', { connection: connection.name, by: 'person' });
     this.#continueAfter(run);
   }
 
-  /** The first appliance that needs pairing and was not tried in this batch. */
-  #findNext(id: string): Appliance | undefined {
-    return this.#context.appliances
+  /** The first connection that needs pairing and was not tried in this batch. */
+  #findNext(id: string): Connection | undefined {
+    return this.#context.connections
       .list()
       .find(
-        (appliance) =>
-          appliance.waitingSince === null &&
-          this.#context.needsPairing(appliance) &&
-          this.#findAttempt(id, appliance) === undefined,
+        (connection) =>
+          !this.#context.waitsForApproval(connection) &&
+          this.#context.needsPairing(connection) &&
+          this.#findAttempt(id, connection) === undefined,
       );
   }
 
   #differentAccounts(id: string): BatchAccount[] {
-    const { appliances, accountOf } = this.#context;
-    const known = appliances.list().flatMap((appliance) => {
-      const attempt = this.#findAttempt(id, appliance);
+    const { connections, accountOf } = this.#context;
+    const known = connections.list().flatMap((connection) => {
+      const attempt = this.#findAttempt(id, connection);
       const isPaired = attempt?.pairing.step.kind === 'ended' && attempt.pairing.step.result.kind === 'paired';
-      const account = isPaired ? accountOf(appliance) : null;
-      return account === null ? [] : [{ appliance: appliance.name, portal: appliance.portal, account }];
+      const account = isPaired ? accountOf(connection) : null;
+      return account === null ? [] : [{ connection: connection.name, portal: connection.portal, account }];
     });
     const differs = ({ portal, account }: (typeof known)[number]) =>
       known.some((other) => other.portal === portal && other.account !== account);
-    return known.filter(differs).map(({ appliance, account }) => ({ appliance, account }));
+    return known.filter(differs).map(({ connection, account }) => ({ connection, account }));
   }
 
-  #findAttempt(id: string, appliance: Appliance): PairingRun | undefined {
-    return this.#context.pairings.find(({ pairing }) => pairing.batch === id && pairing.appliance === appliance.id);
+  #findAttempt(id: string, connection: Connection): PairingRun | undefined {
+    return this.#context.pairings.find(({ pairing }) => pairing.batch === id && pairing.connection === connection.id);
   }
 
   #findOpen(id: string): PairingRun | undefined {

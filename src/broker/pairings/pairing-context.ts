@@ -13,17 +13,17 @@ export interface PairingContext {
   readonly grants: Grants;
   readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;
-  readonly nameOf: (appliance: string) => string;
+  readonly nameOf: (connection: string) => string;
   readonly portalOf: (portal: string) => ConnectedPortal | undefined;
 }
 
 /** Emits that a pairing has ended without a grant; emits nothing in any other step. */
-export function emitPairingFailed({ clock, emit }: Environment, { appliance, step }: Pairing): void {
+export function emitPairingFailed({ clock, emit }: Environment, { connection, step }: Pairing): void {
   if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
-  emit({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
+  emit({ kind: 'pairing_failed', connection, at: clock.now(), reason: step.result.reason });
 }
 
 /** Emits that a pairing has produced this grant. */
-export function emitPaired({ clock, emit }: Environment, { appliance, scope }: Grant): void {
-  emit({ kind: 'paired', appliance, at: clock.now(), scope });
+export function emitPaired({ clock, emit }: Environment, { connection, scope }: Grant): void {
+  emit({ kind: 'paired', connection, at: clock.now(), scope });
 }

@@ -57,25 +57,25 @@ export class PairingExchange {
 
   async #exchange(link: LoginLink, code: Secret): Promise<void> {
     const progress = this.#state;
-    const { portal, scope, appliance } = progress.pairing;
-    const connection = this.#context.portalOf(portal);
-    if (connection === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+    const { portal, scope, connection } = progress.pairing;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
     try {
       await progress.save(progress.pairing);
     } catch (error) {
-      progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
+      progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
       // An exchange that can't be written ahead is not started.
       return progress.dispatch({ kind: 'not_sent' });
     }
     const isWanted = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
     const request = { link, code, scope };
-    const exchange = await exchangeCode(this.#context, connection.portal, request, isWanted, progress.signal);
+    const exchange = await exchangeCode(this.#context, connected.portal, request, isWanted, progress.signal);
     // The hub stops, or the pairing has ended; then the event does not apply.
     if (exchange === null) return progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
-    if (outcome.kind === 'granted') return this.#finish(appliance, connection.identity, outcome, sent);
+    if (outcome.kind === 'granted') return this.#finish(connection, connected.identity, outcome, sent);
     progress.log.warn('code_exchange_failed', {
-      appliance: progress.name,
+      connection: progress.name,
       outcome: outcome.kind,
       detail: outcome.detail,
     });
@@ -83,7 +83,7 @@ export class PairingExchange {
   }
 
   async #finish(
-    appliance: string,
+    connection: string,
     portal: ConfiguredPortal,
     { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
     sent: Instant,
@@ -93,13 +93,14 @@ export class PairingExchange {
     if (step.kind !== 'exchanging') return;
     const { refreshToken } = tokens;
     if (refreshToken === null) {
-      this.#state.log.warn('refresh_token_missing', { appliance: this.#state.name });
+      this.#state.log.warn('refresh_token_missing', { connection: this.#state.name });
       await this.#state.dispatch({ kind: 'failed', reason: 'portal_rejected' });
       return;
     }
-    this.#storingGrant = this.#storeGrant(appliance, (generation) =>
+    const login = { at: sent, portalTime, refreshTokenLifetime: tokens.refreshTokenLifetime ?? null };
+    this.#storingGrant = this.#storeGrant(connection, (generation) =>
       grantFromTokenResponse(
-        { appliance, generation, scope, requestedScope: scope, issuer: portalIdentityOf(portal) },
+        { connection, generation, scope, requestedScope: scope, issuer: portalIdentityOf(portal), login },
         refreshToken,
         tokens,
         sent,
@@ -114,23 +115,23 @@ export class PairingExchange {
   }
 
   /** @param grantAfter creates the grant that replaces the one with this generation */
-  async #storeGrant(appliance: string, grantAfter: (generation: number) => Grant): Promise<void> {
+  async #storeGrant(connection: string, grantAfter: (generation: number) => Grant): Promise<void> {
     const { store, grants } = this.#context;
     const progress = this.#state;
     // Earlier writes of this pairing must not overwrite its end.
     await progress.whenSaved();
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      const grant = grantAfter(await store.generation(appliance));
+      const grant = grantAfter(await store.generation(connection));
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = () => store.completePairing(paired, grant);
       const saved = await save().catch((error: unknown) => {
-        progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
+        progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
         return null;
       });
       // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
       if (saved === false) continue;
       grants.replace(grant, saved === null ? save : null);
-      progress.log.info('appliance_paired', { appliance: progress.name, scope: grant.scope });
+      progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope });
       emitPaired(this.#context.environment, grant);
       progress.setInMemory(paired);
       return;
@@ -140,7 +141,7 @@ export class PairingExchange {
 
   /** Whatever happened, the code may have been used. */
   #handleError(error: unknown): Promise<void> {
-    this.#state.log.error('code_exchange_crashed', { appliance: this.#state.name, error: messageOf(error) });
+    this.#state.log.error('code_exchange_crashed', { connection: this.#state.name, error: messageOf(error) });
     return this.#state.dispatch({ kind: 'answer_lost' });
   }
 }

@@ -66,7 +66,7 @@ export class PairingRun implements AsyncDisposable {
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
     const run = new PairingRun(context, resumeAfterRestart(pairing));
     run.#done = run.#start(pairing).catch(async (error: unknown) => {
-      run.#state.log.error('pairing_crashed', { appliance: run.#state.name, error: messageOf(error) });
+      run.#state.log.error('pairing_crashed', { connection: run.#state.name, error: messageOf(error) });
       await run.#state.dispatch({ kind: 'failed', reason: 'cancelled' });
     });
     return run;
@@ -96,7 +96,7 @@ export class PairingRun implements AsyncDisposable {
   failureMessage(reason: PairingFailureReason): string {
     const { cause, advice } = explainPairingFailure(
       reason,
-      this.#context.nameOf(this.pairing.appliance),
+      this.#context.nameOf(this.pairing.connection),
       this.credentialLocation,
     );
     return `${cause}; ${advice}`;
@@ -160,15 +160,16 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /**
-   * Attaches the codes of a device flow that the appliance starts or restarts.
+   * Attaches the codes of a device flow that an appliance starts or restarts.
+   * @param appliance its id
    * @returns false if it needs another pairing
    * @throws Failure as {@link Store}
    */
-  async attachDeviceCodes(codes: DeviceCodes): Promise<boolean> {
+  async attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
     await this.#exchange.whenGrantStored();
     const { environment, times } = this.#context;
     const at = environment.clock.now();
-    return this.#state.saveThenDispatch({ kind: 'device', codes, at, lifetime: times.lifetime });
+    return this.#state.saveThenDispatch({ kind: 'device', appliance, codes, at, lifetime: times.lifetime });
   }
 
   /**
@@ -189,6 +190,16 @@ export class PairingRun implements AsyncDisposable {
     });
     if (this.pairing.step.kind === 'asking') this.#state.wake();
     return applied;
+  }
+
+  /**
+   * Ends the device flow as paired, because an installer permits its appliance to use the grant that the connection has.
+   * @param scope of the grant
+   * @returns false if it has ended, or a login is under way
+   * @throws Failure as {@link Store}
+   */
+  approve(scope: string | null): Promise<boolean> {
+    return this.#state.saveThenDispatch({ kind: 'approved', scope });
   }
 
   /**
@@ -243,7 +254,7 @@ export class PairingRun implements AsyncDisposable {
   async #start(before: Pairing): Promise<void> {
     if (before.step.kind === 'exchanging') {
       const since = new Date(before.step.since.wall).toISOString();
-      this.#state.log.warn('code_exchange_interrupted', { appliance: this.#state.name, since });
+      this.#state.log.warn('code_exchange_interrupted', { connection: this.#state.name, since });
       // Saved, so that it is logged only once, even if the hub restarts before the portal returns a fresh link.
       await this.#state.saveIfPossible(this.pairing);
     }

@@ -77,9 +77,9 @@ export class PairingStateMachine {
     return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
   }
 
-  /** The name of the appliance. */
+  /** The name of the connection. */
   get name(): string {
-    return this.#context.nameOf(this.#pairing.appliance);
+    return this.#context.nameOf(this.#pairing.connection);
   }
 
   stop(): void {
@@ -134,7 +134,7 @@ export class PairingStateMachine {
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
       this.log.at(isReported ? 'info' : 'debug', 'pairing_failed', {
-        appliance: this.name,
+        connection: this.name,
         reason: step.result.reason,
       });
     }
@@ -162,7 +162,7 @@ export class PairingStateMachine {
 
   async saveIfPossible(pairing: Pairing): Promise<void> {
     await this.save(pairing).catch((error: unknown) => {
-      this.log.error('store_unwritable', { appliance: this.name, error: messageOf(error) });
+      this.log.error('store_unwritable', { connection: this.name, error: messageOf(error) });
     });
   }
 
@@ -212,9 +212,9 @@ export class PairingStateMachine {
     const before = this.#portalProblem;
     this.#portalProblem = problem;
     if (before === null && problem !== null) {
-      const summary = this.#unreachableLog.recordOccurrence('portal', this.#pairing.appliance);
+      const summary = this.#unreachableLog.recordOccurrence('portal', this.#pairing.connection);
       const level = summary === null ? 'debug' : 'warn';
-      this.log.at(level, 'portal_unreachable', { appliance: this.name, detail: this.#describeProblem(problem) });
+      this.log.at(level, 'portal_unreachable', { connection: this.name, detail: this.#describeProblem(problem) });
       // Resolved at once, so that each outage counts as a new problem: the portal may respond now and then.
       this.#unreachableLog.recordResolution('portal');
     }

@@ -1,10 +1,12 @@
-import { type Appliance, sameScope } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { AuthorizationResponse, CallbackBrowser, LoginLinkResult } from '../../core/lan-service.ts';
 import {
   advance,
   areDeviceCodesRetained,
   type DeviceCodes,
+  type DeviceFlow,
   isInstallerInitiated,
   needsPortalRequests,
   type Pairing,
@@ -33,19 +35,23 @@ const MAX_OPEN = 100;
  */
 const MAX_ENDED = 1000;
 
-/** Whether an open pairing of the appliance is joined, and the batch of the new pairing. */
+/** Whether an open pairing of the connection is joined, and the batch of the new pairing. */
 export interface BeginPairingOptions {
-  /** True: an open pairing of the appliance is returned. Default: it is replaced. */
+  /** True: an open pairing of the connection is returned. Default: it is replaced. */
   readonly joinOpen?: boolean;
   readonly batch?: string;
 }
 
-/** The pairings, at most one open for each appliance. */
+/**
+ * The pairings. A connection has at most one that an installer started or that is open at the portal, and beside it one
+ * for each appliance whose device flow waits.
+ */
 export class Pairings implements AsyncDisposable {
   readonly #context: PairingContext;
   readonly #runs = new Map<string, PairingRun>();
-  readonly #byAppliance = new Map<string, PairingRun>();
-  /** Serializes the starts of each appliance. */
+  /** Those of each connection, in the order in which they began. */
+  readonly #byConnection = new Map<string, readonly PairingRun[]>();
+  /** Serializes the starts of each connection. */
   readonly #startQueues = new Map<string, Promise<unknown>>();
   /** Only in memory: after a restart the portal itself, or an installer, must confirm a login. */
   readonly #browserTokenKey: string;
@@ -56,12 +62,12 @@ export class Pairings implements AsyncDisposable {
     this.#browserTokenKey = context.environment.random.token(BROWSER_KEY_BYTES);
   }
 
-  /** Loads the pairings of the last run; the newest of each appliance continues if it is open. */
+  /** Loads the pairings of the last run; the newest of each connection, and of each device flow, continues if it is open. */
   async load(): Promise<void> {
     const stored = await this.#context.store.pairings();
-    const newest = new Map(stored.map(({ appliance, id }) => [appliance, id]));
+    const newest = new Map(stored.map((pairing) => [flowKey(pairing), pairing.id]));
     for (const pairing of stored) {
-      const isNewest = newest.get(pairing.appliance) === pairing.id;
+      const isNewest = newest.get(flowKey(pairing)) === pairing.id;
       const resumed = isNewest ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
       if (resumed !== pairing) await this.#saveReplaced(pairing, resumed);
       this.#add(PairingRun.resume(this.#context, resumed));
@@ -70,73 +76,78 @@ export class Pairings implements AsyncDisposable {
   }
 
   /**
-   * Starts a pairing for an installer. An open device flow of the appliance is taken over, and its codes stay valid.
-   * Any other open pairing of the appliance is replaced, unless `joinOpen` is set.
+   * Starts a pairing for an installer. The newest open device flow of the connection is taken over, and its codes
+   * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
    * @throws Failure `not_allowed` if too many are open, or as {@link Store}
    */
-  begin(appliance: Appliance, { joinOpen = false, batch }: BeginPairingOptions = {}): Promise<PairingRun> {
-    return this.#serialize(appliance.id, async () => {
-      const joinable = joinOpen ? this.#findMatchingOpen(appliance) : undefined;
+  begin(connection: Connection, { joinOpen = false, batch }: BeginPairingOptions = {}): Promise<PairingRun> {
+    return this.#serialize(connection.id, async () => {
+      const joinable = joinOpen ? this.#findMatchingOpen(connection) : undefined;
       if (joinable !== undefined && isInstallerInitiated(joinable.pairing)) {
         if (batch === undefined || (await joinable.joinBatch(batch))) return joinable;
       }
-      if (this.#isAtLimit(appliance.id)) {
+      if (this.#isAtLimit(connection.id)) {
         throw new Failure('not_allowed', `${MAX_OPEN} pairings are open: wait until one of them has ended`);
       }
-      const open = this.#findMatchingOpen(appliance);
+      const open = this.#findMatchingOpen(connection);
       const isTakenOver = open !== undefined && open.pairing.device !== null && (await open.takeOver());
       if (isTakenOver && (batch === undefined || (await open.joinBatch(batch)))) return open;
-      return this.#replace(appliance, null, batch);
+      return this.#replace(connection, null, batch);
     });
   }
 
   /**
-   * Starts a device flow. Its codes are attached to an open pairing of the appliance, whose links stay valid.
+   * Starts a device flow of an appliance. Its codes are attached to an open pairing of the connection, whose links stay
+   * valid, unless that is the device flow of another appliance.
+   * @param appliance its id
    * @throws Failure as {@link Store}
    */
-  beginDeviceFlow(appliance: Appliance, codes: DeviceCodes): Promise<PairingRun> {
-    return this.#serialize(appliance.id, async () => {
-      const open = this.#findMatchingOpen(appliance);
-      return open !== undefined && (await open.attachDeviceCodes(codes)) ? open : this.#replace(appliance, codes);
+  beginDeviceFlow(connection: Connection, appliance: string, codes: DeviceCodes): Promise<PairingRun> {
+    return this.#serialize(connection.id, async () => {
+      const open = this.#findMatchingOpen(connection, appliance);
+      return open !== undefined && (await open.attachDeviceCodes(appliance, codes))
+        ? open
+        : this.#replace(connection, { appliance, ...codes });
     });
   }
 
   /** A fresh link for a person who opens the page of a device flow. */
   async openLink(run: PairingRun): Promise<LoginLinkResult> {
     const { pairing } = run;
-    if (!needsPortalRequests(pairing) && this.#isAtLimit(pairing.appliance)) return { kind: 'too_many' };
+    if (!needsPortalRequests(pairing) && this.#isAtLimit(pairing.connection)) return { kind: 'too_many' };
     return run.openLink();
   }
 
-  /** The open pairing of an appliance, if it matches the appliance's current portal and scope. */
-  #findMatchingOpen({ id, portal, scope }: Appliance): PairingRun | undefined {
-    const open = this.#findOpen(id);
+  /**
+   * The newest open pairing of a connection, if it matches the connection's current portal and scope.
+   * @param appliance the id of an appliance: device flows of others don't count
+   */
+  #findMatchingOpen({ id, portal, scope }: Connection, appliance?: string): PairingRun | undefined {
+    const open = this.#findOpen(id, appliance);
     return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
   }
 
   #isAtLimit(except: string): boolean {
-    const others = [...this.#byAppliance].filter(
-      ([other, run]) => other !== except && needsPortalRequests(run.pairing),
-    );
+    const others = this.filter(({ pairing }) => pairing.connection !== except && needsPortalRequests(pairing));
     return others.length >= MAX_OPEN;
   }
 
-  async #serialize<T>(appliance: string, begin: () => Promise<T>): Promise<T> {
-    const started = (this.#startQueues.get(appliance) ?? Promise.resolve()).catch(() => undefined).then(begin);
-    this.#startQueues.set(appliance, started);
+  async #serialize<T>(connection: string, begin: () => Promise<T>): Promise<T> {
+    const started = (this.#startQueues.get(connection) ?? Promise.resolve()).catch(() => undefined).then(begin);
+    this.#startQueues.set(connection, started);
     try {
       return await started;
     } finally {
-      if (this.#startQueues.get(appliance) === started) this.#startQueues.delete(appliance);
+      if (this.#startQueues.get(connection) === started) this.#startQueues.delete(connection);
     }
   }
 
-  /** Begins a pairing that replaces an open one, if any. */
-  async #replace({ id, portal, scope }: Appliance, device: DeviceCodes | null, batch?: string): Promise<PairingRun> {
+  /** Begins a pairing that replaces the open one, if any. A device flow replaces only that of the same appliance. */
+  async #replace({ id, portal, scope }: Connection, device: DeviceFlow | null, batch?: string): Promise<PairingRun> {
     const { random, clock } = this.#context.environment;
     const pairing: Pairing = {
       id: random.uuid(),
-      appliance: id,
+      connection: id,
       portal,
       scope,
       nonce: random.token(NONCE_BYTES),
@@ -150,7 +161,7 @@ export class Pairings implements AsyncDisposable {
     };
     await this.#context.store.savePairing(pairing);
     // Only after the write: a pairing that can't be begun must not replace another.
-    await this.#findOpen(id)?.endAsReplaced();
+    await this.#findOpen(id, device?.appliance)?.endAsReplaced();
     const run = PairingRun.resume(this.#context, pairing);
     this.#add(run);
     this.#evictEnded();
@@ -182,16 +193,14 @@ export class Pairings implements AsyncDisposable {
     return [...this.#runs.values()].filter(matches);
   }
 
-  /** The newest pairing of an appliance, open or ended. */
-  newestFor(appliance: string): PairingRun | undefined {
-    return this.#byAppliance.get(appliance);
+  /** The open pairing of a connection, else the newest of those that have ended. */
+  newestFor(connection: string): PairingRun | undefined {
+    return this.#findOpen(connection) ?? this.#runsOf(connection).at(-1);
   }
 
-  /** The newest pairing of an appliance, open or ended, without device flows that nobody opened. */
-  newestOpened(appliance: string): PairingRun | undefined {
-    const newest = this.#byAppliance.get(appliance);
-    if (newest === undefined || !isUnopenedDeviceFlow(newest.pairing)) return newest;
-    return this.find(({ pairing }) => pairing.appliance === appliance && !isUnopenedDeviceFlow(pairing));
+  /** The newest pairing of a connection, open or ended, without device flows that nobody opened. */
+  newestOpened(connection: string): PairingRun | undefined {
+    return this.#runsOf(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
   }
 
   /** The hub's clock was set: see {@link PairingRun.onClockSet}. */
@@ -204,22 +213,27 @@ export class Pairings implements AsyncDisposable {
     for (const run of this.#runs.values()) if (run.isOpen) run.onAddressChanged();
   }
 
-  /** Ends the open pairing of an appliance, and any that is still being replaced. */
-  async end(appliance: string, reason: PairingFailureReason): Promise<void> {
-    const open = [...this.#runs.values()].filter((run) => run.isOpen && run.pairing.appliance === appliance);
+  /** Ends the open pairings of a connection, and any that is still being replaced. */
+  async end(connection: string, reason: PairingFailureReason): Promise<void> {
+    const open = this.#runsOf(connection).filter((run) => run.isOpen);
     await Promise.all(open.map((run) => run.fail(reason)));
   }
 
-  /** Stops reporting why the pairings of an appliance failed. */
-  async clearFailures(appliance: string): Promise<void> {
-    await Promise.all(this.filter(({ pairing }) => pairing.appliance === appliance).map((run) => run.clearFailure()));
+  /** Ends the device flows of an appliance that no longer uses their connection, unless an installer waits too. */
+  async endDeviceFlows(appliance: string): Promise<void> {
+    const open = this.filter(({ isOpen, pairing }) => isOpen && pairing.device?.appliance === appliance);
+    await Promise.all(open.map((run) => (isInstallerInitiated(run.pairing) ? undefined : run.fail('cancelled'))));
   }
 
-  /** Forgets the pairings of an appliance that was removed. */
-  async removeAll(appliance: string): Promise<void> {
-    await this.end(appliance, 'cancelled');
-    this.#byAppliance.delete(appliance);
-    for (const [id, run] of this.#runs) if (run.pairing.appliance === appliance) this.#runs.delete(id);
+  /** Stops reporting why the pairings of a connection failed. */
+  async clearFailures(connection: string): Promise<void> {
+    await Promise.all(this.#runsOf(connection).map((run) => run.clearFailure()));
+  }
+
+  /** Forgets the pairings of a connection that was removed. */
+  async removeAll(connection: string): Promise<void> {
+    await this.end(connection, 'cancelled');
+    for (const run of this.#runsOf(connection)) this.#forget(run);
   }
 
   /** The cookie of a browser that the hub sends to the portal for a pairing. @param id of the pairing */
@@ -270,27 +284,54 @@ export class Pairings implements AsyncDisposable {
     await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
   }
 
-  #findOpen(appliance: string): PairingRun | undefined {
-    const run = this.#byAppliance.get(appliance);
-    return run?.isOpen ? run : undefined;
+  /**
+   * The open pairing of a connection: the one that an installer waits for, else the newest.
+   * @param appliance the id of an appliance: device flows of others don't count
+   */
+  #findOpen(connection: string, appliance?: string): PairingRun | undefined {
+    const open = this.#runsOf(connection).filter(
+      ({ isOpen, pairing: { device } }) =>
+        isOpen && (appliance === undefined || device === null || device.appliance === appliance),
+    );
+    return open.findLast(({ pairing }) => isInstallerInitiated(pairing)) ?? open.at(-1);
+  }
+
+  #runsOf(connection: string): readonly PairingRun[] {
+    return this.#byConnection.get(connection) ?? [];
   }
 
   #add(run: PairingRun): void {
     this.#runs.set(run.pairing.id, run);
-    this.#byAppliance.set(run.pairing.appliance, run);
+    const { connection } = run.pairing;
+    this.#byConnection.set(connection, [...this.#runsOf(connection), run]);
   }
 
   #evictEnded(): void {
     const ended = [...this.#runs.values()].filter(({ isOpen: open }) => !open);
     for (const run of ended.slice(0, -MAX_ENDED)) {
-      if (!this.#isAwaited(run)) this.#runs.delete(run.pairing.id);
+      if (!this.#isAwaited(run)) this.#forget(run);
     }
+  }
+
+  #forget(run: PairingRun): void {
+    const { id, connection } = run.pairing;
+    this.#runs.delete(id);
+    const others = this.#runsOf(connection).filter((other) => other !== run);
+    if (others.length > 0) this.#byConnection.set(connection, others);
+    else this.#byConnection.delete(connection);
   }
 
   /** Whether an appliance may still poll, with its current codes, how this pairing ended. */
   #isAwaited(run: PairingRun): boolean {
     const { pairing } = run;
-    if (pairing.device === null || this.#byAppliance.get(pairing.appliance) !== run) return false;
+    const key = flowKey(pairing);
+    const newest = this.#runsOf(pairing.connection).findLast((other) => flowKey(other.pairing) === key);
+    if (pairing.device === null || newest !== run) return false;
     return areDeviceCodesRetained(pairing, this.#context.environment.clock.now());
   }
+}
+
+/** What a newer pairing replaces: the pairing of a connection, or the device flow of one appliance. */
+function flowKey({ connection, device }: Pairing): string {
+  return `${connection} ${device?.appliance ?? connection}`;
 }

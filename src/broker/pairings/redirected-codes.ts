@@ -111,7 +111,7 @@ export class RedirectedCodes {
   async confirm(id: string): Promise<void> {
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
-    this.#state.log.info('login_confirmed', { appliance: this.#state.name, address: held.address });
+    this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address });
     await this.#takeCode(held.code, null);
   }
 
@@ -171,7 +171,7 @@ export class RedirectedCodes {
     const held: UnconfirmedCode = { id, address, code, disarm };
     this.#unconfirmedCodes.set(address, held);
     if (previous === undefined)
-      this.#state.log.warn('login_confirmation_needed', { appliance: this.#state.name, address });
+      this.#state.log.warn('login_confirmation_needed', { connection: this.#state.name, address });
     this.#state.notifyWatchers();
   }
 }

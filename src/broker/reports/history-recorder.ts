@@ -1,6 +1,6 @@
-import type { Instant } from '../../core/clock.ts';
+import { type Instant, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { ApplianceEvent } from '../../core/reports/appliance-event.ts';
+import type { ConnectionEvent } from '../../core/reports/connection-event.ts';
 import {
   addHistoryEntry,
   type HistoryStore,
@@ -16,12 +16,12 @@ import type { Scheduler } from '../time/scheduler.ts';
 
 /** Lines that were not written along with something else are written separately after this long, in ms. */
 const MAX_WAIT = 3_600_000;
-/** The most pending lines of each appliance while nothing can be written; beyond that the oldest are dropped. */
+/** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */
 const MAX_PENDING_LINES = 50;
 const TASK = 'history';
 
 /**
- * Records the histories. A line waits in memory until something else is written for its appliance, so that it costs the
+ * Records the histories. A line waits in memory until something else is written for its connection, so that it costs the
  * SD card no separate write (docs/decisions/history.md). Errors here affect nothing else.
  *
  * Pending lines have times on the boot clock. They are converted to the wall clock as late as possible, because it may
@@ -33,7 +33,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   readonly #store: HistoryStore;
   readonly #scheduler: Scheduler;
   readonly #referenceClock: ReferenceClock;
-  /** By appliance, the oldest first; times on the boot clock. */
+  /** By connection, the oldest first; times on the boot clock. */
   readonly #pendingLines = new Map<string, readonly StoredHistoryEntry[]>();
   #failing = false;
 
@@ -49,33 +49,33 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     this.#referenceClock = referenceClock;
   }
 
-  /** Records an event in the history of its appliance. */
-  readonly record = (event: ApplianceEvent): void => {
+  /** Records an event in the history of its connection. */
+  readonly record = (event: ConnectionEvent): void => {
     if (this.#pendingLines.size === 0) this.#scheduleWrite(this.#environment.clock.now().uptime + MAX_WAIT);
-    const lines = this.#pendingLines.get(event.appliance) ?? [];
+    const lines = this.#pendingLines.get(event.connection) ?? [];
     const line = historyEntryOf(event, this.#uptimeOf(event.at));
     // Whether two lines are of the same day depends on the wall clock.
     const { index } = placeHistoryEntry(this.#withWallTimes(lines), this.#withWallTimes([line])[0] ?? line);
     const similar = lines[index];
     const merged = similar === undefined ? line : { ...similar, last: line.last, count: similar.count + 1 };
-    this.#pendingLines.set(event.appliance, lines.toSpliced(index, 1, merged).slice(-MAX_PENDING_LINES));
+    this.#pendingLines.set(event.connection, lines.toSpliced(index, 1, merged).slice(-MAX_PENDING_LINES));
   };
 
-  pending(appliance: string): readonly StoredHistoryEntry[] {
-    return this.#referenceClock.confirmed === null ? [] : this.#writableLines(appliance);
+  pending(connection: string): readonly StoredHistoryEntry[] {
+    return this.#referenceClock.confirmed === null ? [] : this.#writableLines(connection);
   }
 
-  markWritten(appliance: string): void {
-    this.#pendingLines.delete(appliance);
+  markWritten(connection: string): void {
+    this.#pendingLines.delete(connection);
   }
 
-  /** An appliance's history including pending lines, the oldest first; unreadable lines are left out. */
-  async historyOf(appliance: string): Promise<readonly StoredHistoryEntry[]> {
-    const stored = await this.#store.history(appliance).catch((error: unknown) => {
+  /** A connection's history including pending lines, the oldest first; unreadable lines are left out. */
+  async historyOf(connection: string): Promise<readonly StoredHistoryEntry[]> {
+    const stored = await this.#store.history(connection).catch((error: unknown) => {
       this.#environment.log.warn('history_unreadable', { error: messageOf(error) });
       return [];
     });
-    return this.#writableLines(appliance).reduce(addHistoryEntry, stored);
+    return this.#writableLines(connection).reduce(addHistoryEntry, stored);
   }
 
   /** Writes the pending lines if that is possible. */
@@ -101,16 +101,16 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   async #writeAll(): Promise<void> {
     const before = [...this.#pendingLines];
-    const lines = new Map(before.map(([appliance]) => [appliance, this.#writableLines(appliance)] as const));
+    const lines = new Map(before.map(([connection]) => [connection, this.#writableLines(connection)] as const));
     if ([...lines.values()].flat().length === 0) return;
     // Before the write: nothing else may write these lines, and later ones must not be merged with them.
     this.#pendingLines.clear();
     try {
       await this.#store.addHistory(lines);
     } catch (error) {
-      for (const [appliance, unwritten] of before) {
-        const added = this.#pendingLines.get(appliance) ?? [];
-        this.#pendingLines.set(appliance, [...unwritten, ...added].slice(-MAX_PENDING_LINES));
+      for (const [connection, unwritten] of before) {
+        const added = this.#pendingLines.get(connection) ?? [];
+        this.#pendingLines.set(connection, [...unwritten, ...added].slice(-MAX_PENDING_LINES));
       }
       const level = this.#failing ? 'debug' : 'warn';
       this.#failing = true;
@@ -120,10 +120,10 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     this.#failing = false;
   }
 
-  /** The pending lines of an appliance with wall-clock times; none while the wall clock is implausible. */
-  #writableLines(appliance: string): readonly StoredHistoryEntry[] {
+  /** The pending lines of a connection with wall-clock times; none while the wall clock is implausible. */
+  #writableLines(connection: string): readonly StoredHistoryEntry[] {
     const isPlausible = this.#wallOffset() + this.#environment.clock.now().uptime >= MIN_PLAUSIBLE_TIME;
-    return isPlausible ? this.#withWallTimes(this.#pendingLines.get(appliance) ?? []) : [];
+    return isPlausible ? this.#withWallTimes(this.#pendingLines.get(connection) ?? []) : [];
   }
 
   #withWallTimes(lines: readonly StoredHistoryEntry[]): readonly StoredHistoryEntry[] {
@@ -134,9 +134,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** The best known offset from the boot clock to the wall clock, in ms. */
   #wallOffset(): number {
-    const { confirmed } = this.#referenceClock;
-    const { wall, uptime } = this.#environment.clock.now();
-    return confirmed === null ? wall - uptime : confirmed.wall - confirmed.at.uptime;
+    return wallOffset(this.#referenceClock.confirmed, this.#environment.clock.now());
   }
 
   /** For an instant of another boot, only its wall clock is known. */

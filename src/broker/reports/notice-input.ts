@@ -1,12 +1,15 @@
-import type { ApplianceStatus } from '../../core/administration.ts';
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import { type Instant, rfc3339 } from '../../core/clock.ts';
-import type { ApplianceCondition, Condition } from '../../core/health/condition.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES } from '../../core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
-import type { GrantNoticeInput } from '../../core/reports/notice-policy.ts';
+import type { GrantNoticeInput, SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { NoticeInput } from './notices.ts';
+
+type SubjectCondition = Exclude<Condition, HubCondition>;
 
 /** A grant is overdue when this part of its token's lifetime has passed without a refresh, see `nextRefreshAt`. */
 const REFRESH_DEADLINE_RATIO = 0.85;
@@ -15,22 +18,24 @@ const MAX_APPROVAL_NOTICES = 5;
 
 /**
  * Conditions without a notice: damaged credentials have a notice of the hub, missing ones are due to the configuration,
- * and the person who started a pairing sees it fail.
+ * the person who started a pairing sees it fail, and nothing is wrong if an appliance uses its tokens in an unusual way.
  */
 const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
   'credentials_damaged',
   'without_credentials',
   'pairing_failed',
+  ...USAGE_CONDITION_CODES,
 ];
 
 /**
- * The conditions of the hub and its appliances, derived once for all surfaces, and the other facts that notices depend
+ * The conditions of the hub, its connections and its appliances, derived once for all surfaces, and the other facts that notices depend
  * on.
- * @param appliances each with its status
+ * @param connections each with its status
  * @param page the URL of the installer's page
  */
 export function collectNoticeInput(
-  appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
+  connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[],
+  appliances: readonly ApplianceStatus[],
   problems: readonly HubConditionInput[],
   { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
   page: string,
@@ -38,36 +43,49 @@ export function collectNoticeInput(
   const now = environment.clock.now();
   const wrongCodes = access.failedLoginBurst();
   const conditions = deriveConditions({
-    appliances: appliances.map(([, status]) => status),
+    connections: connections.map(([, status]) => status),
+    appliances,
     problems: wrongCodes === null ? problems : [...problems, wrongSetupCodesFact(wrongCodes)],
     pageUrl: page,
     now: now.wall,
   });
   const noticeable = noticeableConditions(conditions);
-  return {
-    conditions,
-    appliances: appliances.map(([{ id }, { name, state }]) => ({
-      ...{ name, state, grant: grantFacts(id, grants, now) },
-      condition: noticeable.get(name) ?? null,
-    })),
-  };
+  const ending = noticeableConditions(conditions.filter(({ code }) => code === 'login_ending'));
+  const subjects = connections.map(([{ id }, { name, state, own }]): SubjectNoticeInput => {
+    const key = own ? `appliance ${name}` : `connection ${name}`;
+    const [condition = null, loginEnding] = [noticeable.get(key), ending.get(key)];
+    const subject = { key, name, state, condition, grant: grantFacts(id, grants, now) };
+    return loginEnding === undefined || loginEnding === condition ? subject : { ...subject, loginEnding };
+  });
+  const known = new Set(subjects.map(({ key }) => key));
+  const waiting = appliances.flatMap(({ name, state, waitingForApproval }): SubjectNoticeInput[] => {
+    const key = `appliance ${name}`;
+    if (waitingForApproval === undefined || known.has(key)) return [];
+    return [{ key, name, state, grant: null, condition: noticeable.get(key) ?? null }];
+  });
+  return { conditions, subjects: [...subjects, ...waiting] };
 }
 
-/** The condition of each appliance that may cause a notice, by the appliance's name. */
-function noticeableConditions(conditions: readonly Condition[]): ReadonlyMap<string, ApplianceCondition> {
-  const ofAppliances = conditions.filter((one): one is ApplianceCondition => one.appliance !== null);
-  const waiting = ofAppliances.filter(({ code }) => code === 'approval_needed');
+/** The condition of each connection or appliance that may cause a notice, by its key. */
+function noticeableConditions(conditions: readonly Condition[]): ReadonlyMap<string, SubjectCondition> {
+  const candidates = conditions.filter((one): one is SubjectCondition => !concernsHub(one));
+  const waiting = candidates.filter(({ code }) => code === 'approval_needed');
   const excess = new Set(waiting.sort((a, b) => startTime(a) - startTime(b)).slice(MAX_APPROVAL_NOTICES));
-  const noticeable = ofAppliances.filter((one) => !excess.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
-  return new Map(noticeable.map((one) => [one.appliance, one]));
+  const noticeable = candidates.filter((one) => !excess.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
+  return new Map(
+    // The gravest comes first, and is the one that counts.
+    noticeable
+      .toReversed()
+      .map((one) => [one.appliance === null ? `connection ${one.connection}` : `appliance ${one.appliance}`, one]),
+  );
 }
 
-function startTime({ since }: ApplianceCondition): number {
+function startTime({ since }: SubjectCondition): number {
   return since === null ? 0 : Date.parse(since);
 }
 
-function grantFacts(appliance: string, grants: Grants, now: Instant): GrantNoticeInput | null {
-  const managed = grants.get(appliance);
+function grantFacts(connection: string, grants: Grants, now: Instant): GrantNoticeInput | null {
+  const managed = grants.get(connection);
   if (managed === undefined) return null;
   const { generation, lifetime } = managed.grant;
   const age = grants.schedule.age(managed, now);

@@ -69,6 +69,9 @@ const notice = v.object({
   code: v.custom<NoticeCode>((code) => typeof code === 'string'),
   severity: v.picklist(['error', 'warning']),
   appliance: v.nullable(v.string()),
+  // Records of older versions have neither.
+  connection: v.optional(v.nullable(v.string()), null),
+  appliances: v.optional(v.array(v.string()), []),
   message: v.string(),
   what_to_do: v.string(),
   since: v.string(),

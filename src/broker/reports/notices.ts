@@ -1,11 +1,9 @@
 import { NOTICES_SETTING } from '../../core/backup-contents.ts';
 import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { Condition } from '../../core/health/condition.ts';
+import { type Condition, concernsHub } from '../../core/health/condition.ts';
 import type { Notice, NoticeReport } from '../../core/reports/notice.ts';
 import {
-  type ApplianceNoticeInput,
-  applianceNotice,
   currentNotice,
   type FailurePeriod,
   failureDuration,
@@ -14,6 +12,8 @@ import {
   isNotRepeated,
   matchesCondition,
   resolvedMessage,
+  type SubjectNoticeInput,
+  subjectNotice,
 } from '../../core/reports/notice-policy.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
@@ -27,10 +27,10 @@ import {
   type TimeContext,
 } from './notice-record.ts';
 
-/** The current conditions, and the state of all appliances. */
+/** The current conditions, and the state of all connections. */
 export interface NoticeInput {
   readonly conditions: readonly Condition[];
-  readonly appliances: readonly ApplianceNoticeInput[];
+  readonly subjects: readonly SubjectNoticeInput[];
 }
 
 /** What {@link Notices} works with. */
@@ -63,7 +63,7 @@ export class Notices implements AsyncDisposable {
   readonly #context: NoticesContext;
   readonly #started: Instant;
   readonly #records: Map<string, NoticeRecord>;
-  /** When this run first saw refreshes of an appliance fail, or a problem of the hub. */
+  /** When this run first saw refreshes of a connection fail, or a problem of the hub. */
   readonly #firstSeen = new Map<string, Instant>();
   #collectInput: (() => NoticeInput) | null = null;
   #deliver: (report: NoticeReport) => void = () => undefined;
@@ -135,15 +135,15 @@ export class Notices implements AsyncDisposable {
     return { now: environment.clock.now(), started: this.#started, confirmed: referenceClock.confirmed };
   }
 
-  /** By key: one notice for each appliance, and one for each problem of the hub. */
-  #activeNotices({ appliances, conditions }: NoticeInput, time: TimeContext): Map<string, ActiveNotice> {
+  /** By key: one notice for each connection, and one for each problem of the hub. */
+  #activeNotices({ subjects, conditions }: NoticeInput, time: TimeContext): Map<string, ActiveNotice> {
     const active = new Map<string, ActiveNotice>();
     const seen = new Set<string>();
-    for (const facts of appliances) {
-      const key = applianceKey(facts.name);
+    for (const facts of subjects) {
+      const { key } = facts;
       const failing = this.#failingState(key, facts, time.now);
       if (failing !== null) seen.add(key);
-      const derived = applianceNotice(facts, failing);
+      const derived = subjectNotice(facts, failing);
       const before = this.#records.get(key);
       const notice = before === undefined || before.over ? derived : currentNotice(before, { facts, notice: derived });
       if (notice === null) continue;
@@ -151,7 +151,7 @@ export class Notices implements AsyncDisposable {
       active.set(key, { notice, generation: facts.grant?.generation ?? null, isCurrent });
     }
     for (const condition of conditions) {
-      if (condition.appliance !== null) continue;
+      if (!concernsHub(condition)) continue;
       const key = `hub ${condition.code}`;
       seen.add(key);
       const notice = hubNotice(condition, this.#seenForMs(key, time.now));
@@ -159,14 +159,14 @@ export class Notices implements AsyncDisposable {
     }
     const running = elapsed(time.started, time.now) ?? 0;
     for (const [key, { notice, over }] of this.#records) {
-      const isKept = !over && notice.appliance === null && isKeptAfterRestart(notice.code, running);
+      const isKept = !over && concernsHub(notice) && isKeptAfterRestart(notice.code, running);
       if (isKept && !active.has(key)) active.set(key, { notice, generation: null, isCurrent: seen.has(key) });
     }
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
     return active;
   }
 
-  #failingState(key: string, { condition, grant }: ApplianceNoticeInput, now: Instant): FailurePeriod | null {
+  #failingState(key: string, { condition, grant }: SubjectNoticeInput, now: Instant): FailurePeriod | null {
     if (grant === null || !grant.isFailing || condition === null) return null;
     const duration = failureDuration(this.#seenForMs(key, now), grant.overdue);
     return { duration, since: rfc3339(now.wall - duration) };
@@ -183,7 +183,7 @@ export class Notices implements AsyncDisposable {
     const facts = this.#collectInput();
     const time = this.#timeContext();
     const active = this.#activeNotices(facts, time);
-    const byKey = new Map(facts.appliances.map((one) => [applianceKey(one.name), one]));
+    const byKey = new Map(facts.subjects.map((one) => [one.key, one]));
     const reports = [...active].flatMap(([key, one]) => this.#reportsFor(key, one, time));
     for (const [key, record] of this.#records) {
       if (active.has(key)) continue;
@@ -235,15 +235,11 @@ export class Notices implements AsyncDisposable {
 
   #emitReport(report: NoticeReport): void {
     const { environment } = this.#context;
-    const { notice, appliance, severity, message, what_to_do, status } = report;
+    const { notice, connection, appliance, severity, message, what_to_do, status } = report;
     const level = status === 'resolved' ? 'info' : severity === 'error' ? 'error' : 'warn';
-    environment.log.at(level, 'notice', { notice, appliance, severity, message, what_to_do, status });
+    environment.log.at(level, 'notice', { notice, connection, appliance, severity, message, what_to_do, status });
     this.#deliver(report);
   }
-}
-
-function applianceKey(appliance: string): string {
-  return `appliance ${appliance}`;
 }
 
 function toReport({ code, ...notice }: Notice, status: NoticeReport['status']): NoticeReport {

@@ -1,6 +1,11 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
-import type { CredentialsResponse, HubResponse } from '../../control/messages.ts';
+import type {
+  ApplianceResponse,
+  ConnectionResponse,
+  CredentialsResponse,
+  HubResponse,
+} from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
@@ -14,11 +19,13 @@ export function applianceCommand(): Command {
     .addCommand(applianceAddCommand())
     .addCommand(applianceApproveCommand())
     .addCommand(applianceListCommand())
+    .addCommand(applianceMoveCommand())
     .addCommand(applianceRemoveCommand())
     .addCommand(applianceRotateSecretCommand());
 }
 
 interface Options {
+  readonly connection?: string;
   readonly scope?: string;
   readonly portal?: string;
   readonly json?: boolean;
@@ -34,14 +41,25 @@ function applianceAddCommand(): Command {
       'the permissions (scope) that it needs at the portal, such as "Monitoring RemoteControl"',
     )
     .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
+    .option('--connection <name>', 'use this connection instead of one of its own')
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: hubStatus } = await hub.status();
-      const issued = await hub.addAppliance(name, options.scope ?? null, options.portal ?? null);
-      const summary = `${name} is registered. Pair it next: latchkey pair ${name}`;
+      const { hub: hubStatus, connections } = await hub.status();
+      const { scope = null, portal = null, connection = null } = options;
+      const issued = await hub.addAppliance(name, scope, portal, connection);
+      const chosen = connections.find((one) => one.name === connection);
+      const next = hasTokens(chosen)
+        ? `It uses the connection ${chosen.name}, and gets tokens at once.`
+        : `Pair it next: latchkey pair ${connection ?? name}`;
+      const summary = `${name} is registered. ${next}`;
       showCredentials(issued, hubStatus, summary, options.json === true);
     });
+}
+
+/** Whether a connection, or that of an appliance, is paired. */
+function hasTokens<Login extends Pick<ConnectionResponse, 'state'>>(login: Login | undefined): login is Login {
+  return login?.state === 'active' || login?.state === 'retrying';
 }
 
 /** `latchkey appliance approve NAME` */
@@ -50,8 +68,9 @@ function applianceApproveCommand(): Command {
     .description('approve an appliance that registered itself; "appliance remove" refuses it')
     .argument('<name>', "the appliance's name, as the list shows it")
     .option('--code <code>', 'the code that the appliance shows; if it differs, the appliance is not approved')
+    .option('--connection <name>', 'use this connection instead of one of its own')
     .option('--json', "print the appliance's status as JSON")
-    .action(async (name: string, options: { code?: string; json?: boolean }, command: Command) => {
+    .action(async (name: string, options: { code?: string; connection?: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: hubStatus, appliances } = await hub.status();
       const waiting = appliances.find((appliance) => appliance.name === name)?.waiting_for_approval;
@@ -65,11 +84,16 @@ function applianceApproveCommand(): Command {
         }
       }
       // With the code that was shown: another appliance may have registered under this name since.
-      const appliance = await hub.approveAppliance(name, options.code ?? waiting?.comparison_code ?? null);
+      const code = options.code ?? waiting?.comparison_code ?? null;
+      const appliance = await hub.approveAppliance(name, code, options.connection ?? null);
       if (options.json === true) printJson(appliance);
       else {
-        const code = waiting === undefined ? '' : ` (code ${waiting.comparison_code}${from})`;
-        print(`${name}${code} is approved. If it does not start its own pairing, run: latchkey pair ${name}`);
+        const which = waiting === undefined ? '' : ` (code ${waiting.comparison_code}${from})`;
+        const { connection } = appliance;
+        const next = hasTokens(appliance)
+          ? `It uses the connection ${connection}, and gets tokens at once.`
+          : `If it does not start its own pairing, run: latchkey pair ${connection}`;
+        print(`${name}${which} is approved. ${next}`);
       }
     });
 }
@@ -89,28 +113,62 @@ function applianceListCommand(): Command {
     });
 }
 
+/** `latchkey appliance move NAME --connection C` */
+function applianceMoveCommand(): Command {
+  return new Command('move')
+    .description('let an appliance use another connection, at the same portal and with the same scope')
+    .argument('<name>', "the appliance's name")
+    .requiredOption('--connection <name>', 'the connection that it uses from now on')
+    .option('--json', "print the appliance's status as JSON")
+    .action(async (name: string, options: { connection: string; json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const former = (await hub.status()).appliances.find((appliance) => appliance.name === name)?.connection;
+      const appliance = await hub.moveAppliance(name, options.connection);
+      const { connection } = appliance;
+      if (options.json === true) printJson(appliance);
+      else {
+        const next = appliance.state === 'unpaired' ? ` Pair it next: latchkey pair ${connection}` : '';
+        print(`${name} uses the connection ${connection} now.${next}`);
+      }
+      const { connections } = await hub.status();
+      const unused = connections.find((one) => one.name === former && one.appliances.length === 0);
+      if (unused !== undefined) {
+        printStderr(
+          `no appliance uses the connection ${unused.name} any more; to remove it: latchkey connection remove ${unused.name}`,
+        );
+      }
+    });
+}
+
 /** `latchkey appliance remove NAME` */
 function applianceRemoveCommand(): Command {
   return new Command('remove')
-    .description('remove an appliance and its grant, or refuse one that waits for approval')
+    .description(
+      'remove an appliance, and its grant if no other appliance uses that, or refuse one that waits for approval',
+    )
     .argument('<name>', "the appliance's name")
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { appliances } = await hub.status();
+      const { appliances, connections } = await hub.status();
       // An unknown name needs no confirmation: the hub rejects it.
       const found = appliances.find((appliance) => appliance.name === name);
-      const question =
-        found?.waiting_for_approval === undefined
-          ? `Remove ${name}, its grant and its secret?`
-          : `Refuse ${name}, which is waiting for approval?`;
-      if (options.yes !== true && found !== undefined && !(await confirm(question))) {
+      const shared = connections.find((one) => one.name === found?.connection && one.own !== true);
+      if (options.yes !== true && found !== undefined && !(await confirm(removalQuestion(found, shared?.name)))) {
         reportFailure(`${name} was not removed`);
         return;
       }
       await hub.removeAppliance(name);
       printStderr(`${name} is removed.`);
     });
+}
+
+/** @param shared the name of its connection, if that is not its own */
+function removalQuestion({ name, waiting_for_approval: waiting }: ApplianceResponse, shared?: string): string {
+  if (waiting !== undefined) return `Refuse ${name}, which is waiting for approval?`;
+  return shared === undefined
+    ? `Remove ${name}, its grant and its secret?`
+    : `Remove ${name} and its secret? The connection ${shared} stays.`;
 }
 
 /** `latchkey appliance rotate-secret NAME` */

@@ -1,29 +1,36 @@
 import { Command } from 'commander';
 import { connectHub } from '../hub-connection.ts';
-import { conditionLine } from '../status/text.ts';
+import { conditionLine } from '../status/lines.ts';
 import { formatTimeUntil } from '../terminal/duration.ts';
 import { print, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm } from '../terminal/prompt.ts';
+
+/** Describes the argument of a command for one connection. */
+export const CONNECTION_NAME = "the connection's name; an appliance's own connection has the name of the appliance";
 
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {
   return new Command('refresh')
     .description(
-      "refresh an appliance's token now instead of waiting until it is due, even after a lost answer of the portal",
+      'refresh the tokens of a connection now instead of waiting until it is due, even after a lost answer of the portal',
     )
-    .argument('<name>', "the appliance's name")
-    .option('--json', "print the appliance's status as JSON")
+    .argument('<name>', CONNECTION_NAME)
+    .option('--json', 'print the status as JSON: of the appliance, or of a connection that has another name')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const appliance = await hub.refresh(name);
-      if (options.json === true) printJson(appliance);
-      if (appliance.problem !== null) {
-        const { code, message } = appliance.problem;
+      const connection = await hub.refresh(name);
+      if (options.json === true) {
+        const { appliances } = await hub.status();
+        // An appliance's own connection has its name, and then its status says all of this and more.
+        printJson(appliances.find((appliance) => appliance.name === name) ?? connection);
+      }
+      if (connection.problem !== null) {
+        const { code, message } = connection.problem;
         const { conditions } = await hub.status();
-        const condition = conditions.find((one) => one.appliance === name && one.code === code);
+        const condition = conditions.find((one) => one.connection === name && one.code === code);
         reportFailure(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
-        print(`${name} is refreshed; its access token expires ${formatTimeUntil(appliance.expires_in)}.`);
+        print(`${name} is refreshed; its access token expires ${formatTimeUntil(connection.expires_in)}.`);
       }
     });
 }
@@ -31,8 +38,8 @@ export function refreshCommand(): Command {
 /** `latchkey token NAME` */
 export function tokenCommand(): Command {
   return new Command('token')
-    .description("print an appliance's current access token")
-    .argument('<name>', "the appliance's name")
+    .description('print the current access token of a connection')
+    .argument('<name>', CONNECTION_NAME)
     .option('--json', 'print the whole token response')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
@@ -45,12 +52,15 @@ export function tokenCommand(): Command {
 /** `latchkey unpair NAME` */
 export function unpairCommand(): Command {
   return new Command('unpair')
-    .description('disconnect an appliance: delete its grant; it stays registered')
-    .argument('<name>', "the appliance's name")
+    .description('disconnect a connection: delete its grant; its appliances stay registered')
+    .argument('<name>', CONNECTION_NAME)
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const question = `Delete the grant of ${name}? The appliance gets no tokens until somebody logs in at the portal again.`;
+      const { connections } = await hub.status();
+      const shared = connections.find((connection) => connection.name === name && connection.own !== true);
+      const users = shared === undefined ? 'The appliance gets' : 'The appliances that use it get';
+      const question = `Delete the grant of ${name}? ${users} no tokens until somebody logs in at the portal again.`;
       if (options.yes !== true && !(await confirm(question))) {
         reportFailure(`nothing was changed: ${name} keeps its grant`);
         return;

@@ -5,14 +5,15 @@ import { connectHub } from '../hub-connection.ts';
 import { SHORT_REASONS } from '../pair/failure-texts.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
+import { CONNECTION_NAME } from './grant.ts';
 
 /** `latchkey history NAME` */
 export function historyCommand(): Command {
   return new Command('history')
     .description(
-      'show what happened to an appliance, newest first: pairings, refreshes, and failures with their reasons',
+      'show what happened to a connection, newest first: pairings, refreshes, and failures with their reasons',
     )
-    .argument('<name>', "the appliance's name")
+    .argument('<name>', CONNECTION_NAME)
     .option('--json', 'print JSON')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);

@@ -58,6 +58,7 @@ interface InviteOptions {
   readonly for?: string;
   readonly scope?: string;
   readonly portal?: string;
+  readonly connection?: string;
   readonly ttl: number;
   readonly json?: boolean;
 }
@@ -74,6 +75,7 @@ export function inviteCommand(): Command {
       'the permissions (scope) that it gets, such as "Monitoring RemoteControl" (default: what it asks for)',
     )
     .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
+    .option('--connection <name>', 'let it use this connection instead of one of its own')
     .addOption(
       new Option('--ttl <duration>', 'how long it is valid: 10m, 2h, up to 30d')
         .argParser(durationParser('1s', '30d'))
@@ -82,33 +84,37 @@ export function inviteCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: InviteOptions, command: Command) => {
       await using hub = await connectHub(command);
-      const { for: name = null, scope = null, portal = null } = options;
-      const invite = await hub.invite({ name, scope, portal, ttl: options.ttl });
+      const { for: name = null, scope = null, portal = null, connection = null } = options;
+      const invite = await hub.invite({ name, scope, portal, connection, ttl: options.ttl });
       if (options.json === true) printJson(invite);
-      else await showInvite(invite);
+      else await showInvite(invite, connection);
     });
 }
 
 /** On a terminal also prints the token as a QR code, for an appliance with a camera or its app. */
-async function showInvite(invite: InviteResponse): Promise<void> {
-  print(inviteText(invite));
+async function showInvite(invite: InviteResponse, connection: string | null): Promise<void> {
+  print(inviteText(invite, connection));
   if (!process.stdout.isTTY) return;
   const { renderQrCode } = await import('../terminal/qr-code.ts');
   const code = renderQrCode(invite.token, process.stdout);
   if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
 }
 
-function inviteText({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteResponse): string {
+function inviteText(
+  { token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteResponse,
+  connection: string | null,
+): string {
   const invited = name === null ? 'One appliance' : printable(name);
   const scopeRow =
     scope === null
       ? ''
       : `\n  scope                  ${printable(scope)}   (regardless of what the appliance asks for)`;
+  const connectionRow = connection === null ? '' : `\n  connection             ${connection}`;
   return `${invited} can register within ${formatDuration(expires_in)}, without approval.
 
   token                  ${token}   (shown only once)
   registration_endpoint  ${registration_endpoint}
-  ca_fingerprint         ${ca_fingerprint}${scopeRow}
+  ca_fingerprint         ${ca_fingerprint}${scopeRow}${connectionRow}
 
 Enter the token in the appliance. For developers: it is the initial access token of RFC 7591. By hand:
 

@@ -21,7 +21,7 @@ const MAX_OVERTIME_MS = 300_000;
 /** `latchkey demo` */
 export function demoCommand(): Command {
   return new Command('demo')
-    .description('run an emulated portal, a hub and three simulated appliances on this machine, and show what they do')
+    .description('run an emulated portal, a hub and four simulated appliances on this machine, and show what they do')
     .option('--auto', 'log in automatically instead of waiting for a person with a browser')
     .option('--for <duration>', 'end after this time, such as 45 or 45s (seconds) or 10m', parseDurationSeconds)
     .option('--json', 'print the counters as JSON at the end')
@@ -44,9 +44,7 @@ async function demo(options: DemoOptions): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const environment = await setUpDemo(parts, clock, createLog('error'));
   printIntroduction(environment, output, options.auto === true);
-  const waitingFor = new Set(
-    options.auto === true ? environment.appliances.map(({ appliance }) => appliance.name) : [],
-  );
+  const waitingFor = new Set(options.auto === true ? appliancesOf(environment).map(({ name }) => name) : []);
   let isOver = false;
   if (options.for !== undefined) {
     systemTimers.after(options.for * 1000, () => {
@@ -71,13 +69,10 @@ async function demo(options: DemoOptions): Promise<void> {
   printConclusion(counters, environment, output, options);
 }
 
-function printIntroduction(
-  { emulator, appliances, tokenLifetime }: DemoEnvironment,
-  output: DemoOutput,
-  auto: boolean,
-): void {
+function printIntroduction(environment: DemoEnvironment, output: DemoOutput, auto: boolean): void {
+  const { emulator, tokenLifetime } = environment;
   output.writeLine(
-    `${output.style('bold', 'Latchkey demo')}: a portal, a hub and ${appliances.length} appliances, all on this machine.`,
+    `${output.style('bold', 'Latchkey demo')}: a portal, a hub and ${appliancesOf(environment).length} appliances, two of which share a login, all on this machine.`,
   );
   output.writeLine(
     `Portal ${emulator.frontendUrl} (emulated; tokens expire after ${tokenLifetime} s, so that you can watch the refreshes)`,
@@ -98,7 +93,7 @@ function printConclusion(
   { auto, json, for: limit }: DemoOptions,
 ): void {
   const { appliances, hand_outs, bad_hand_outs, refreshes } = counters;
-  const all = environment.appliances.length;
+  const all = appliancesOf(environment).length;
   output.writeLine();
   output.writeLine(
     `${appliances} of ${all} appliances paired, ${hand_outs} tokens issued and used, ${bad_hand_outs} of them bad, ${refreshes} refreshes.`,
@@ -108,4 +103,8 @@ function printConclusion(
   else if (auto && limit !== undefined && appliances < all) {
     reportFailure('not all appliances were paired: see the lines above');
   }
+}
+
+function appliancesOf({ connections }: DemoEnvironment) {
+  return connections.flatMap(({ appliances }) => appliances);
 }

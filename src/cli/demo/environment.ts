@@ -1,5 +1,6 @@
 import type { Configuration } from '../../configuration/configuration.ts';
-import type { Administration, IssuedCredentials } from '../../core/administration.ts';
+import type { Administration } from '../../core/administration.ts';
+import type { ConnectionChoice } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { type Emulator, startEmulator } from '../../emulator/index.ts';
@@ -8,20 +9,21 @@ import { systemRandom } from '../../system/random.ts';
 import { emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
-/** An appliance of the demo, and how the hub gets the authorization code of its pairing. */
-export interface DemoAppliance {
-  readonly appliance: SimulatedAppliance;
+/** A connection of the demo with its appliances, and how the hub gets the authorization code of its pairing. */
+export interface DemoConnection {
+  readonly name: string;
+  readonly appliances: readonly SimulatedAppliance[];
   /** How the hub gets the code, as text for people: before the login, and after it. */
   readonly codeDelivery: { readonly before: string; readonly after: string };
   /** Where the portal redirects the browser after the login; `nowhere`: to an unreachable page. */
   readonly redirect: 'hub' | 'nowhere' | 'none';
 }
 
-/** The demo's home: a hub, three appliances and an emulated portal. */
+/** The demo's home: a hub, four appliances, two of which share a connection, and an emulated portal. */
 export interface DemoEnvironment {
   readonly administration: Administration;
   readonly emulator: Emulator;
-  readonly appliances: readonly DemoAppliance[];
+  readonly connections: readonly DemoConnection[];
   /** Lifetime of access tokens in seconds. */
   readonly tokenLifetime: number;
 }
@@ -32,9 +34,11 @@ const TOKEN_LIFETIME_SECONDS = 10;
 /** Nothing listens on this port: a phone outside the home network cannot reach the hub's address either. */
 const UNREACHABLE_ORIGIN = 'http://127.0.0.1:9';
 
-const APPLIANCES = [
+/** A connection of its own for each of two appliances, and one that two others share. */
+const CONNECTIONS = [
   {
     name: 'wallbox',
+    sharedBy: null,
     scope: 'Monitoring RemoteControl',
     portal: 'home',
     codeDelivery: {
@@ -45,6 +49,7 @@ const APPLIANCES = [
   },
   {
     name: 'heat-pump',
+    sharedBy: null,
     scope: 'Monitoring',
     portal: 'away',
     codeDelivery: {
@@ -54,7 +59,8 @@ const APPLIANCES = [
     redirect: 'nowhere',
   },
   {
-    name: 'inverter',
+    name: 'solar',
+    sharedBy: ['inverter', 'dashboard'],
     scope: null,
     portal: 'strict',
     codeDelivery: {
@@ -95,6 +101,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     controlSocket: `${stateDirectory}/control.sock`,
     lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false, certificate: null },
     portals: [portal('home', 'auto'), portal('away', UNREACHABLE_ORIGIN), portal('strict', 'auto')],
+    connections: [],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
     notify: { command: null, webhook: null },
@@ -103,11 +110,21 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
   };
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.caStatus().certificate;
-  const appliances: DemoAppliance[] = [];
-  for (const { name, scope, portal: portalName, codeDelivery, redirect } of APPLIANCES) {
-    const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
-    const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
-    appliances.push({ appliance, codeDelivery, redirect });
+  const addAppliance = async (name: string, choice: ConnectionChoice) => {
+    const credentials = await administration.addAppliance(name, choice);
+    return parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
+  };
+  const connections: DemoConnection[] = [];
+  for (const { name, sharedBy, scope, portal: portalName, ...login } of CONNECTIONS) {
+    const appliances: SimulatedAppliance[] = [];
+    if (sharedBy === null) appliances.push(await addAppliance(name, { connection: null, scope, portal: portalName }));
+    else {
+      await administration.addConnection(name, scope, portalName);
+      for (const user of sharedBy) {
+        appliances.push(await addAppliance(user, { connection: name, scope: null, portal: null }));
+      }
+    }
+    connections.push({ name, appliances, ...login });
   }
-  return { administration, emulator, appliances, tokenLifetime: TOKEN_LIFETIME_SECONDS };
+  return { administration, emulator, connections, tokenLifetime: TOKEN_LIFETIME_SECONDS };
 }

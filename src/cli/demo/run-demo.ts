@@ -1,8 +1,10 @@
 import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
+import { joinNames } from '../../core/connections/connection.ts';
 import type { PairingStatus } from '../../core/pairings/pairing-administration.ts';
-import type { DemoAppliance, DemoEnvironment } from './environment.ts';
+import type { DemoConnection, DemoEnvironment } from './environment.ts';
 import type { DemoCounters, DemoOutput } from './output.ts';
+import type { SimulatedAppliance } from './simulated-appliance.ts';
 
 /** How often each appliance asks for its token, in ms. */
 const REQUEST_INTERVAL = 500;
@@ -23,7 +25,7 @@ export interface RunDemoOptions {
   readonly signal: AbortSignal;
 }
 
-/** Pairs the appliances and lets them use their tokens until the signal aborts. */
+/** Pairs the connections and lets their appliances use their tokens until the signal aborts. */
 export async function runDemo(
   environment: DemoEnvironment,
   output: DemoOutput,
@@ -35,37 +37,39 @@ export async function runDemo(
     counters.refreshes = environment.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
     output.showCounters(counters, options.remainingMs());
   };
+  const useTokens = async (appliance: SimulatedAppliance, scope: string | null) => {
+    counters.appliances += 1;
+    while (!options.signal.aborted) {
+      const use = await appliance.useToken();
+      if (use.kind !== 'late') counters.hand_outs += 1;
+      if (use.kind === 'good') options.onTokenUsed(appliance.name);
+      else if (use.kind !== 'late') counters.bad_hand_outs += 1;
+      output.writeTokenUse(
+        appliance.name,
+        use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub reports that it is not paired' } : use,
+        scope,
+      );
+      updateCounters();
+      await options.timers.sleep(REQUEST_INTERVAL, options.signal);
+    }
+  };
   await Promise.all(
-    environment.appliances.map(async (member) => {
-      const scope = await pairDemoAppliance(environment, member, output, options);
+    environment.connections.map(async (connection) => {
+      const scope = await pairDemoConnection(environment, connection, output, options);
       if (scope === undefined) return;
-      counters.appliances += 1;
-      while (!options.signal.aborted) {
-        const use = await member.appliance.useToken();
-        if (use.kind !== 'late') counters.hand_outs += 1;
-        if (use.kind === 'good') options.onTokenUsed(member.appliance.name);
-        else if (use.kind !== 'late') counters.bad_hand_outs += 1;
-        output.writeTokenUse(
-          member.appliance.name,
-          use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub reports that it is not paired' } : use,
-          scope,
-        );
-        updateCounters();
-        await options.timers.sleep(REQUEST_INTERVAL, options.signal);
-      }
+      await Promise.all(connection.appliances.map((appliance) => useTokens(appliance, scope)));
     }),
   );
   return counters;
 }
 
 /** @returns the scope; undefined if the pairing failed or the demo ended first */
-async function pairDemoAppliance(
+async function pairDemoConnection(
   { administration, emulator }: DemoEnvironment,
-  { appliance, codeDelivery, redirect }: DemoAppliance,
+  { name, appliances, codeDelivery, redirect }: DemoConnection,
   output: DemoOutput,
   { auto, signal }: RunDemoOptions,
 ): Promise<string | null | undefined> {
-  const { name } = appliance;
   const id = await administration.pair(name);
   for await (const report of administration.followPairing(id, signal)) {
     if (report.event === 'waiting') {
@@ -81,6 +85,10 @@ async function pairDemoAppliance(
         name,
         `${output.style('green', '✓')} ${output.style('bold', 'is connected')} (${codeDelivery.after})`,
       );
+      if (appliances.length > 1) {
+        const users = joinNames(appliances.map((user) => user.name));
+        output.writeEvent(name, `is one login that ${users} share; each has credentials of its own`);
+      }
       return report.scope;
     }
     if (report.event === 'failed') {

@@ -27,11 +27,11 @@ _latchkey_files() {
   compopt -o filenames 2>/dev/null
   COMPREPLY=($(compgen -f -- "$current"))
 }
-_latchkey_appliances() {
+_latchkey_names() {
   local limit=
   if command -v timeout >/dev/null; then limit='timeout 5'; fi
-  if [[ -n $config ]]; then _latchkey_words "$($limit latchkey appliance list --names --config "$config" 2>/dev/null)"
-  else _latchkey_words "$($limit latchkey appliance list --names 2>/dev/null)"; fi
+  if [[ -n $config ]]; then _latchkey_words "$($limit latchkey "$1" list --names --config "$config" 2>/dev/null)"
+  else _latchkey_words "$($limit latchkey "$1" list --names 2>/dev/null)"; fi
 }
 _latchkey() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} path=latchkey config= count=0 skip= word i
@@ -92,7 +92,8 @@ function completionCode(values: ValueDefinition, program: CommandDefinition): st
     case 'file':
       return '_latchkey_files';
     case 'appliance':
-      return '_latchkey_appliances';
+    case 'connection':
+      return `_latchkey_names ${values.kind}`;
     case 'any':
       return ':';
   }

@@ -4,7 +4,7 @@ import type { Argument, Command, Option } from 'commander';
 export type ValueDefinition =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   | { readonly kind: 'file' }
-  | { readonly kind: 'appliance' }
+  | { readonly kind: 'appliance' | 'connection' }
   | { readonly kind: 'command' }
   | { readonly kind: 'any' };
 
@@ -79,14 +79,19 @@ function defineCommand(
 }
 
 function defineOption(option: Option): OptionDefinition {
-  const { flags, description, argChoices, defaultValueDescription: described } = option;
+  const { flags, description, defaultValueDescription: described } = option;
   const takes = option.required || option.optional;
   return {
     name: option.long ?? option.short ?? flags,
     flags,
     description: `${description}${described === undefined ? '' : ` (default: ${described})`}`,
-    value: takes ? defineValue(/[<[](\w+)/.exec(flags)?.[1] ?? '', argChoices) : null,
+    value: takes ? optionValue(option) : null,
   };
+}
+
+function optionValue({ long, flags, argChoices }: Option): ValueDefinition {
+  if (long === '--connection') return { kind: 'connection' };
+  return defineValue(/[<[](\w+)/.exec(flags)?.[1] ?? '', argChoices);
 }
 
 function defineArgument(argument: Argument, command: Command): ArgumentDefinition {
@@ -99,12 +104,14 @@ function defineArgument(argument: Argument, command: Command): ArgumentDefinitio
     name,
     description,
     variadic,
-    // The name of a new appliance cannot be completed.
-    value:
-      name === 'name' && /^(an|the) appliance's name/.test(description)
-        ? { kind: 'appliance' }
-        : defineValue(name, argChoices),
+    // The name of a new appliance or connection cannot be completed.
+    value: nameValue(name, description) ?? defineValue(name, argChoices),
   };
+}
+
+function nameValue(name: string, description: string): ValueDefinition | null {
+  const named = /^the (appliance|connection)'s name/.exec(description)?.[1];
+  return name === 'name' && (named === 'appliance' || named === 'connection') ? { kind: named } : null;
 }
 
 function defineValue(name: string, choices: readonly string[] | undefined): ValueDefinition {

@@ -30,7 +30,7 @@ end
 function __latchkey_at
     test (__latchkey_path) = "$argv"
 end
-function __latchkey_appliances
+function __latchkey_names
     set -l words (commandline -opc)
     set -l config
     if set -l at (contains -i -- --config $words)
@@ -38,7 +38,7 @@ function __latchkey_appliances
     end
     set -l limit
     command -q timeout; and set limit timeout 5
-    $limit latchkey appliance list --names $config 2>/dev/null
+    $limit latchkey $argv[1] list --names $config 2>/dev/null
 end
 complete -c latchkey -f
 ${commands.flatMap((command) => completionLines(command, program)).join('\n')}
@@ -69,7 +69,8 @@ function completionFlags(values: ValueDefinition, program: CommandDefinition, re
     case 'file':
       return `${required} -F`.trimStart();
     case 'appliance':
-      return `${only} -a '(__latchkey_appliances)'`;
+    case 'connection':
+      return `${only} -a '(__latchkey_names ${values.kind})'`;
     case 'any':
       return only;
   }

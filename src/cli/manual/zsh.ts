@@ -12,12 +12,14 @@ import {
 export function zshCompletion(program: CommandDefinition): string {
   return `#compdef latchkey
 # Completion of latchkey for zsh: source <(latchkey completion zsh)
-_latchkey_appliances() {
+_latchkey_names() {
   local -a names limit
   (( $+commands[timeout] )) && limit=(timeout 5)
-  names=(\${(f)"$($limit latchkey appliance list --names \${opt_args[--config]:+--config} \${(Q)opt_args[--config]} 2>/dev/null)"})
+  names=(\${(f)"$($limit latchkey $1 list --names \${opt_args[--config]:+--config} \${(Q)opt_args[--config]} 2>/dev/null)"})
   compadd -a names
 }
+_latchkey_appliance_names() { _latchkey_names appliance }
+_latchkey_connection_names() { _latchkey_names connection }
 ${flattenCommands(program)
   .map((command) => commandFunction(command, program))
   .join('\n')}
@@ -77,7 +79,8 @@ function completionAction(values: ValueDefinition, program: CommandDefinition): 
     case 'file':
       return '_files';
     case 'appliance':
-      return '_latchkey_appliances';
+    case 'connection':
+      return `_latchkey_${values.kind}_names`;
     case 'any':
       return ' ';
   }

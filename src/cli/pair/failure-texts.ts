@@ -4,8 +4,8 @@ import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 
 /** Says that a pairing failed, with the hub's message about the cause and what to do. */
-export function pairingFailedText(appliance: string, { message }: { readonly message: string }): string {
-  return `${appliance} was not paired: ${printable(message)}`;
+export function pairingFailedText(name: string, { message }: { readonly message: string }): string {
+  return `${name} was not paired: ${printable(message)}`;
 }
 
 /** Says that the portal is unreachable, and for how many seconds the hub keeps trying. */

@@ -3,11 +3,12 @@ import type { ControlClient } from '../../control/client.ts';
 import type { PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { systemClock } from '../../system/clock.ts';
+import { CONNECTION_NAME } from '../appliance/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { formatDuration, parseDurationSeconds } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { pairingFailedText, SHORT_REASONS } from './failure-texts.ts';
-import { type PairOptions, pairAppliance, reportWatchStopped, showPairing } from './pair-appliance.ts';
+import { type PairOptions, pairConnection, reportWatchStopped, showPairing } from './pair-connection.ts';
 
 interface Options extends PairOptions {
   readonly all?: boolean;
@@ -20,9 +21,11 @@ interface Options extends PairOptions {
 /** `latchkey pair NAME`, and `latchkey pair --all` */
 export function pairCommand(): Command {
   return new Command('pair')
-    .description('connect an appliance: shows a login link, and waits until somebody has logged in')
-    .argument('[name]', "the appliance's name")
-    .option('--all', 'pair all appliances that need it, one after another')
+    .description(
+      'connect an appliance, or a connection that several share: shows a login link, and waits for the login',
+    )
+    .argument('[name]', CONNECTION_NAME)
+    .option('--all', 'pair all connections that need it, one after another')
     .option('--no-wait', 'show the link and end, without waiting for the login')
     .option(
       '--timeout <duration>',
@@ -46,13 +49,13 @@ async function pair(name: string | undefined, options: Options, command: Command
   if (labelOption && print !== true) command.error(`error: ${labelOption} can only be used with --print`);
   await using hub = await connectHub(command);
   if (name === undefined) return await pairAll(hub, options);
-  if (print !== true) return await pairAppliance(hub, name, options);
+  if (print !== true) return await pairConnection(hub, name, options);
   const { printLabel } = await import('./label.ts');
   return await printLabel(hub, name, options);
 }
 
 /**
- * `latchkey pair --all`: shows the links of the appliances one after another, each when the pairing before it has
+ * `latchkey pair --all`: shows the links of the connections one after another, each when the pairing before it has
  * ended, with or without success. If the user continues on a phone, this display follows.
  */
 async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> {
@@ -60,21 +63,23 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
   const startedAt = clock.now().uptime;
   let batch = await hub.pairAll();
   while (batch.current !== null) {
-    const { pairing, appliance } = batch.current;
+    const { pairing, connection } = batch.current;
     const { timeout } = options;
     const remaining =
       timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - startedAt) / 1000) };
-    const outcome = await showPairing(hub, pairing, appliance, { ...options, ...remaining }, true);
+    const names = { connection, isShared: (await sharedConnections(hub)).has(connection) };
+    const outcome = await showPairing(hub, pairing, connection, { ...options, ...remaining }, names);
     switch (outcome.kind) {
       case 'link_shown':
         return;
       case 'failed':
-        printStderr(`latchkey: ${pairingFailedText(appliance, outcome)}`);
+        printStderr(`latchkey: ${pairingFailedText(connection, outcome)}`);
         break;
       case 'paired':
         break;
       default: {
-        const late = `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} is not connected yet)`;
+        const all = (await sharedConnections(hub)).size > 0 ? 'connections' : 'appliances';
+        const late = `not all ${all} were paired within ${formatDuration(timeout ?? 0)} (${connection} is not connected yet)`;
         return reportWatchStopped(
           outcome,
           late,
@@ -84,14 +89,27 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
     }
     batch = await hub.nextPairing(batch.id);
   }
-  reportPairAll(batch, options.json === true);
+  const noun = (await sharedConnections(hub)).size > 0 ? 'connection' : 'appliance';
+  reportPairAll(batch, noun, options.json === true);
 }
 
-function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, json: boolean): void {
+/** The names of the connections that are not the own connection of one appliance. */
+async function sharedConnections(hub: ControlClient): Promise<ReadonlySet<string>> {
+  const { connections } = await hub.status();
+  return new Set(connections.filter(({ own }) => own !== true).map(({ name }) => name));
+}
+
+/** @param noun what the names are of: of connections if one is shared, otherwise of appliances */
+function reportPairAll(
+  { connected, skipped, differentAccounts }: PairingBatch,
+  noun: 'appliance' | 'connection',
+  json: boolean,
+): void {
+  const done = noun === 'connection' ? 'paired' : 'connected';
   if (differentAccounts.length > 0) {
-    const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
+    const each = differentAccounts.map(({ connection, account }) => `${connection} (${printable(account)})`).join(', ');
     printStderr(
-      `the appliances were connected with different accounts: ${each}; if this is a mistake, run "latchkey pair NAME" for the appliance that has the wrong account, and log in with the right one`,
+      `the ${noun}s were ${done} with different accounts: ${each}; if this is a mistake, run "latchkey pair NAME" for the ${noun} that has the wrong account, and log in with the right one`,
     );
   }
   if (json) {
@@ -107,8 +125,8 @@ function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, 
     return;
   }
   if (skipped.length === 0) {
-    const named = ['The appliance is connected', 'Both appliances are connected'][all - 1];
-    if (!json) print(named ?? `All ${all} appliances are connected`);
+    const named = [`The ${noun} is ${done}`, `Both ${noun}s are ${done}`][all - 1];
+    if (!json) print(named ?? `All ${all} ${noun}s are ${done}`);
     return;
   }
   const missing = skipped.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
@@ -117,5 +135,5 @@ function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, 
     approval !== undefined && skipped.every(({ reason }) => reason === 'waiting_for_approval')
       ? `approve them first: "latchkey appliance approve ${approval.name}"`
       : 'run "latchkey pair --all" again for those';
-  reportFailure(`${connected.length} of ${all} appliances are connected; not connected: ${missing}; ${next}`);
+  reportFailure(`${connected.length} of ${all} ${noun}s are ${done}; not ${done}: ${missing}; ${next}`);
 }

@@ -1,8 +1,8 @@
-import type { ApplianceResponse, StatusResponse } from '../../control/messages.ts';
+import type { ApplianceResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
 import type { Notice } from '../../core/reports/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
-import { noticeLine } from './text.ts';
+import { noticeLine } from './lines.ts';
 
 /** Shows the status of a watched hub. */
 export interface StatusDisplay {
@@ -12,8 +12,11 @@ export interface StatusDisplay {
   hubUnavailable(): void;
 }
 
-/** Members that change with time alone; they do not count as a change. */
-const VOLATILE_MEMBERS: readonly string[] = ['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'];
+/** Members that change with time alone, or with each token; they do not count as a change. */
+const VOLATILE_MEMBERS: readonly string[] = [
+  ...['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'],
+  ...['last_token', 'tokens'],
+];
 
 /** The line that shows that the hub does not respond. */
 export const HUB_UNAVAILABLE = 'the hub does not respond, trying again';
@@ -39,18 +42,26 @@ export class JsonStatusDisplay implements StatusDisplay {
 
 /** Prints a line with a timestamp for each change, for logs and terminals that cannot be redrawn. */
 export class LineStatusDisplay implements StatusDisplay {
-  #appliances = new Map<string, string>();
+  /** The text of each appliance and of each shared connection, by what the line calls it. */
+  #lines = new Map<string, string>();
   #notices = new Map<string, Notice>();
   #isHubUnavailable = false;
 
-  show({ hub, appliances, notices }: StatusResponse): void {
+  show({ hub, appliances, connections, notices }: StatusResponse): void {
     if (this.#isHubUnavailable) printTimestamped(`the hub is back: ${printable(hub.name)}`);
     this.#isHubUnavailable = false;
-    const current = new Map(appliances.map((appliance) => [appliance.name, applianceLine(appliance)]));
-    for (const [name, text] of current) if (text !== this.#appliances.get(name)) printTimestamped(`${name} ${text}`);
-    for (const name of this.#appliances.keys()) if (!current.has(name)) printTimestamped(`${name} was removed`);
-    this.#appliances = current;
-    const currentNotices = new Map(notices.map((notice) => [`${notice.code} ${notice.appliance}`, notice]));
+    const shared = connections.filter(({ own }) => own !== true);
+    const sharedNames = new Set(shared.map(({ name }) => name));
+    const current = new Map([
+      ...shared.map((connection) => [`the connection ${connection.name}`, loginText(connection)] as const),
+      ...appliances.map((appliance) => [appliance.name, applianceText(appliance, sharedNames)] as const),
+    ]);
+    for (const [name, text] of current) if (text !== this.#lines.get(name)) printTimestamped(`${name} ${text}`);
+    for (const name of this.#lines.keys()) if (!current.has(name)) printTimestamped(`${name} was removed`);
+    this.#lines = current;
+    const currentNotices = new Map(
+      notices.map((notice) => [`${notice.code} ${notice.connection} ${notice.appliance}`, notice]),
+    );
     for (const [key, notice] of currentNotices) if (!this.#notices.has(key)) printTimestamped(noticeLine(notice));
     for (const [key, { message }] of this.#notices)
       if (!currentNotices.has(key)) printTimestamped(`resolved: ${printable(message)}`);
@@ -63,15 +74,18 @@ export class LineStatusDisplay implements StatusDisplay {
   }
 }
 
-function applianceLine({
-  state,
-  scope,
-  last_refresh,
-  problem,
-  authorize_url,
-  waiting_for_approval: waiting,
-}: ApplianceResponse): string {
-  const parts = [waiting === undefined ? state : approvalText(waiting)];
+/** @param shared the names of the shared connections, which have lines of their own */
+function applianceText(appliance: ApplianceResponse, shared: ReadonlySet<string>): string {
+  const { connection, waiting_for_approval: waiting } = appliance;
+  if (shared.has(connection)) return `uses the connection ${connection}`;
+  return loginText(appliance, waiting === undefined ? appliance.state : approvalText(waiting));
+}
+
+function loginText(
+  { state, scope, last_refresh, problem, authorize_url }: ApplianceResponse | ConnectionResponse,
+  stateText: string = state,
+): string {
+  const parts = [stateText];
   if (scope !== null) parts.push(`scope ${printable(scope)}`);
   if (last_refresh !== null) parts.push(`refreshed ${last_refresh}`);
   if (problem !== null) parts.push(printable(problem.message));

@@ -20,7 +20,7 @@ interface Options {
 /** `latchkey status` */
 export function statusCommand(): Command {
   return new Command('status')
-    .description('show the state of the hub and of each appliance')
+    .description('show the state of the hub, of each appliance and of the connections that appliances share')
     .option(
       '--watch',
       'keep showing it until Ctrl-C: on a terminal redrawn every second, elsewhere a line for each change',

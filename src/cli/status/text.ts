@@ -1,11 +1,20 @@
 import { styleText } from 'node:util';
-import type { ApplianceResponse, ConditionResponse, HubResponse, StatusResponse } from '../../control/messages.ts';
-import { type ConditionSeverity, groupByAppliance } from '../../core/health/condition.ts';
+import type {
+  ApplianceResponse,
+  ConditionResponse,
+  ConnectionResponse,
+  HubResponse,
+  StatusResponse,
+} from '../../control/messages.ts';
+import { concernsHub, groupByAppliance } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/reports/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
-import { alignColumns, tableWidth } from '../terminal/table.ts';
+import { alignColumns } from '../terminal/table.ts';
+import { connectionRemarks, connectionsText } from './connections-text.ts';
+import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
+import { loginTable, portalColumns } from './login-table.ts';
 
 /** The status for people, the most important first. Lines may have any length. */
 export function statusText(status: StatusResponse): string {
@@ -13,13 +22,16 @@ export function statusText(status: StatusResponse): string {
   const first = notices.length === 0 ? '' : `${notices.map(noticeLine).join('\n')}\n\n`;
   const noticeKeys = new Set(notices.map(duplicateKey));
   const isShown = (condition: ConditionResponse) => noticeKeys.has(duplicateKey(condition));
-  const ofHub = conditions.filter((condition) => condition.appliance === null && !isShown(condition));
+  const ofHub = conditions.filter((condition) => concernsHub(condition) && !isShown(condition));
   const hubLines = ofHub.map((condition) => conditionLine(condition));
-  return `${first}${[hubText(hub), ...hubLines, appliancesText(status, isShown)].join('\n\n')}`;
+  const shared = status.connections.filter(({ own }) => own !== true);
+  const sharedText = shared.length === 0 ? [] : [connectionsText(shared, conditions, isShown)];
+  const parts = [hubText(hub), ...hubLines, appliancesText(status, isShown, false), ...sharedText];
+  return `${first}${parts.join('\n\n')}`;
 }
 
-function duplicateKey({ appliance, what_to_do }: ConditionResponse | Notice): string {
-  return `${appliance} ${what_to_do}`;
+function duplicateKey({ connection, appliance, what_to_do }: ConditionResponse | Notice): string {
+  return `${connection} ${appliance} ${what_to_do}`;
 }
 
 function hubText(hub: HubResponse): string {
@@ -50,101 +62,72 @@ function oldCaRows({ ca_rotation }: HubResponse): string[][] {
   ];
 }
 
-/** An active notice, as a line. */
-export function noticeLine({ severity, message, what_to_do }: Notice): string {
-  const mark = styleText(severity === 'error' ? 'red' : 'yellow', '!', { stream: process.stdout });
-  return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
-}
-
-/** A condition, as a line. */
-export function conditionLine(
-  { message, what_to_do, since }: ConditionResponse,
-  now = systemClock('').now().wall,
-): string {
-  const sinceText = since === null ? '' : ` Noticed ${formatTimeSince(since, now)}.`;
-  return `${printable(message)}.${sinceText} ${printable(what_to_do)}.`;
-}
-
 /** The exit status of `latchkey status`: 3 if something does not improve until somebody acts. */
 export function exitStatusOf(conditions: readonly Pick<ConditionResponse, 'severity'>[]): 0 | 3 {
   return conditions.some(({ severity }) => severity === 'error') ? 3 : 0;
 }
 
-const COLOURS = { error: 'red', warning: 'yellow', info: 'cyan' } as const satisfies Record<ConditionSeverity, string>;
-
-const HEADERS = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
-const SCOPE_COLUMN = HEADERS.indexOf('SCOPE');
-
-/** The width if standard output is no terminal, or does not report its width. */
-const DEFAULT_COLUMNS = 80;
-
 /**
- * The state of appliances: a table, and below it the conditions.
- * @param isShown whether a condition is already shown above the table
+ * The state of appliances: a table, and below it their remarks and those of their connections.
+ * @param isShown whether a condition is already shown elsewhere
+ * @param showsShared whether the remarks include those of shared connections
  */
 export function appliancesText(
-  { hub, appliances, conditions }: Pick<StatusResponse, 'hub' | 'appliances' | 'conditions'>,
+  { hub, appliances, connections, conditions }: Omit<StatusResponse, 'notices'>,
   isShown: (condition: ConditionResponse) => boolean = () => false,
+  showsShared = true,
 ): string {
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
   const grouped = groupByAppliance(conditions);
-  const rows = appliances.map((appliance) => ({ appliance, conditions: grouped.get(appliance.name) ?? [] }));
-  const remarks = rows.flatMap((row) =>
-    applianceRemarks(
-      row.appliance,
-      row.conditions.filter((condition) => !isShown(condition)),
-      now,
-    ),
-  );
+  const byName = new Map(connections.map((connection) => [connection.name, connection]));
+  const remarked = new Set<string>();
+  const remarks = appliances.flatMap((appliance) => {
+    if (appliance.waiting_for_approval !== undefined) return approvalRemarks(appliance, now);
+    const shown = (grouped.get(appliance.name) ?? []).filter((condition) => !isShown(condition));
+    const connection = byName.get(appliance.connection);
+    if (connection?.own === true) return connectionRemarks(connection, shown, now);
+    const own = shown.filter((condition) => condition.appliance !== null).map((one) => conditionLine(one, now));
+    if (!showsShared || connection === undefined || remarked.has(connection.name)) return own;
+    remarked.add(connection.name);
+    const ofConnection = shown.filter((condition) => condition.appliance === null);
+    return [...own, ...connectionRemarks(connection, ofConnection, now)];
+  });
   const below = [...joinRequestsWarning(hub), ...remarks];
-  const table = appliancesTable(rows, now, process.stdout.columns ?? DEFAULT_COLUMNS);
+  const table = appliancesTable(appliances, byName, grouped, now);
   return below.length > 0 ? `${table}\n\n${below.join('\n')}` : table;
 }
 
-/** An appliance with its conditions, the gravest first. */
-interface ApplianceConditions {
-  readonly appliance: ApplianceResponse;
-  readonly conditions: readonly ConditionResponse[];
-}
-
 /**
- * Has a column for the portals if they differ, and one for the accounts if a portal reports one. If the table is too
- * wide, each name of a scope gets its own line.
+ * Has a column for the connections if one of them is shared.
+ * @param conditions of each appliance, the gravest first
  */
-function appliancesTable(appliances: readonly ApplianceConditions[], now: number, columns: number): string {
-  const samePortal = new Set(appliances.map(({ appliance }) => appliance.portal)).size === 1;
-  const hasAccounts = appliances.some(({ appliance }) => appliance.account !== null);
-  const rows = appliances.map((row) => [
-    ...applianceRow(row, now),
-    ...(samePortal ? [] : [printable(row.appliance.portal)]),
-    ...(hasAccounts ? [printable(row.appliance.account ?? '–')] : []),
+function appliancesTable(
+  appliances: readonly ApplianceResponse[],
+  connections: ReadonlyMap<string, ConnectionResponse>,
+  conditions: ReadonlyMap<string | null, readonly ConditionResponse[]>,
+  now: number,
+): string {
+  const column = (head: string, cell: (appliance: ApplianceResponse) => string) => ({
+    head,
+    cells: appliances.map(cell),
+  });
+  const hasShared = appliances.some(({ connection }) => connections.get(connection)?.own !== true);
+  return loginTable([
+    column('APPLIANCE', ({ name }) => printable(name)),
+    column('STATE', ({ name, state, waiting_for_approval: waiting }) => {
+      const [gravest] = conditions.get(name) ?? [];
+      const colour = gravest === undefined ? 'green' : SEVERITY_COLOURS[gravest.severity];
+      // The JSON state of an appliance that waits for approval is `unpaired`; people need to know what it waits for.
+      return styleText(colour, waiting === undefined ? state : 'waits for approval', { stream: process.stdout });
+    }),
+    { ...column('SCOPE', ({ scope }) => printable(scope ?? '–')), hasWords: true },
+    column('EXPIRES', ({ expires_in }) => formatTimeUntil(expires_in)),
+    column('REFRESH', ({ refresh_in }) => formatTimeUntil(refresh_in)),
+    column('REFRESHED', ({ last_refresh }) => formatTimeSince(last_refresh, now)),
+    ...(hasShared ? [column('CONNECTION', ({ connection }) => printable(connection))] : []),
+    ...portalColumns(appliances),
   ]);
-  const head = [...HEADERS, ...(samePortal ? [] : ['PORTAL']), ...(hasAccounts ? ['ACCOUNT'] : [])];
-  const wide = alignColumns([head, ...rows]);
-  if (tableWidth(wide) <= columns) return wide;
-  return alignColumns([head, ...rows.flatMap(splitScope)]);
-}
-
-function splitScope(cells: readonly string[]): string[][] {
-  const [first = '', ...more] = (cells[SCOPE_COLUMN] ?? '').split(' ');
-  const top = cells.with(SCOPE_COLUMN, first);
-  return [top, ...more.map((name) => cells.map((_, column) => (column === SCOPE_COLUMN ? name : '')))];
-}
-
-function applianceRow({ appliance, conditions }: ApplianceConditions, now: number): string[] {
-  const { name, state, scope, waiting_for_approval: waiting } = appliance;
-  const [gravest] = conditions;
-  const colour = gravest === undefined ? 'green' : COLOURS[gravest.severity];
-  return [
-    printable(name),
-    // The JSON state of an appliance that waits for approval is `unpaired`; people need to know what it waits for.
-    styleText(colour, waiting === undefined ? state : 'waits for approval', { stream: process.stdout }),
-    printable(scope ?? '–'),
-    formatTimeUntil(appliance.expires_in),
-    formatTimeUntil(appliance.refresh_in),
-    formatTimeSince(appliance.last_refresh, now),
-  ];
 }
 
 /** If several appliances asked to join, one of them may not belong to this home. */
@@ -155,33 +138,14 @@ function joinRequestsWarning({ registration_asked = 0 }: Pick<HubResponse, 'regi
   ];
 }
 
-function applianceRemarks(
-  appliance: ApplianceResponse,
-  conditions: readonly ConditionResponse[],
-  now: number,
-): string[] {
-  const { name, authorize_url: link, wanted_scope: wanted, waiting_for_approval: waiting } = appliance;
-  if (waiting !== undefined) {
-    const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
-    const software = waiting.software_id === null ? '' : `, reports the software ${printable(waiting.software_id)}`;
-    return [
-      `${name}: asked to join ${formatTimeSince(waiting.since, now)}${address}, client_id ${printable(appliance.client_id)}${software}`,
-      `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
-      `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
-      `  if it is not:   latchkey appliance remove ${name}`,
-    ];
-  }
-  const shown = conditions.filter(({ code }) => code !== 'login_open');
+function approvalRemarks({ name, client_id, waiting_for_approval: waiting }: ApplianceResponse, now: number): string[] {
+  if (waiting === undefined) return [];
+  const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
+  const software = waiting.software_id === null ? '' : `, reports the software ${printable(waiting.software_id)}`;
   return [
-    ...shown.map((condition) => conditionLine(condition, now)),
-    ...(wanted === undefined ? [] : [scopeChangeText(appliance, wanted)]),
-    ...(link === undefined ? [] : [`${name}: log in at ${printable(link)}`]),
+    `${name}: asked to join ${formatTimeSince(waiting.since, now)}${address}, client_id ${printable(client_id)}${software}`,
+    `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
+    `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
+    `  if it is not:   latchkey appliance remove ${name}`,
   ];
-}
-
-/** Names no command if a login link is open already: a login through that link brings the scope. */
-function scopeChangeText({ name, scope, authorize_url }: ApplianceResponse, wanted: string | null): string {
-  const scopeText = (value: string | null) => (value === null ? 'no scope' : printable(value));
-  const command = authorize_url === undefined ? `: latchkey pair ${name}` : '';
-  return `${name}: its configured scope was changed to ${scopeText(wanted)}; until somebody logs in again, it keeps ${scopeText(scope)}${command}`;
 }

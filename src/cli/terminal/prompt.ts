@@ -72,16 +72,14 @@ async function readPassphraseFile(file: string): Promise<string> {
 }
 
 /** Asks questions without showing the input: readline echoes into a stream that discards it. */
-async function promptHidden(questions: readonly string[]): Promise<string[]> {
+export async function promptHidden(questions: readonly string[]): Promise<string[]> {
   const discard = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = createInterface({ input: process.stdin, output: discard, terminal: true, historySize: 0 });
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   terminal.once('SIGINT', () => ended.reject(new Failure('request_invalid', 'interrupted: nothing was done')));
   terminal.once('close', () =>
-    ended.reject(
-      new Failure('request_invalid', 'no passphrase was typed, and nothing was done: run it again and type one'),
-    ),
+    ended.reject(new Failure('request_invalid', 'nothing was typed, and nothing was done: run it again and type it')),
   );
   const answers: string[] = [];
   try {

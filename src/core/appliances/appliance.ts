@@ -1,5 +1,6 @@
 import type { Instant } from '../clock.ts';
 import { Failure } from '../failure.ts';
+import { checkName } from '../name.ts';
 
 /** A device on the home network that needs access tokens. Towards the hub it is an OAuth client. */
 export interface Appliance {
@@ -9,10 +10,8 @@ export interface Appliance {
   readonly clientId: string;
   /** Its name for people, unique on the hub, see {@link checkApplianceName}. */
   readonly name: string;
-  /** The scope that the hub requests for its grant; null for none. */
-  readonly scope: string | null;
-  /** The name of its portal, a key of the configuration's `portals`. */
-  readonly portal: string;
+  /** The id of the connection whose tokens it gets. */
+  readonly connection: string;
   readonly credentials: ClientCredentials;
   /**
    * How it was added: by `latchkey appliance add`, by registration (RFC 7591), or by the configuration. A declared
@@ -77,62 +76,32 @@ export function checkClientId(clientId: string): string {
   );
 }
 
-const APPLIANCE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
-
 /**
  * Checks an appliance's name, and returns it.
  * @throws Failure `name_invalid`
  */
 export function checkApplianceName(name: string): string {
-  if (APPLIANCE_NAME.test(name)) return name;
-  throw new Failure(
-    'name_invalid',
-    `${JSON.stringify(name.slice(0, 80))} is not a valid appliance name: use 1 to 63 of a-z, 0-9 and "-", beginning with a letter or digit`,
-  );
-}
-
-/** RFC 6749 section 3.3: scope-token = 1*( %x21 / %x23-5B / %x5D-7E ). */
-const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
-
-/** Characters of a scope, which is part of every token request and token response. */
-const MAX_SCOPE_LENGTH = 1000;
-
-/**
- * Checks a scope as a person writes it, names separated by spaces, and returns it without repetitions; null for an
- * empty one.
- * @throws Failure `scope_invalid`
- */
-export function checkScope(scope: string | null | undefined): string | null {
-  const names = scopeNames(scope);
-  const invalid = names.find((name) => !SCOPE_TOKEN.test(name));
-  if (invalid !== undefined) {
-    throw new Failure(
-      'scope_invalid',
-      `the scope ${JSON.stringify(invalid.slice(0, 80))} has a character that is not allowed: use names such as "Monitoring RemoteControl", without quotes, backslashes or accents`,
-    );
-  }
-  const text = [...new Set(names)].join(' ');
-  if (text.length > MAX_SCOPE_LENGTH) {
-    throw new Failure('scope_invalid', `the scope has ${text.length} characters: use at most ${MAX_SCOPE_LENGTH}`);
-  }
-  return names.length === 0 ? null : text;
-}
-
-/** Whether two scopes are equal: the order of their names has no meaning (RFC 6749, 3.3). */
-export function sameScope(a: string | null, b: string | null): boolean {
-  return [...new Set(scopeNames(a))].sort().join(' ') === [...new Set(scopeNames(b))].sort().join(' ');
-}
-
-function scopeNames(scope: string | null | undefined): string[] {
-  return (scope ?? '').split(/\s+/).filter((name) => name !== '');
+  return checkName('appliance', name);
 }
 
 /** An appliance that the configuration declares. */
 export interface DeclaredAppliance {
   readonly name: string;
   readonly clientId: string;
+  /** The name of the declared connection that it uses; null if it has one of its own, with `portal` and `scope`. */
+  readonly connection: string | null;
   readonly scope: string | null;
   /** Null for the default portal. */
   readonly portal: string | null;
   readonly credentials: ClientCredentials;
+}
+
+/** How a new appliance gets its tokens: from an existing connection, or from one of its own. */
+export interface ConnectionChoice {
+  /** The name of an existing connection; null for a connection of its own. */
+  readonly connection: string | null;
+  /** The scope of its own connection; beside `connection` it must be that one's. */
+  readonly scope: string | null;
+  /** The portal of its own connection, null for the default one; beside `connection` it must be that one's. */
+  readonly portal: string | null;
 }

@@ -11,6 +11,8 @@ export interface Invite {
   /** The scope of the appliance; null if it may choose. */
   readonly scope: string | null;
   readonly portal: string;
+  /** The id of the connection that the appliance is to use; left out for one of its own. */
+  readonly connection?: string;
   readonly begun: Instant;
   /** Milliseconds from `begun` to the expiry. */
   readonly lifetime: number;

@@ -1,13 +1,14 @@
-import { type Appliance, sameScope } from '../appliances/appliance.ts';
 import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../clock.ts';
+import type { Connection } from '../connections/connection.ts';
+import { sameScope } from '../connections/scope.ts';
 import type { PortalIdentity } from '../portal.ts';
 import type { Secret } from '../secret.ts';
 import type { TokenResponse } from './token-outcome.ts';
 
-/** One appliance's tokens, and what the hub knows about their validity. A pairing creates it. */
+/** A connection's tokens, and what the hub knows about their validity. A pairing or an import creates it. */
 export interface Grant {
-  /** The appliance's id. */
-  readonly appliance: string;
+  /** The connection's id. */
+  readonly connection: string;
   /** Grows with every write of tokens. A write names the generation that it replaces. */
   readonly generation: number;
   readonly accessToken: Secret;
@@ -21,7 +22,7 @@ export interface Grant {
   readonly doubt: Doubt | null;
   /** When the portal permanently refused this refresh token. */
   readonly refused: Instant | null;
-  /** When the appliance reported that the cloud refuses this access token. The hub never issues it again. */
+  /** When an appliance reported that the cloud refuses this access token. The hub never issues it again. */
   readonly accessTokenRejectedAt: Instant | null;
   /** Since when the portal has not accepted the hub's own credentials. */
   readonly misconfigured: Instant | null;
@@ -31,6 +32,24 @@ export interface Grant {
   readonly account?: string;
   /** The portal that issued the grant. */
   readonly issuer: PortalIdentity;
+  /** The portal's ID token (OpenID Connect Core 1.0, 2) of the last response that had one; left out if none had. */
+  readonly idToken?: Secret;
+  /** The login that the grant is from; left out if its time is not known, as for an imported grant. */
+  readonly login?: Login;
+  /** How long the refresh token lives from `obtained` on, in ms; left out if the portal does not say. */
+  readonly refreshTokenLifetime?: number;
+}
+
+/** The login that a grant is from. */
+export interface Login {
+  readonly at: Instant;
+  /** The portal's clock, as in {@link Grant.portalTime}. */
+  readonly portalTime: number | null;
+  /**
+   * The whole lifetime that the portal gave a refresh token, in ms, when the end of that lifetime was last put off: at
+   * the login, or at a later refresh. Null if the portal does not say.
+   */
+  readonly refreshTokenLifetime: number | null;
 }
 
 /**
@@ -50,19 +69,25 @@ export interface Doubt {
 const MAX_SKEW = 60_000;
 /** A `Date` header has whole seconds. In ms. */
 const DATE_RESOLUTION = 1000;
+/** Two refreshes that are closer to each other do not show whether the end of the refresh token moves, in ms. */
+const MIN_REFRESH_GAP = 10_000;
 
 /** The grant that results from a token response; it replaces `previous`. */
 export function grantFromTokenResponse(
-  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'requestedScope' | 'account' | 'issuer'> &
-    Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt'>>,
+  previous: Pick<Grant, 'connection' | 'generation' | 'scope' | 'requestedScope' | 'account' | 'issuer'> &
+    Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt' | 'idToken'>> &
+    PreviousLogin,
   refreshToken: Secret,
   tokens: TokenResponse,
   obtained: Instant,
   portalTime: number | null,
 ): Grant {
   const account = tokens.account ?? previous.account;
+  const idToken = tokens.idToken ?? previous.idToken;
+  const { refreshTokenLifetime } = tokens;
+  const login = loginAfterRefresh(previous, refreshTokenLifetime, obtained, portalTime);
   return {
-    appliance: previous.appliance,
+    connection: previous.connection,
     generation: previous.generation + 1,
     accessToken: tokens.accessToken,
     refreshToken,
@@ -77,7 +102,33 @@ export function grantFromTokenResponse(
     requestedScope: previous.requestedScope,
     ...(account === undefined ? {} : { account }),
     issuer: previous.issuer,
+    ...(idToken === undefined ? {} : { idToken }),
+    ...(login === undefined ? {} : { login }),
+    ...(refreshTokenLifetime === undefined ? {} : { refreshTokenLifetime }),
   };
+}
+
+type PreviousLogin = Partial<Pick<Grant, 'login' | 'obtained' | 'portalTime' | 'refreshTokenLifetime'>>;
+
+/**
+ * The login of a grant after a token response. If the response puts off the end of the refresh token, its lifetime is
+ * the whole one from then on; if the end stays where it was, the whole lifetime stays too, see `loginEnd`.
+ * @param previous without `obtained` if the response is the first one after the login
+ * @param lifetime of the refresh token, in ms; undefined if the response does not say
+ */
+function loginAfterRefresh(
+  { login, obtained: before, portalTime: timeBefore = null, refreshTokenLifetime: lifetimeBefore }: PreviousLogin,
+  lifetime: number | undefined,
+  obtained: Instant,
+  portalTime: number | null,
+): Login | undefined {
+  if (login === undefined || before === undefined || lifetime === undefined) return login;
+  if (lifetimeBefore === undefined) return { ...login, refreshTokenLifetime: lifetime };
+  const confirmed = portalTime === null ? null : { wall: portalTime, at: obtained };
+  const gap = ageOf(before, timeBefore, obtained, confirmed);
+  if (gap === null || gap < MIN_REFRESH_GAP) return login;
+  const putOffBy = gap + lifetime - lifetimeBefore;
+  return Math.abs(putOffBy) <= gap / 2 ? login : { ...login, refreshTokenLifetime: lifetime };
 }
 
 /**
@@ -106,11 +157,25 @@ export function remainingLifetime(grant: Grant, now: Instant, confirmed: Confirm
  * and the true time is not confirmed yet or is before that.
  */
 export function tokenAge(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
-  const age = elapsed(grant.obtained, now);
+  return ageOf(grant.obtained, grant.portalTime, now, confirmed);
+}
+
+/**
+ * Milliseconds since a response of the portal; null if that is unknown, as in {@link tokenAge}.
+ * @param at when it came
+ * @param portalTime the portal's clock then, in ms since 1970; null if it is unknown
+ */
+export function ageOf(
+  at: Instant,
+  portalTime: number | null,
+  now: Instant,
+  confirmed: ConfirmedTime | null,
+): number | null {
+  const age = elapsed(at, now);
   if (age !== null) return Math.max(0, age);
   const time = confirmedTimeAt(confirmed, now);
-  if (time === null || grant.portalTime === null) return null;
-  const portalAge = time - grant.portalTime;
+  if (time === null || portalTime === null) return null;
+  const portalAge = time - portalTime;
   return portalAge < -MAX_SKEW ? null : Math.max(0, portalAge) + DATE_RESOLUTION;
 }
 
@@ -124,7 +189,7 @@ export function minRemaining(grant: Grant): number {
  * that.
  */
 export function hasScopeChanged(
-  { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
+  { origin, scope }: Pick<Connection, 'origin' | 'scope'>,
   grant: Pick<Grant, 'requestedScope'> | undefined,
 ): boolean {
   if (grant === undefined || origin !== 'declared') return false;

@@ -1,4 +1,4 @@
-import { clockFaultMessage, elapsed, type Instant } from '../clock.ts';
+import { clockFaultMessage, elapsed, type Instant, rfc3339 } from '../clock.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
   type Backoff,
@@ -9,6 +9,7 @@ import {
   retryAfterDelay,
 } from './backoff.ts';
 import { type Doubt, type Grant, remainingLifetime } from './grant.ts';
+import { endBeforeRefusal } from './login-end.ts';
 import type { RefreshHealth, Rejections } from './refresh-health.ts';
 import {
   backgroundRetryDelay,
@@ -16,6 +17,7 @@ import {
   lostAnswerDelays,
   type RetryContext,
   type RetryDelays,
+  refreshPeriod,
   retryTimes,
 } from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
@@ -42,6 +44,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Slow: only a person can correct a wrong client_secret. */
 const MISCONFIGURED_BACKOFF: Backoff = { base: 60_000, cap: HOUR };
+const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;
 
 /** The state after an attempt that brought no new tokens (docs/decisions/outcomes-are-values.md). */
 export function afterFailure(
@@ -52,7 +55,7 @@ export function afterFailure(
 ): RefreshState {
   const { now, confirmed, fraction } = context;
   const failures = health.kind === 'good' ? 1 : health.failures + 1;
-  if (grant.refused !== null) return refusedState(grant, grant.refused, failures);
+  if (grant.refused !== null) return refusedState(grant, grant.refused, failures, context);
 
   const rejections = countRejections(health, outcome, now);
   const failing = (
@@ -93,7 +96,7 @@ export function afterFailure(
       const ownDelay =
         outcome.retryAfter === null
           ? background
-          : delayAfterDeferral(grant.lifetime, deferredFor(health, now), fraction);
+          : delayAfterDeferral(refreshPeriod(grant, context), deferredFor(health, now), fraction);
       const delays = { background: Math.max(requested, ownDelay), onDemand: Math.max(requested, onDemand) };
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
     }
@@ -115,7 +118,7 @@ export function afterFailure(
     case 'store_unwritable':
       return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, fixedDelays(onDemand));
     case 'refused':
-      return refusedState(grant, now, failures);
+      return refusedState(grant, now, failures, context);
   }
 }
 
@@ -124,7 +127,7 @@ export function afterFailure(
  * @param attempt when the last run sent a refresh that had not ended; null if there is none
  */
 export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
-  if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
+  if (grant.refused !== null) return refusedState(grant, grant.refused, 1, context);
   if (attempt !== null) {
     const interrupted = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for the response' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
@@ -187,14 +190,20 @@ function countRejections(health: RefreshHealth, outcome: RefreshFailure, now: In
   }
 }
 
-function refusedState(grant: Grant, since: Instant, failures: number): RefreshState {
-  const refused = { code: 'refused', message: refusalMessage(grant.doubt), since } as const;
+function refusedState(grant: Grant, since: Instant, failures: number, context: RetryContext): RefreshState {
+  const refused = { code: 'refused', message: refusalMessage(grant, since, context), since } as const;
   const health = { kind: 'refused', problem: refused, failures, retryAt: null } as const;
   return { doubt: grant.doubt, refused: since, misconfigured: null, health };
 }
 
-function refusalMessage(doubt: Doubt | null): string {
-  if (doubt === null) return 'The portal refused the grant';
+function refusalMessage(grant: Grant, since: Instant, { loginLimits = NO_LIMITS }: RetryContext): string {
+  const { doubt } = grant;
+  if (doubt === null) {
+    const end = endBeforeRefusal(grant, loginLimits, since);
+    return end === null
+      ? 'The portal refused the grant'
+      : `The login ended by itself at ${rfc3339(end)}, as expected, and the portal refused the grant`;
+  }
   return doubt.kind === 'copy'
     ? `${describeDoubt(doubt)}, and the portal no longer accepts its refresh token, because another hub has used it, or this one after the copy was made`
     : `${describeDoubt(doubt)}, and the portal no longer accepts the previous refresh token`;

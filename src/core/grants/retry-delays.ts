@@ -1,6 +1,7 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
 import { backgroundDelay, backoffDelay, fastBackoff, onDemandBackoff } from './backoff.ts';
 import { type Doubt, type Grant, minRemaining, tokenAge } from './grant.ts';
+import { type LoginLimits, refreshTokenLifetimeOf } from './login-end.ts';
 
 /** When the hub sends the old refresh token again after a lost answer, see docs/decisions/lost-answers.md. */
 export type LostAnswerRetry = 'early' | 'late';
@@ -12,6 +13,8 @@ export interface RetryContext {
   readonly retryLostAnswer: LostAnswerRetry;
   /** A random number from 0 to 1, for jitter. */
   readonly fraction: number;
+  /** When logins at the portal end by themselves; left out if that is not known. */
+  readonly loginLimits?: LoginLimits;
 }
 
 /** Milliseconds until the hub's next background attempt, and until one that an appliance waits for. */
@@ -66,14 +69,16 @@ export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, c
  * Milliseconds until the hub's next background attempt. It comes soon if the failure concerns this hub only: an answer
  * was lost, or an appliance reported its access token as rejected.
  */
-export function backgroundRetryDelay(
-  grant: Grant,
-  failures: number,
-  { retryLostAnswer, fraction }: RetryContext,
-): number {
+export function backgroundRetryDelay(grant: Grant, failures: number, context: RetryContext): number {
+  const { retryLostAnswer, fraction } = context;
   return grant.accessTokenRejectedAt !== null || awaitsEarlyRetry(grant, { retryLostAnswer })
     ? backoffDelay(fastBackoff(grant.lifetime), failures, fraction)
-    : backgroundDelay(grant.lifetime, failures, fraction);
+    : backgroundDelay(refreshPeriod(grant, context), failures, fraction);
+}
+
+/** The time within which a grant must be refreshed, in ms: the lifetime of its tokens. */
+export function refreshPeriod(grant: Grant, { loginLimits }: Pick<RetryContext, 'loginLimits'>): number {
+  return Math.min(grant.lifetime, refreshTokenLifetimeOf(grant, loginLimits));
 }
 
 /** The delays as times on the boot clock, in ms. */

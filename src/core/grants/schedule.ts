@@ -1,5 +1,6 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
 import { type Grant, minRemaining, tokenAge } from './grant.ts';
+import { type LoginLimits, refreshTokenLifetimeOf } from './login-end.ts';
 
 /** A token with a shorter lifetime expires before anybody can use it, in ms. */
 const MIN_USEFUL_LIFETIME = 3000;
@@ -31,24 +32,34 @@ export interface ScheduleInput {
   readonly startedAt: number;
   /** From 0 to 1, constant for this grant: it keeps a fleet from refreshing at the same time. */
   readonly jitterOffset: number;
+  /** When logins at the portal end by themselves; left out if that is not known. */
+  readonly loginLimits?: LoginLimits;
+  /** Whether a refresh ends the access token at once, so that it comes as late as possible; left out if not. */
+  readonly endsAccessToken?: boolean;
 }
 
 /**
- * When to refresh a healthy grant, on the boot clock in ms: at 75 to 85 % of the token's lifetime. Refreshes that
- * became due while the hub was not running, and those of tokens of unknown age, are spread over half a lifetime from
- * the start, because after a power cut a whole fleet starts at the same time. If more than a tenth of the lifetime is
- * left, they are spread over the remaining lifetime, so that no token expires because of a restart. A token request of
- * an appliance does not wait for this time.
+ * When to refresh a healthy grant, on the boot clock in ms: at 75 to 85 % of the token's lifetime, or of the lifetime of
+ * the refresh token if that is shorter. If a refresh ends the access token, it comes shortly before the token's end.
+ * Refreshes that became due while the hub was not running, and those of tokens of unknown age, are spread over half a
+ * lifetime from the start, because after a power cut a whole fleet starts at the same time. If more than a tenth of the
+ * lifetime is left, they are spread over the remaining lifetime, so that no token expires because of a restart; they
+ * always come before the refresh token expires. A token request of an appliance does not wait for this time.
  */
-export function nextRefreshAt(grant: Grant, { now, confirmed, startedAt: since, jitterOffset }: ScheduleInput): number {
+export function nextRefreshAt(grant: Grant, input: ScheduleInput): number {
+  const { now, confirmed, startedAt: since, jitterOffset } = input;
   const { lifetime } = grant;
   const age = tokenAge(grant, now, confirmed);
-  if (age === null) return since + (jitterOffset * lifetime) / 2;
+  const ofRefreshToken = refreshTokenLifetimeOf(grant, input.loginLimits);
+  // The last run would have refreshed the grant at 85 % of that lifetime. The machine was off for part of the rest.
+  if (age === null) return since + jitterOffset * Math.min(lifetime / 2, ofRefreshToken / 20);
   const obtained = now.uptime - age;
-  const due = obtained + refreshInterval(lifetime, jitterOffset);
+  const due = obtained + refreshInterval(grant, input);
   if (due >= since) return due;
   const left = obtained + lifetime - since;
-  return since + jitterOffset * (left > lifetime / 10 ? left - minRemaining(grant) : lifetime / 2);
+  const window = left > lifetime / 10 ? left - minRemaining(grant) : lifetime / 2;
+  const refreshTokenLeft = Math.max(0, obtained + ofRefreshToken - since);
+  return since + jitterOffset * Math.min(window, refreshTokenLeft / 2);
 }
 
 /**
@@ -98,6 +109,10 @@ export function needsRefreshBeforeIssue(grant: Grant, left: number, minTtl: numb
   return left < Math.max(minRemaining(grant), 1000) || wouldRefreshMeetMinTtl(grant, left, minTtl);
 }
 
-function refreshInterval(lifetime: number, jitterOffset: number): number {
-  return lifetime < MIN_USEFUL_LIFETIME ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * jitterOffset);
+function refreshInterval(grant: Grant, { jitterOffset, loginLimits, endsAccessToken }: ScheduleInput): number {
+  const { lifetime } = grant;
+  if (lifetime < MIN_USEFUL_LIFETIME) return BACKGROUND_INTERVAL;
+  const share = 0.75 + 0.1 * jitterOffset;
+  const ofToken = endsAccessToken === true ? lifetime - minRemaining(grant) : lifetime * share;
+  return Math.min(ofToken, share * refreshTokenLifetimeOf(grant, loginLimits));
 }

@@ -15,6 +15,13 @@ export interface TokenResponse {
    * not report it.
    */
   readonly account?: string;
+  /**
+   * The ID token (OpenID Connect Core, 2), a JWT of at most 16384 characters whose signature is not verified. Left out if
+   * the response has none.
+   */
+  readonly idToken?: Secret;
+  /** Remaining lifetime of the refresh token, in ms. Left out if the portal does not report it. */
+  readonly refreshTokenLifetime?: number;
 }
 
 /**

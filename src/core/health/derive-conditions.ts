@@ -1,11 +1,14 @@
-import type { ApplianceStatus } from '../administration.ts';
+import type { ApplianceStatus } from '../appliances/appliance-status.ts';
 import { rfc3339 } from '../clock.ts';
+import { joinNames } from '../connections/connection.ts';
+import type { ConnectionStatus } from '../connections/connection-status.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
 import { type ProblemConditionCode, whatToDo } from '../reports/problem.ts';
 import {
   type ApplianceCondition,
   type Condition,
   type ConditionSeverity,
+  type ConnectionCondition,
   type HubCondition,
   type HubConditionCode,
   SEVERITIES,
@@ -18,8 +21,9 @@ export interface HubConditionInput {
   readonly since: string;
 }
 
-/** The state of the hub and its appliances at one moment. */
+/** The state of the hub, its connections and its appliances at one moment. */
 interface ConditionsInput {
+  readonly connections: readonly ConnectionStatus[];
   readonly appliances: readonly ApplianceStatus[];
   readonly problems: readonly HubConditionInput[];
   /** The address of the installer's page. */
@@ -29,14 +33,25 @@ interface ConditionsInput {
 }
 
 /**
- * Derives all conditions. This is the only place that decides whether something is wrong. The most severe conditions
- * come first; within a severity, those of the hub come before those of its appliances. An appliance has at most three
- * conditions: about its grant, its last pairing and its credentials. A healthy appliance has none.
+ * Derives all conditions. This is the only place that decides whether something is wrong. The most severe conditions come
+ * first; within a severity, those of the hub come before those of connections and appliances. A connection has at most
+ * three: about its grant, the end of its login and its last pairing; an appliance has at most one. If all is well, there is none.
  */
-export function deriveConditions({ appliances, problems, pageUrl: page, now }: ConditionsInput): Condition[] {
+export function deriveConditions({
+  connections,
+  appliances,
+  problems,
+  pageUrl: page,
+  now,
+}: ConditionsInput): Condition[] {
+  const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
+  const usable = connections.filter(
+    ({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)),
+  );
   const conditions = [
     ...problems.map(hubCondition),
-    ...appliances.flatMap((appliance) => applianceConditions(appliance, page, now)),
+    ...usable.flatMap((connection) => connectionConditions(connection, page, now)),
+    ...appliances.flatMap((appliance) => applianceConditions(appliance, page)),
   ];
   return conditions.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 }
@@ -79,10 +94,19 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
 };
 
 function hubCondition({ code, message, since }: HubConditionInput): HubCondition {
-  return { code, appliance: null, message, since, until: null, ...HUB_CONDITIONS[code] };
+  return {
+    code,
+    connection: null,
+    appliance: null,
+    appliances: [],
+    message,
+    since,
+    until: null,
+    ...HUB_CONDITIONS[code],
+  };
 }
 
-/** What a problem of a grant means for its appliance. */
+/** What a problem of a grant means for its connection. */
 const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: ConditionSeverity, consequence: string]> = {
   portal_unreachable: ['warning', 'waits for a new token'],
   portal_deferred: ['warning', 'waits for a new token'],
@@ -95,27 +119,23 @@ const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: Condi
   refused: ['error', 'is no longer connected'],
 };
 
-function applianceConditions(status: ApplianceStatus, page: string, now: number): ApplianceCondition[] {
-  const { name: appliance, waitingForApproval, withoutCredentials } = status;
-  const url = `${page}appliances/${appliance}`;
+function connectionConditions(status: ConnectionStatus, page: string, now: number): ConnectionCondition[] {
+  const { name, appliances, own } = status;
+  const url = own ? `${page}appliances/${name}` : `${page}connections/${name}`;
+  const subject = own ? name : `The login ${name}`;
   const condition = (
-    code: ApplianceCondition['code'],
+    code: ConnectionCondition['code'],
     severity: ConditionSeverity,
     message: string,
     what_to_do: string,
     since: string | null = null,
     until: string | null = null,
-  ): ApplianceCondition => ({ code, severity, appliance, message, what_to_do, since, until });
+  ): ConnectionCondition => ({
+    ...{ code, severity, connection: name, appliance: own ? name : null, appliances },
+    ...{ message: `${message}${affected(status)}`, what_to_do, since, until },
+  });
 
-  if (waitingForApproval !== undefined) {
-    const { comparisonCode, address, since } = waitingForApproval;
-    const from = address === null ? '' : ` from ${address}`;
-    const message = `${appliance} has registered itself${from} with the code ${comparisonCode}, and waits for an installer's approval`;
-    const advice = `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${appliance} --code ${comparisonCode}"; if it is not yours, remove it there`;
-    return [condition('approval_needed', 'warning', message, advice, since)];
-  }
-
-  const conditions: ApplianceCondition[] = [];
+  const conditions: ConnectionCondition[] = [];
   const {
     state,
     problem,
@@ -128,8 +148,8 @@ function applianceConditions(status: ApplianceStatus, page: string, now: number)
     const code = status.credentialsUntried === true ? 'credentials_untried' : problem.code;
     const [severity, consequence] = PROBLEM_CONDITIONS[code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
-    const message = `${appliance} ${consequence}: ${uncapitalize(problem.message)}`;
-    const solution = whatToDo(code, appliance, url, credentialLocation);
+    const message = `${subject} ${consequence}: ${uncapitalize(problem.message)}`;
+    const solution = whatToDo(code, name, url, credentialLocation);
     const revertOrSolve = `If this change was not intended, revert portals.${status.portal} and run "latchkey reload"; otherwise ${uncapitalize(solution)}`;
     const advice = grantMissing === 'portal_changed' ? revertOrSolve : solution;
     conditions.push(condition(grantMissing ?? code, severity, message, advice, problem.since, until));
@@ -138,29 +158,84 @@ function applianceConditions(status: ApplianceStatus, page: string, now: number)
     const nothing = `Nothing: the hub keeps asking, and ${url} shows the login link as soon as the portal gives one`;
     conditions.push(
       status.authorizeUrl === undefined
-        ? condition('portal_awaited', 'info', `${appliance} waits for the portal's response`, nothing)
-        : condition('login_open', 'info', `${appliance} waits for the login`, login),
+        ? condition('portal_awaited', 'info', `${subject} waits for the portal's response`, nothing)
+        : condition('login_open', 'info', `${subject} waits for the login`, login),
     );
   } else if (state === 'unpaired' && pairingFailed === undefined) {
-    const advice = `Log in once to connect it: open ${url} or run "latchkey pair ${appliance}"`;
-    conditions.push(condition('not_paired', 'info', `${appliance} is not paired yet`, advice));
+    const advice = `Log in once to connect it: open ${url} or run "latchkey pair ${name}"`;
+    conditions.push(condition('not_paired', 'info', `${subject} is not paired yet`, advice));
+  }
+  if (status.loginEndingSince !== undefined && status.state !== 'needs_pairing') {
+    const message = `${subject} must be connected again before ${status.loginEnds}, when its login ends`;
+    const advice = `Log in again before then: open ${url} or run "latchkey pair ${name}"`;
+    conditions.push(condition('login_ending', 'warning', message, advice, status.loginEndingSince));
   }
   if (pairingFailed !== undefined) {
-    const { cause, advice } = explainPairingFailure(pairingFailed.reason, appliance, credentialLocation);
-    const message = `The last pairing of ${appliance} failed: ${cause}`;
+    const { cause, advice } = explainPairingFailure(pairingFailed.reason, name, credentialLocation);
+    const message = `The last pairing of ${name} failed: ${cause}`;
     const severity = isUserCaused(pairingFailed.reason) ? 'info' : 'warning';
     conditions.push(condition('pairing_failed', severity, message, capitalize(advice), pairingFailed.at));
+  }
+  return conditions;
+}
+
+/** Names the appliances that a condition of a shared connection concerns. */
+function affected({ own, appliances }: ConnectionStatus): string {
+  if (own || appliances.length === 0) return '';
+  return `; ${joinNames(appliances)} ${appliances.length === 1 ? 'is' : 'are'} affected`;
+}
+
+function applianceConditions(status: ApplianceStatus, page: string): ApplianceCondition[] {
+  const { name: appliance, connection, waitingForApproval, withoutCredentials } = status;
+  const url = `${page}appliances/${appliance}`;
+  const condition = (
+    code: ApplianceCondition['code'],
+    severity: ConditionSeverity,
+    message: string,
+    what_to_do: string,
+    since: string | null = null,
+  ): ApplianceCondition => ({
+    ...{ code, severity, connection, appliance, appliances: [appliance], message, what_to_do, since, until: null },
+  });
+
+  if (waitingForApproval !== undefined) {
+    const { comparisonCode, address, since } = waitingForApproval;
+    const from = address === null ? '' : ` from ${address}`;
+    const message = `${appliance} has registered itself${from} with the code ${comparisonCode}, and waits for an installer's approval`;
+    const advice = `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${appliance} --code ${comparisonCode}"; if it is not yours, remove it there`;
+    return [condition('approval_needed', 'warning', message, advice, since)];
   }
   if (status.credentialsDamaged === true) {
     const message = `${appliance} gets no tokens, because its entry in the store was damaged, or something other than the hub changed it`;
     const advice = `Run "latchkey appliance remove ${appliance}", then add it again and pair it`;
-    conditions.push(condition('credentials_damaged', 'error', message, advice));
-  } else if (withoutCredentials === true) {
-    const message = `${appliance} gets no tokens, because it is no longer in the configuration`;
-    const advice = `Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret ${appliance}") or remove it ("latchkey appliance remove ${appliance}")`;
-    conditions.push(condition('without_credentials', 'warning', message, advice));
+    return [condition('credentials_damaged', 'error', message, advice)];
   }
-  return conditions;
+  if (withoutCredentials !== true) return usageConditions(status);
+  const message = `${appliance} gets no tokens, because it is no longer in the configuration`;
+  const advice = `Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret ${appliance}") or remove it ("latchkey appliance remove ${appliance}")`;
+  return [condition('without_credentials', 'warning', message, advice)];
+}
+
+/** What is unusual about the use of a connection that works; at most one. */
+function usageConditions(status: ApplianceStatus): ApplianceCondition[] {
+  const { name: appliance, connection, unusualUsage, lastToken } = status;
+  if (unusualUsage === undefined) return [];
+  const texts = {
+    silent: {
+      code: 'appliance_silent',
+      message: `${appliance} has not requested a token for a week or longer, although it could get one`,
+      what_to_do: `Check whether ${appliance} is switched on and still uses this hub; if you no longer have it, run "latchkey appliance remove ${appliance}"`,
+      since: lastToken,
+    },
+    asks_often: {
+      code: 'appliance_asks_often',
+      message: `${appliance} requests tokens more than a hundred times as often as they expire`,
+      what_to_do: `Nothing: the hub serves it as usual; its maker can let it keep each token until shortly before it expires (expires_in)`,
+      since: null,
+    },
+  } as const;
+  const subject = { connection, appliance, appliances: [appliance] } as const;
+  return [{ severity: 'info', ...subject, ...texts[unusualUsage], until: null }];
 }
 
 /** For a sentence that follows a colon. */

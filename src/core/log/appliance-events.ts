@@ -1,4 +1,15 @@
-import { appliance, applianceIfKnown, error, event, flag, number, optional, text, whatToDo } from './table.ts';
+import {
+  appliance,
+  connection,
+  connectionIfKnown,
+  error,
+  event,
+  flag,
+  number,
+  optional,
+  text,
+  whatToDo,
+} from './table.ts';
 
 const detail = text('what the portal responded, or why it was unreachable, in words');
 const address = text('address of the device');
@@ -8,7 +19,7 @@ const count = number('how many there were');
 export const applianceEvents = {
   appliance_added: event('info', 'Somebody added an appliance.', {
     appliance,
-    portal: optional(text('name of its portal')),
+    connection,
   }),
   appliance_declared: event('info', 'The configuration declares this appliance for the first time.', {
     appliance,
@@ -46,25 +57,11 @@ export const applianceEvents = {
       error,
     },
   ),
-  appliance_moved: event('warn', 'The configuration assigns an appliance to another portal. Pair it there.', {
+  appliance_moved: event('info', 'An appliance uses another connection.', {
     appliance,
-    before: optional(text('name of the former portal')),
-    portal: optional(text('name of the new portal')),
+    before: text('name of the former connection'),
+    connection,
   }),
-  portal_renamed: event('info', 'The portal of an appliance has another name in the configuration.', {
-    appliance,
-    before: text('the former name'),
-    portal: text('the new name'),
-  }),
-  scope_changed: event(
-    'warn',
-    'The declared scope differs from the scope of the grant, which stays in use. Pair again.',
-    {
-      appliance,
-      scope: optional(text('the declared scope')),
-      what_to_do: whatToDo,
-    },
-  ),
   secret_rotated: event('info', 'An appliance has a new client secret.', { appliance }),
   invite_created: event('info', 'Somebody made an invite.', {
     appliance: optional(text('name that the appliance will get, if the invite has one')),
@@ -76,23 +73,68 @@ export const applianceEvents = {
   registration_closed: event('info', 'Appliances can register with an invite only.'),
 };
 
-/** Pairings: a person logs in at the portal for an appliance. */
+/** Connections: added, declared, imported, removed. */
+export const connectionEvents = {
+  connection_added: event('info', 'Somebody added a connection.', { connection, portal: text('name of its portal') }),
+  connection_removed: event('info', 'Somebody removed a connection.', { connection }),
+  connection_undeclared: event('info', 'The configuration no longer declares this connection.', {
+    connection,
+    kept: flag('whether the hub keeps it, because it has a grant or is in use'),
+  }),
+  connection_moved: event('warn', 'The configuration assigns a connection to another portal. Pair it there.', {
+    connection,
+    before: optional(text('name of the former portal')),
+    portal: optional(text('name of the new portal')),
+  }),
+  portal_renamed: event('info', 'The portal of a connection has another name in the configuration.', {
+    connection,
+    before: text('the former name'),
+    portal: text('the new name'),
+  }),
+  scope_changed: event(
+    'warn',
+    'The declared scope differs from the scope of the grant, which stays in use. Pair again.',
+    {
+      connection,
+      scope: optional(text('the declared scope')),
+      what_to_do: whatToDo,
+    },
+  ),
+  grant_imported: event('info', "The hub has taken over another program's grant.", {
+    connection,
+    scope: optional(text('the scope of the grant')),
+  }),
+  grant_import_failed: event('warn', 'The grant of another program could not be taken over.', {
+    connection,
+    outcome: text(
+      '`not_sent`, `deferred`, `ambiguous`, `refused`, `misconfigured`, `rejected`, or `superseded` by another login',
+    ),
+    detail,
+  }),
+  grant_revoked: event('info', 'The portal has revoked a grant that was removed from the hub.', { connection }),
+  grant_revocation_failed: event('warn', 'The portal did not revoke a grant that was removed from the hub.', {
+    connection,
+    detail,
+  }),
+};
+
+/** Pairings: a person logs in at the portal for a connection. */
 export const pairingEvents = {
   pairing_started: event(['debug', 'info'], 'A pairing was started.', {
-    appliance,
+    connection,
     by: text('`person` or `appliance` (RFC 8628)'),
-    times: optional(number('the number of consecutive pairings of this appliance that nobody opened')),
+    times: optional(number('the number of consecutive pairings of this connection that nobody opened')),
   }),
-  pairing_start_failed: event('warn', 'A pairing could not be started.', { appliance: optional(appliance), error }),
+  pairing_start_failed: event('warn', 'A pairing could not be started.', { connection: optional(connection), error }),
   login_link_created: event('info', 'A pairing of `pairing.on_start` waits for a login.', {
-    appliance,
+    connection,
     authorize_url: text('open it in a browser and log in'),
   }),
   login_link_rejected: event(
     'warn',
     'The portal gave no login link for the changed address of the hub; the pairing continues.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       detail,
     },
   ),
@@ -100,45 +142,49 @@ export const pairingEvents = {
     'info',
     'The portal rejected the redirect address; the hub polls for the login instead.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       detail,
     },
   ),
   portal_unreachable: event(['debug', 'warn'], 'The portal is unreachable during a pairing; the hub keeps trying.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     detail,
   }),
   login_confirmation_needed: event(
     'warn',
     'A login came from a browser that the hub did not send to the portal: confirm it on the page.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       address,
     },
   ),
   login_confirmed: event('info', 'Somebody confirmed a login that came from another device.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     address,
   }),
-  appliance_paired: event('info', 'A pairing has succeeded: the appliance is connected.', {
-    appliance: applianceIfKnown,
+  connection_paired: event('info', 'A pairing has succeeded: a login was successful.', {
+    connection: connectionIfKnown,
     scope: optional(text('the scope of the grant')),
   }),
-  appliance_unpaired: event('info', 'Somebody disconnected an appliance.', { appliance }),
+  connection_unpaired: event('info', 'Somebody removed the grant of a connection.', { connection }),
+  device_flow_approved: event('info', 'An installer let an appliance use a connection that is paired already.', {
+    appliance,
+    connection,
+  }),
   pairing_failed: event(['debug', 'info'], 'A pairing has ended without a grant. Start another.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     reason: text('`expired`, `cancelled`, `denied` or another reason, as in `latchkey pair --json`'),
   }),
   pairing_rejected: event('warn', 'The portal gave no login link; the pairing fails.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     detail,
   }),
   pairing_crashed: event('error', 'Internal error during a pairing, which fails. Please report it.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     error,
   }),
   code_exchange_failed: event('warn', 'The portal did not exchange the authorization code for tokens.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     outcome: text('`not_sent`, `deferred`, `ambiguous`, `refused`, `misconfigured` or `rejected`'),
     detail,
   }),
@@ -146,16 +192,16 @@ export const pairingEvents = {
     'warn',
     'The hub ended while exchanging an authorization code; the login must be repeated.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       since: text('when the exchange began, as in RFC 3339'),
     },
   ),
   code_exchange_crashed: event('error', 'Internal error while exchanging an authorization code. Please report it.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     error,
   }),
   refresh_token_missing: event('warn', 'The portal issued no refresh token; the pairing fails.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
   }),
 };
 

@@ -1,4 +1,4 @@
-import { accessEvents, applianceEvents, pairingEvents } from './appliance-events.ts';
+import { accessEvents, applianceEvents, connectionEvents, pairingEvents } from './appliance-events.ts';
 import { clockEvents, grantEvents, noticeEvents } from './grant-events.ts';
 import { hubEvents, listenerEvents, networkEvents } from './hub-events.ts';
 import { certificateEvents, storeEvents } from './store-events.ts';
@@ -11,6 +11,7 @@ export const eventsBySubject = {
   'The daemon': hubEvents,
   'Grants and tokens': grantEvents,
   Appliances: applianceEvents,
+  Connections: connectionEvents,
   Pairings: pairingEvents,
   'Sign-in and rate limits': accessEvents,
   Notices: noticeEvents,
@@ -25,6 +26,7 @@ export const eventsBySubject = {
 export type LogEvents = typeof hubEvents &
   typeof grantEvents &
   typeof applianceEvents &
+  typeof connectionEvents &
   typeof pairingEvents &
   typeof accessEvents &
   typeof noticeEvents &

@@ -1,5 +1,5 @@
 import {
-  applianceIfKnown,
+  connectionIfKnown,
   error,
   event,
   number,
@@ -12,14 +12,17 @@ import {
 
 const problem = text('code of the problem, as in `latchkey status --json`');
 const failure = {
-  appliance: applianceIfKnown,
+  connection: connectionIfKnown,
   problem,
   message: text('the problem, in words'),
   retry_in: optional(retryIn),
 } as const;
 const notice = {
   notice: text('code of the notice, see docs/notices.md'),
-  appliance: optional(text('name of the appliance; null if it is about the hub')),
+  appliance: optional(
+    text('name of the appliance; null if it is about the hub, or about a connection with another name'),
+  ),
+  connection: optional(text('name of the connection; null if it is about no connection')),
   status: text('`raised`, `repeated` or `resolved`'),
 } as const;
 const hook = {
@@ -34,17 +37,17 @@ export const grantEvents = {
     ['debug', 'info'],
     'The portal issued new tokens. At `info` only for the first refresh of a run and after a failure.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       expires_in: number('lifetime of the access token in seconds'),
       generation: number('how often the grant has changed so far'),
     },
   ),
   refresh_failed: event(['debug', 'warn'], 'A refresh failed; the hub keeps trying.', {
     ...failure,
-    portal: optional(text('name of the portal, if the problem concerns all its appliances')),
+    portal: optional(text('name of the portal, if the problem concerns all its connections')),
     ...repeatedProblemMembers,
   }),
-  portal_available: event('info', 'A problem that concerned all appliances of a portal is over.', {
+  portal_available: event('info', 'A problem that concerned all connections of a portal is over.', {
     portal: optional(text('name of the portal')),
     problem,
     ...repeatedProblemMembers,
@@ -57,22 +60,22 @@ export const grantEvents = {
   pairing_needed: event('error', 'The portal no longer accepts the grant: a person must log in again.', failure),
   refresh_interrupted: event('warn', 'The last run of the hub ended during a refresh; the hub tries again.', failure),
   refresh_superseded: event('info', 'The response to a refresh was discarded: the grant had been replaced.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
   }),
   refresh_crashed: event(
     ['debug', 'error'],
     'Internal error during a refresh; the hub tries again. Please report it.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
       error,
     },
   ),
   access_token_rejected: event(['debug', 'warn'], 'An appliance reported that the cloud rejects its access token.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     generation: number('generation of the grant that the token is from'),
   }),
   grant_suspended: event('warn', 'The grant is from a portal other than the configured one; it is kept but not used.', {
-    appliance: applianceIfKnown,
+    connection: connectionIfKnown,
     issued_by: text('origin of the portal that issued it'),
     issued_to: text('client_id that it was issued to'),
     portal: text('origin of the configured portal'),
@@ -83,11 +86,11 @@ export const grantEvents = {
     'warn',
     'Another process changed the grant in the store. Do not run two hubs on one store.',
     {
-      appliance: applianceIfKnown,
+      connection: connectionIfKnown,
     },
   ),
   daily_summary: event('info', 'Summary of the refreshes of the last 24 hours.', {
-    appliances: number('how many appliances have a grant'),
+    connections: number('how many connections have a grant'),
     refreshed: number('how many refreshes succeeded'),
     failed: number('how many failed'),
   }),

@@ -1,6 +1,7 @@
 import {
   appliance,
-  applianceIfKnown,
+  connection,
+  connectionIfKnown,
   error,
   event,
   flag,
@@ -16,26 +17,34 @@ export const storeEvents = {
   store_unwritable: event(
     ['debug', 'error'],
     'The store could not be written: the hub serves from memory and keeps trying. Check the disk.',
-    { appliance: applianceIfKnown, error, ...repeatedProblemMembers },
+    { connection: connectionIfKnown, error, ...repeatedProblemMembers },
   ),
   store_writable: event('info', 'The store can be written again.', repeatedProblemMembers),
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),
-  declaration_not_stored: event('warn', 'The store cannot be written; a declared appliance is served from memory.', {
-    appliance,
+  declaration_not_stored: event('warn', 'The store cannot be written; what is declared is served from memory.', {
+    what: text('the appliance or connection'),
   }),
   store_recovered: event('error', 'The store was damaged and has been recovered. See docs/state.md.', {
     detail: text('what was recovered from what, in words'),
   }),
-  grant_damaged: event('error', 'The grant of an appliance is damaged in the store. Pair the appliance again.', {
-    appliance,
+  grant_damaged: event('error', 'The grant of a connection is damaged in the store. Pair the connection again.', {
+    connection,
   }),
   appliance_damaged: event(
     'error',
     'The entry of an appliance in the store is damaged, or something other than the hub changed it.',
     {
       appliance,
+      what_to_do: whatToDo,
+    },
+  ),
+  connection_damaged: event(
+    'error',
+    'The entry of a connection in the store is damaged, or something other than the hub changed it; it is used as found.',
+    {
+      connection,
       what_to_do: whatToDo,
     },
   ),
@@ -81,13 +90,21 @@ export const storeEvents = {
   }),
   backup_restored: event('warn', 'A backup was restored. Never run two hubs restored from the same backup.', {
     made: text('when the backup was made'),
-    restored: text('the appliances from the backup, separated by commas'),
-    kept: text('the appliances whose newer state was kept, separated by commas'),
+    restored: text('the connections whose grant is from the backup, separated by commas'),
+    kept: text('the connections whose newer grant was kept, separated by commas'),
   }),
-  history_unreadable: event('warn', 'The history of an appliance could not be read.', { error }),
+  history_unreadable: event('warn', 'The history of a connection could not be read.', { error }),
   history_write_failed: event(['debug', 'warn'], 'The history could not be written; the hub keeps trying.', {
     error,
   }),
+  usage_unreadable: event('warn', 'How many tokens each appliance got could not be read; the hub counts anew.', {
+    error,
+  }),
+  usage_write_failed: event(
+    'warn',
+    'The hub stopped, and how many tokens each appliance got in the last hours could not be written.',
+    { error },
+  ),
 };
 
 /** The certificate of the hub, and its CA. */

@@ -59,14 +59,15 @@ export function optional<T extends EventMember['type']>({ type, meaning }: Event
 }
 
 export const appliance = text('name of the appliance');
-/** An appliance that may have been removed in the meantime. */
-export const applianceIfKnown = optional(text('name of the appliance; missing if it was removed'));
+export const connection = text('name of the connection');
+/** A connection that may have been removed in the meantime. */
+export const connectionIfKnown = optional(text('name of the connection; missing if it was removed'));
 export const error = text('what went wrong, in words');
 export const retryIn = number('seconds until the next attempt');
 export const whatToDo = text('what to do about it, in words');
-/** How long a problem has lasted, and how many appliances it affects. */
+/** How long a problem has lasted, and how many connections it affects. */
 export const repeatedProblemMembers = {
   tries: optional(number('how often it has occurred since it began')),
   duration: optional(number('seconds since it began')),
-  appliances: optional(number('how many appliances it has affected')),
+  connections: optional(number('how many connections it has affected')),
 } as const;

@@ -42,7 +42,7 @@ export type PairingStatus =
 export interface PairingView {
   readonly id: string;
   /** The appliance's name. */
-  readonly appliance: string;
+  readonly connection: string;
   /** The requested scope. */
   readonly scope: string | null;
   /** The progress; `exchanging`: somebody has logged in, and the hub exchanges the code for tokens. */

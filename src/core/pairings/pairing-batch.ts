@@ -8,7 +8,7 @@ export type SkipReason = (typeof SKIP_REASONS)[number];
 export const SKIP_REASONS = [...PAIRING_FAILURE_REASONS, 'waiting_for_approval', 'not_begun'] as const;
 
 /** An appliance that a batch has not connected. */
-export interface SkippedAppliance {
+export interface SkippedConnection {
   readonly name: string;
   /** The id of its pairing in this batch; null if there was none. */
   readonly pairing: string | null;
@@ -17,7 +17,7 @@ export interface SkippedAppliance {
 
 /** The portal account with which an appliance of a batch was connected. */
 export interface BatchAccount {
-  readonly appliance: string;
+  readonly connection: string;
   readonly account: string;
 }
 
@@ -25,12 +25,12 @@ export interface BatchAccount {
 export interface PairingBatch {
   readonly id: string;
   /** The open pairing; null if there is none. */
-  readonly current: { readonly pairing: string; readonly appliance: string } | null;
+  readonly current: { readonly pairing: string; readonly connection: string } | null;
   /** The name of the appliance that comes next; null if none is left. */
   readonly next: string | null;
   /** The names of all connected appliances, including those that were connected before. */
   readonly connected: readonly string[];
-  readonly skipped: readonly SkippedAppliance[];
+  readonly skipped: readonly SkippedConnection[];
   /**
    * The accounts of the appliances that this batch has connected, if one portal reported several: a family may have two
    * accounts, or somebody else logged in. Empty if all have the same account.
@@ -52,12 +52,12 @@ export interface BatchForBrowser {
   readonly batchToken: Secret | null;
 }
 
-/** The result of a request to continue with the next appliance of a batch. */
+/** The result of a request to continue with the next connection of a batch. */
 export type BatchLoginLinkResult =
   /** `pairing`: the id of the next appliance's pairing. */
   | { readonly kind: 'link'; readonly pairing: string; readonly authorizeUrl: string }
-  /** The portal is unreachable at the moment; the pairing of this appliance waits for it. */
-  | { readonly kind: 'unreachable'; readonly appliance: string }
+  /** The portal is unreachable at the moment; the pairing of this connection waits for it. */
+  | { readonly kind: 'unreachable'; readonly connection: string }
   /** This browser has not brought an accepted code of the batch: an installer can continue on the hub's page. */
   | { readonly kind: 'not_proved'; readonly batch: string }
   /** No appliance is left to pair, or the batch is too old to continue with this link. */

@@ -41,11 +41,11 @@ export type PairingStep =
     }
   | { readonly kind: 'ended'; readonly result: PairingResult };
 
-/** One attempt to get an appliance authorized. */
+/** One attempt to get a connection authorized. */
 export interface Pairing {
   readonly id: string;
-  /** The appliance's id. */
-  readonly appliance: string;
+  /** The connection's id. */
+  readonly connection: string;
   readonly portal: string;
   readonly scope: string | null;
   /**
@@ -62,7 +62,7 @@ export interface Pairing {
    * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
    */
   readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
-  /** The device flow (RFC 8628) that the appliance has begun; null if only an installer started the pairing. */
+  /** The device flow (RFC 8628) that an appliance has begun; null if only an installer started the pairing. */
   readonly device: DeviceFlow | null;
   /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
   readonly batch?: string;
@@ -84,6 +84,8 @@ export interface DeviceCodes {
 
 /** A pairing's part in a device flow. */
 export interface DeviceFlow extends DeviceCodes {
+  /** The id of the appliance that has begun it. */
+  readonly appliance: string;
   /** The codes that these replaced, the newest first. */
   readonly superseded?: readonly DeviceCodes[];
   /** An installer also waits for the pairing. */
@@ -101,12 +103,20 @@ export type PairingEvent =
   /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
+  /** An installer permits the appliance of the device flow to use the connection's grant as it is. */
+  | { readonly kind: 'approved'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: PairingFailureReason }
   | { readonly kind: 'deadline' }
   /** The pairing becomes part of a batch. */
   | { readonly kind: 'batch'; readonly batch: string }
   /** The appliance begins a device flow, perhaps again; `lifetime` is that of a new pairing, in ms. */
-  | { readonly kind: 'device'; readonly codes: DeviceCodes; readonly at: Instant; readonly lifetime: number }
+  | {
+      readonly kind: 'device';
+      readonly appliance: string;
+      readonly codes: DeviceCodes;
+      readonly at: Instant;
+      readonly lifetime: number;
+    }
   /**
    * An installer takes over a device flow: its lifetime starts again, and the hub requests a new link at once. If an
    * installer waits already and the newest link is still usable (`isLinkUsable`), that link stays the newest.
@@ -154,6 +164,11 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return { ...pairing, lastFailure: 'answer_lost', step: { kind: 'asking' } };
     case 'paired':
       return step.kind === 'exchanging' ? endPairing(pairing, { kind: 'paired', scope: event.scope }) : pairing;
+    case 'approved':
+      // An installer's own login continues: it may be about another account.
+      return step.kind === 'exchanging' || isInstallerInitiated(pairing)
+        ? pairing
+        : endPairing(pairing, { kind: 'paired', scope: event.scope });
     case 'failed':
       return endPairing(pairing, { kind: 'failed', reason: event.reason });
     case 'deadline':
@@ -163,7 +178,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'batch':
       return pairing.batch === event.batch ? pairing : { ...pairing, batch: event.batch };
     case 'device':
-      return withDeviceCodes(pairing, event.codes, event.at, event.lifetime);
+      return withDeviceCodes(pairing, event);
     case 'installer': {
       const keepsStep =
         step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.isLinkUsable);
@@ -262,13 +277,17 @@ function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
  * pairing, it starts again, which costs the portal nothing. Otherwise somebody may be logging in: its links stay valid,
  * and it is prolonged up to a limit. Returns the same object if too little time would be left.
  */
-function withDeviceCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
+function withDeviceCodes(
+  pairing: Pairing,
+  { appliance, codes, at, lifetime }: Extract<PairingEvent, { kind: 'device' }>,
+): Pairing {
   const { device, step } = pairing;
   const before = device && { codeHash: device.codeHash, userCode: device.userCode };
   const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MAX_SUPERSEDED);
   const updated = {
     ...pairing,
     device: {
+      appliance,
       ...codes,
       ...(superseded && { superseded }),
       ...(isInstallerInitiated(pairing) && { shared: true as const }),

@@ -1,5 +1,6 @@
+import { utcDay } from '../clock.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
-import type { ApplianceEvent } from './appliance-event.ts';
+import type { ConnectionEvent } from './connection-event.ts';
 import type { ProblemCode } from './problem.ts';
 
 /** The kinds of history lines. */
@@ -13,7 +14,7 @@ export const HISTORY_KINDS = [
 ] as const;
 
 /**
- * A line of an appliance's history. Equal refreshes and equal failures of one day (UTC) share one line. Instants are
+ * A line of a connection's history. Equal refreshes and equal failures of one day (UTC) share one line. Instants are
  * RFC 3339 UTC.
  */
 export interface HistoryEntry {
@@ -33,21 +34,20 @@ export interface StoredHistoryEntry extends Pick<HistoryEntry, 'kind' | 'why' | 
   readonly last: number;
 }
 
-/** How many lines the store keeps for an appliance: half a year, if it works without failures. */
+/** How many lines the store keeps for a connection: half a year, if it works without failures. */
 export const MAX_HISTORY_ENTRIES = 200;
 /** A clock before this time is wrong, so its time is ignored. In ms since 1970. */
 export const MIN_PLAUSIBLE_TIME = Date.UTC(2025, 0, 1);
 
-const DAY = 86_400_000;
 /** These never share a line, and lines from before one are never merged with events after it. */
 const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];
 
 /** Where histories are stored. */
 export interface HistoryStore {
-  /** The lines of an appliance, the oldest first, without unreadable ones. @throws Failure as {@link Store} */
-  history(appliance: string): Promise<readonly StoredHistoryEntry[]>;
+  /** The lines of a connection, the oldest first, without unreadable ones. @throws Failure as {@link Store} */
+  history(connection: string): Promise<readonly StoredHistoryEntry[]>;
   /**
-   * Adds lines to the histories of those appliances that still exist; all or nothing.
+   * Adds lines to the histories of those connections that still exist; all or nothing.
    * @throws Failure as {@link Store}
    */
   addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void>;
@@ -55,14 +55,14 @@ export interface HistoryStore {
 
 /** Lines that wait for another write, so that they share its transaction. */
 export interface PendingHistory {
-  /** The lines of this appliance that can be written now, the oldest first. */
-  pending(appliance: string): readonly StoredHistoryEntry[];
+  /** The lines of this connection that can be written now, the oldest first. */
+  pending(connection: string): readonly StoredHistoryEntry[];
   /** Reports that the lines that {@link pending} returned last are written. */
-  markWritten(appliance: string): void;
+  markWritten(connection: string): void;
 }
 
 /** The history line for an event. @param at when it happened, in ms since 1970 */
-export function historyEntryOf(event: ApplianceEvent, at: number): StoredHistoryEntry {
+export function historyEntryOf(event: ConnectionEvent, at: number): StoredHistoryEntry {
   const why = event.kind === 'refresh_failed' ? event.problem : event.kind === 'pairing_failed' ? event.reason : null;
   return { kind: event.kind, why, first: at, last: at, count: 1 };
 }
@@ -111,14 +111,4 @@ export function newestFirst(lines: readonly StoredHistoryEntry[]): readonly Stor
     .toSorted((a, b) => b.last - a.last);
   if (milestone === -1) return later;
   return [...later, ...lines.slice(milestone, milestone + 1), ...newestFirst(lines.slice(0, milestone))];
-}
-
-function utcDay(time: number): number {
-  return Math.floor(time / DAY);
-}
-
-/** Access to the histories of appliances. */
-export interface HistoryAdministration {
-  /** The lines, the most recently updated first. @throws Failure `appliance_unknown` */
-  history(name: string): Promise<readonly HistoryEntry[]>;
 }

@@ -1,13 +1,20 @@
-import type { ApplianceState } from '../administration.ts';
-import type { ApplianceCondition, HubCondition, HubConditionCode } from '../health/condition.ts';
+import type { ConnectionState } from '../connections/connection-status.ts';
+import type { ApplianceCondition, ConnectionCondition, HubCondition, HubConditionCode } from '../health/condition.ts';
 import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
 
-/** What decides about an appliance's notice: its state, and its current grant. */
-export interface ApplianceNoticeInput {
+/** A condition of a connection or an appliance. */
+type SubjectCondition = ConnectionCondition | ApplianceCondition;
+
+/** What decides about the notice of a connection, or of an appliance that waits for approval. */
+export interface SubjectNoticeInput {
+  /** Identifies it among all; the same after a restart. */
+  readonly key: string;
   readonly name: string;
-  readonly state: ApplianceState;
+  readonly state: ConnectionState;
   /** The condition that may lead to a notice; null if there is none. */
-  readonly condition: ApplianceCondition | null;
+  readonly condition: SubjectCondition | null;
+  /** The condition `login_ending`, if there is one besides a graver one; left out otherwise. */
+  readonly loginEnding?: SubjectCondition;
   readonly grant: GrantNoticeInput | null;
 }
 
@@ -38,6 +45,7 @@ const DAY = 24 * HOUR;
  * other.
  */
 const PRIORITY: Partial<Record<NoticeCode, number>> = {
+  login_ending: -1,
   answer_lost: 0,
   misconfigured: 1,
   refresh_failing: 2,
@@ -70,7 +78,9 @@ const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = { ...HUB_NOTICE_D
 
 /** Whether a notice is sent only when it begins and when it is over, and is not repeated daily. */
 export function isNotRepeated(code: NoticeCode): boolean {
-  return code === 'answer_lost' || code === 'store_recovered' || code === 'wrong_setup_codes';
+  return (
+    code === 'answer_lost' || code === 'login_ending' || code === 'store_recovered' || code === 'wrong_setup_codes'
+  );
 }
 
 /**
@@ -83,14 +93,15 @@ export function failureDuration(observed: number, overdue: number | null): numbe
 }
 
 /**
- * The notice for an appliance's condition; null if the condition leads to none, or has not lasted long enough.
+ * The notice for the condition of a connection or an appliance; null if the condition leads to none, or has not lasted long enough.
  * @param failing null if refreshes do not fail
  */
-export function applianceNotice(
-  { condition, grant }: ApplianceNoticeInput,
+export function subjectNotice(
+  { condition, loginEnding, grant }: SubjectNoticeInput,
   failing: FailurePeriod | null,
 ): Notice | null {
   if (condition === null) return null;
+  const reminder = loginEnding === undefined ? null : toNotice('login_ending', loginEnding);
   switch (condition.code) {
     case 'approval_needed':
       return toNotice('approval_needed', condition);
@@ -100,18 +111,22 @@ export function applianceNotice(
       return toNotice('pairing_needed', condition);
     case 'misconfigured':
       return toNotice('misconfigured', condition);
+    case 'login_ending':
+      return toNotice('login_ending', condition);
     case 'store_unwritable':
     case 'pairing_failed':
       // The hub itself has a notice for `store_unwritable`; the person who started the pairing sees that it failed.
-      return null;
+      return reminder;
   }
-  if (grant === null || failing === null) return null;
-  const code = longFailureCode(condition, grant, failing.duration);
-  return code && toNotice(code, condition, grant, failing.since);
+  if (grant !== null && failing !== null) {
+    const code = longFailureCode(condition, grant, failing.duration);
+    if (code !== null) return toNotice(code, condition, grant, failing.since);
+  }
+  return reminder;
 }
 
 /** The notice for a problem that may resolve itself; null if it has not lasted long enough. @param duration in ms */
-function longFailureCode({ code }: ApplianceCondition, grant: GrantNoticeInput, duration: number): NoticeCode | null {
+function longFailureCode({ code }: SubjectCondition, grant: GrantNoticeInput, duration: number): NoticeCode | null {
   if (duration >= HOUR && isTokenEnding(grant)) return 'token_ending';
   if (duration >= DAY) return 'refresh_failing';
   return code === 'answer_lost' && duration >= EARLY_RETRY ? 'answer_lost' : null;
@@ -120,12 +135,19 @@ function longFailureCode({ code }: ApplianceCondition, grant: GrantNoticeInput, 
 /** @param since RFC 3339 UTC: when refreshes began to fail, if the notice is about that */
 function toNotice(
   code: NoticeCode,
-  condition: ApplianceCondition,
+  condition: SubjectCondition,
   grant: GrantNoticeInput | null = null,
   since = condition.since ?? '',
 ): Notice {
-  const { severity, appliance, what_to_do } = condition;
-  const notice = { code, severity: severity === 'error' ? severity : 'warning', appliance, what_to_do, since } as const;
+  const { severity, connection, appliance, appliances, what_to_do } = condition;
+  const subject = { connection, appliance, appliances };
+  const notice = {
+    code,
+    severity: severity === 'error' ? severity : 'warning',
+    ...subject,
+    what_to_do,
+    since,
+  } as const;
   if (code !== 'token_ending' && code !== 'refresh_failing') return { ...notice, message: condition.message };
   const expiry = grant?.remaining == null || grant.remaining > 0 ? 'expires soon' : 'has expired';
   const currentToken = code === 'token_ending' ? `, and the current token ${expiry}` : '';
@@ -141,19 +163,19 @@ export function hubNotice(
   duration: number,
 ): Notice | null {
   if (severity === 'info' || since === null || duration < HUB_NOTICE_DELAY[code]) return null;
-  return { code, severity, appliance: null, message, what_to_do, since };
+  return { code, severity, connection: null, appliance: null, appliances: [], message, what_to_do, since };
 }
 
 /**
- * The open notice of an appliance, given the one that was sent last. A notice about refreshes is over only when
+ * The open notice of a connection or an appliance, given the one that was sent last. A notice about refreshes is over only when
  * there are new tokens or no grant: a restarted hub has not tried anything yet, and a portal that fails in another way
  * has not issued a token.
  * @param before the notice, and the generation of the grant that it was about
- * @param now the appliance, undefined if it was removed, and its notice according to this run of the hub
+ * @param now the subject, undefined if it was removed, and its notice according to this run of the hub
  */
 export function currentNotice(
   before: { readonly notice: Notice; readonly generation: number | null },
-  now: { readonly facts: ApplianceNoticeInput | undefined; readonly notice: Notice | null },
+  now: { readonly facts: SubjectNoticeInput | undefined; readonly notice: Notice | null },
 ): Notice | null {
   const { facts, notice: fresh } = now;
   const held = facts !== undefined && isStillOpen(before.notice.code, before.generation, facts) ? before.notice : null;
@@ -167,10 +189,11 @@ export function currentNotice(
 
 /** Whether the current condition confirms a notice from before; if it does not, `status` leaves the notice out. */
 export function matchesCondition(
-  { severity }: Notice,
-  condition: ApplianceCondition | null,
-): condition is ApplianceCondition {
-  return severity === 'warning' && condition?.severity === 'warning';
+  { code, severity }: Notice,
+  condition: SubjectCondition | null,
+): condition is SubjectCondition {
+  if (severity !== 'warning' || condition?.severity !== 'warning') return false;
+  return (code === 'login_ending') === (condition.code === 'login_ending');
 }
 
 /**
@@ -181,26 +204,33 @@ export function isKeptAfterRestart(code: NoticeCode, running: number): boolean {
   return running < (RESTART_RETENTION[code] ?? 0);
 }
 
-/** The message for a notice that is over. @param facts undefined if the appliance was removed */
-export function resolvedMessage({ appliance, message }: Notice, facts: ApplianceNoticeInput | undefined): string {
-  if (appliance === null) return `Resolved: ${message}`;
-  if (facts === undefined) return `${appliance} was removed from the hub`;
-  if (facts.state === 'active' || facts.state === 'retrying') return `${appliance} is connected again`;
-  return `${appliance} no longer needs attention`;
+/** The message for a notice that is over. @param facts undefined if its subject was removed */
+export function resolvedMessage(
+  { code, connection, appliance, message }: Notice,
+  facts: SubjectNoticeInput | undefined,
+): string {
+  const subject = appliance ?? connection;
+  if (subject === null) return `Resolved: ${message}`;
+  if (facts === undefined) return `${subject} was removed from the hub`;
+  if (facts.state === 'active' || facts.state === 'retrying')
+    return code === 'login_ending' ? `The login of ${subject} no longer ends soon` : `${subject} is connected again`;
+  return `${subject} no longer needs attention`;
 }
 
 /** The report that tests the delivery of notices. @param since now, RFC 3339 UTC */
 export function testReport(since: string): NoticeReport {
   const message = 'This is a test: notices from this hub arrive here';
-  const notice = { notice: 'test', severity: 'warning', appliance: null } as const;
+  const notice = { notice: 'test', severity: 'warning', connection: null, appliance: null, appliances: [] } as const;
   return { status: 'raised', ...notice, message, what_to_do: 'Nothing', since };
 }
 
-function isStillOpen(code: NoticeCode, generation: number | null, { state, grant }: ApplianceNoticeInput): boolean {
+function isStillOpen(code: NoticeCode, generation: number | null, { state, grant }: SubjectNoticeInput): boolean {
   if (code === 'approval_needed') return false;
-  // While a pairing is open, the appliance shows it instead of the problem; the notice stays until the pairing
+  // While a pairing is open, the connection shows it instead of the problem; the notice stays until the pairing
   // succeeds.
   if (grant === null) return code === 'pairing_needed' && state === 'pairing';
+  // Refreshes don't end this one. Right after a reboot the age of the login may be unknown.
+  if (code === 'login_ending') return grant.remaining === null;
   if (grant.generation !== generation) return false;
   // A grant that is no longer suspended may have an access token that is still valid: then nobody needs to log in.
   return code !== 'pairing_needed' || grant.isFailing || (grant.remaining ?? 0) === 0;

@@ -6,6 +6,7 @@
  * - `token_ending`: refreshes have failed for an hour, and the current access token has expired or expires soon;
  * - `refresh_failing`: refreshes have failed for a day;
  * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may be dead; sent once;
+ * - `login_ending`: the login ends by itself soon, and only a new login prevents that; sent once;
  * - `approval_needed`: an appliance has registered itself and waits for an installer;
  * - `wrong_setup_codes`: somebody typed too many wrong setup codes on the hub's page;
  * - the others concern the hub as a whole, as in `status`.
@@ -29,6 +30,7 @@ export const NOTICE_CODES = [
   'token_ending',
   'refresh_failing',
   'answer_lost',
+  'login_ending',
   'approval_needed',
   ...HUB_PROBLEM_CODES,
   'wrong_setup_codes',
@@ -39,8 +41,12 @@ export interface Notice {
   readonly code: NoticeCode;
   /** `error`: it stays broken until a person acts; `warning`: it may resolve itself. */
   readonly severity: 'error' | 'warning';
-  /** The appliance's name; null if the notice is about the hub as a whole. */
+  /** The appliance's name; null if the notice is about the hub as a whole, or a connection with another name. */
   readonly appliance: string | null;
+  /** The connection's name; null if the notice is about the hub as a whole. */
+  readonly connection: string | null;
+  /** The names of all appliances that it concerns. */
+  readonly appliances: readonly string[];
   /** One sentence each, in English: what is wrong, and what to do. */
   readonly message: string;
   readonly what_to_do: string;
@@ -55,6 +61,8 @@ export interface NoticeReport {
   readonly notice: NoticeCode | 'test';
   readonly severity: Notice['severity'];
   readonly appliance: string | null;
+  readonly connection: string | null;
+  readonly appliances: readonly string[];
   readonly message: string;
   readonly what_to_do: string;
   /** RFC 3339 UTC: when the problem began. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { request } from 'undici';
-import type { ApplianceResponse } from '../../control/messages.ts';
+import type { ApplianceResponse, ConnectionResponse } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { NamedCheckResult } from '../check-result.ts';
 import { metricsOrigin } from '../checks/reporting.ts';
@@ -19,7 +19,7 @@ const FILE_TIMEOUT = 4000;
 const JOURNAL_LINES = '2000';
 /** The most characters of a file. Longer texts lose their beginning, so that the journal keeps its newest lines. */
 const MAX_FILE_CHARACTERS = 1 << 20;
-/** The most files of the state directory that are listed, and the most appliances whose history is included. */
+/** The most files of the state directory that are listed, and the most connections whose history is included. */
 const MAX_ITEMS = 500;
 
 /** A file of the archive. */
@@ -90,19 +90,28 @@ async function createFile(name: string, write: () => string | Promise<string>): 
  */
 function redactedStatus({ hub }: DoctorContext): object {
   if (hub.kind !== 'running') return hub;
-  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceResponse) => ({
+  const { connections, appliances, conditions, notices } = hub;
+  return {
+    hub: hub.hub,
+    connections: connections.map(redactedLogin),
+    appliances: appliances.map(redactedLogin),
+    ...{ conditions, notices },
+  };
+}
+
+function redactedLogin({ authorize_url: link, account, ...rest }: ApplianceResponse | ConnectionResponse): object {
+  return {
     ...rest,
     account: account && 'left out',
     ...(link !== undefined && { authorize_url: 'left out' }),
-  }));
-  return { hub: hub.hub, appliances, conditions: hub.conditions, notices: hub.notices };
+  };
 }
 
 async function collectHistories({ hub }: DoctorContext, options: DoctorOptions): Promise<object> {
   if (hub.kind !== 'running') return { left_out: hub.detail };
   return withHub(options, async (client) => {
     const histories: Record<string, unknown> = {};
-    for (const { name } of hub.appliances.slice(0, MAX_ITEMS)) histories[name] = await client.history(name);
+    for (const { name } of hub.connections.slice(0, MAX_ITEMS)) histories[name] = await client.history(name);
     return histories;
   });
 }
@@ -147,11 +156,15 @@ function secretUrlParts(address: string): string[] {
   return [address, `${pathname}${search}`, pathname];
 }
 
+/** A member of configuration.json whose name has so many capital letters that it looks random. */
+const MEMBER_LIKE_A_SECRET = 'refreshEndsAccessToken';
+
 function harmlessValues({ configuration, hub }: DoctorContext): ReadonlySet<string> {
-  const portals = configuration.portals.map(({ clientId }) => clientId);
-  if (hub.kind !== 'running') return new Set(portals);
+  const always = [MEMBER_LIKE_A_SECRET, ...configuration.portals.map(({ clientId }) => clientId)];
+  if (hub.kind !== 'running') return new Set(always);
   const appliances = hub.appliances.flatMap(({ name, client_id }) => [name, client_id]);
-  return new Set([...portals, hub.hub.id, hub.hub.ca_fingerprint, ...appliances]);
+  const connections = hub.connections.map(({ name }) => name);
+  return new Set([...always, hub.hub.id, hub.hub.ca_fingerprint, ...connections, ...appliances]);
 }
 
 function toJson(value: object): string {
@@ -161,17 +174,17 @@ function toJson(value: object): string {
 const README = `Diagnostics of a hub for support, made by "latchkey doctor --bundle".
 
 doctor.json         what each check found
-status.json         the hub and its appliances, as "latchkey status" shows them, without the links of open pairings
+status.json         the hub, its connections and its appliances, as "latchkey status" shows them, without the links of open pairings
 configuration.json  the configuration as it was read, without any secret; only the origin of a webhook, only the program of a command
 environment.json    the names of Latchkey's environment variables; values only if they can't be secret
 versions.json       Latchkey, Node.js, kernel, distribution, machine
 network.txt         interfaces and routes
 files.txt           the files of the state directory: mode, owner, size, time, name
-history.json        what happened to each appliance
+history.json        what happened to each connection
 metrics.txt         the metrics for Prometheus
 journal.txt         the service's last 2,000 lines
 
 Not included: tokens, codes, secrets, keys, the setup code, cookies, the store, and passwords. Everything that looks like one of
-them was replaced by [removed]. Included are the names of the appliances, and the addresses of the home network and of the
-portal: give the archive only to people who may know these.
+them was replaced by [removed]. Included are the names of the connections and appliances, and the addresses of the home
+network and of the portal: give the archive only to people who may know these.
 `;

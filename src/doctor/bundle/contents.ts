@@ -58,12 +58,17 @@ export function redactedConfiguration({
   return {
     ...plain,
     lan: { ...lan, certificate: lan.certificate === null ? null : lan.certificate.files },
-    portals: portals.map(({ name, baseUrl, frontendUrl, clientId, ca, retryLostAnswer, redirect }) => {
-      const where = URL.canParse(redirect) ? new URL(redirect).origin : redirect;
-      return { name, baseUrl, frontendUrl, clientId, cas: ca.length, retryLostAnswer, redirect: where };
+    portals: portals.map(({ name, baseUrl, frontendUrl, clientId, ca, retryLostAnswer, ...portal }) => {
+      const { loginLifetime, idleLifetime, refreshEndsAccessToken } = portal;
+      return {
+        ...{ name, baseUrl, frontendUrl, clientId, cas: ca.length, retryLostAnswer },
+        redirect: URL.canParse(portal.redirect) ? new URL(portal.redirect).origin : portal.redirect,
+        revocationEndpoint: portal.revocationEndpoint && new URL(portal.revocationEndpoint).origin,
+        ...{ loginLifetime, idleLifetime, refreshEndsAccessToken },
+      };
     }),
-    appliances: appliances.map(({ name, clientId, scope, portal, credentials: { kind } }) => {
-      return { name, clientId, scope, portal, credentials: kind };
+    appliances: appliances.map(({ name, clientId, connection, scope, portal, credentials: { kind } }) => {
+      return { name, clientId, connection, scope, portal, credentials: kind };
     }),
     notify: {
       command: notify.command?.[0] ?? null,

@@ -1,5 +1,5 @@
-import type { ConditionResponse } from '../../control/messages.ts';
-import { type ConditionSeverity, groupByAppliance } from '../../core/health/condition.ts';
+import type { ConditionResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
+import { type ConditionSeverity, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
 import { howToApplyCorrection } from '../../core/portal.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
@@ -38,12 +38,30 @@ export async function checkAppliances({ hub }: DoctorContext): Promise<CheckResu
     return [warn('the appliances are unknown, because the hub is not running or this user has no access to it')];
   if (hub.appliances.length === 0) return [ok('there is no appliance yet: "latchkey appliance add NAME"')];
   const conditions = groupByAppliance(hub.conditions);
-  return hub.appliances.flatMap(({ name, state }) => {
+  const shared = new Set(sharedConnections(hub).map(({ name }) => name));
+  return hub.appliances.flatMap(({ name, state, connection }) => {
+    // The check of the connections reports what concerns a shared connection.
+    const own = (conditions.get(name) ?? []).filter(({ appliance }) => appliance !== null);
+    if (own.length > 0) return own.map((condition) => conditionResult(condition, `.${name}`));
+    return ok(shared.has(connection) ? `${name} uses the connection ${connection}` : `${name} is ${state}`, `.${name}`);
+  });
+}
+
+/** Reports the state and the conditions of each shared connection, as `status` shows them. */
+export async function checkConnections({ hub }: DoctorContext): Promise<CheckResult[]> {
+  if (hub.kind !== 'running') return [];
+  const conditions = groupByConnection(hub.conditions);
+  return sharedConnections(hub).flatMap(({ name, state }) => {
     const own = conditions.get(name) ?? [];
     return own.length === 0
       ? ok(`${name} is ${state}`, `.${name}`)
       : own.map((condition) => conditionResult(condition, `.${name}`));
   });
+}
+
+/** The connections that are not the own connection of one appliance. */
+function sharedConnections({ connections }: Pick<StatusResponse, 'connections'>): ConnectionResponse[] {
+  return connections.filter(({ own }) => own !== true);
 }
 
 const RESULTS = { error: fail, warning: warn, info: ok } as const satisfies Record<ConditionSeverity, typeof ok>;

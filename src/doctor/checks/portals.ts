@@ -23,16 +23,16 @@ export async function checkPortals(context: DoctorContext): Promise<CheckResult[
  * them.
  */
 function unprobedPortals({ configuration, configurationFailures, hub }: DoctorContext): CheckResult[] {
-  const appliances = hub.kind === 'running' ? hub.appliances : [];
+  const connections = hub.kind === 'running' ? hub.connections : [];
   const invalid = configurationFailures.flatMap((failure) => {
     const concernsAll = !(failure instanceof InvalidKeyFailure) || failure.key === 'portals';
-    if (concernsAll) return appliances.map(({ portal }) => portal);
+    if (concernsAll) return connections.map(({ portal }) => portal);
     return /^portals\.([^.]+)/.exec(failure.key)?.[1] ?? [];
   });
   const probed = configuration.portals.map(({ name }) => name);
   const names = [...new Set(invalid)].filter((name) => !probed.includes(name));
   return names.map((name) => {
-    const states = appliances.filter(({ portal }) => portal === name).map(({ state }) => state);
+    const states = connections.filter(({ portal }) => portal === name).map(({ state }) => state);
     const isHealthy = states.includes('active') && states.every((state) => state === 'active' || state === 'unpaired');
     const addition = isHealthy ? '; the running hub reports no problem with it' : '';
     return { ...configurationInvalid(`the connection to ${name}`, addition), name: `.${name}` };

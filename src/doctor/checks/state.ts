@@ -90,11 +90,11 @@ export async function checkConfiguration({
     return fail(`${message}${stillUsed}`);
   });
   if (problems.length > 0) return problems;
-  const { file, portals, appliances } = configuration;
+  const { file, portals, connections, appliances } = configuration;
   if (isTestMode(hub))
     return [ok(`in test mode the hub has its own portal and state; all other settings are from ${file}, or defaults`)];
   if (portals.length === 0) return [fail(`${file} is missing or has no portal: add a section [portals.home]`)];
-  const summary = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}`;
+  const summary = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}${connections.length === 0 ? '' : `, connections: ${connections.length}`}`;
   const secrets =
     unreadableSecrets.length === 0 ? [] : [permissionDenied(`the secrets ${unreadableSecrets.join(', ')}`)];
   return [ok(summary), ...secrets.map((result) => ({ ...result, name: '.secrets' }))];

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { checkScope } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata } from '../../core/appliances/registration.ts';
+import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import { parseJwkSet } from '../../system/jwk-set.ts';
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from './server-metadata.ts';

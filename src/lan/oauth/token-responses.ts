@@ -34,13 +34,14 @@ export function sendTokenResponse(
   const hubPage = () => ({ error_uri: `https://${request.host}/` });
   switch (result.kind) {
     case 'token': {
-      const { accessToken, expiresIn, scope } = result;
+      const { accessToken, expiresIn, scope, idToken } = result;
       return setNoStore(reply).send({
         access_token: accessToken.reveal(),
         token_type: 'Bearer',
         expires_in: expiresIn,
         ...(refreshToken === undefined ? {} : { refresh_token: refreshToken.reveal() }),
         ...(scope === null ? {} : { scope }),
+        ...(idToken === undefined ? {} : { id_token: idToken.reveal() }),
       });
     }
     case 'not_paired':
@@ -64,7 +65,7 @@ export function sendTokenResponse(
 const DEVICE_FLOW_ERRORS: Readonly<
   Record<PairingFailureReason, readonly [error: OAuthErrorCode, description: string]>
 > = {
-  refused_by_user: ['access_denied', 'the user denied access at the portal'],
+  refused_by_user: ['access_denied', 'a person denied the access'],
   portal_rejected: ['access_denied', "the portal rejects the hub's request: see the hub's log"],
   foreign_origin: ['access_denied', "the portal returned an address that is not its own: see the hub's log"],
   misconfigured: ['access_denied', "the portal does not accept the hub's credentials: see the hub's log"],

@@ -15,6 +15,9 @@ export const TokenResponseSchema = v.strictObject({
     text('Refresh token that the hub issued at the end of the device flow; it does not rotate'),
   ),
   scope,
+  id_token: v.optional(
+    text('ID token of the portal (OpenID Connect Core 1.0, 2); omitted if it issued none, or the scope has no openid'),
+  ),
 });
 
 /** The device authorization response (RFC 8628, 3.2). */

@@ -1,10 +1,15 @@
 import { html } from 'ghtml';
 import type { Administration } from '../../core/administration.ts';
-import { checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
+import { checkApplianceName } from '../../core/appliances/appliance.ts';
+import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { renderConnectionChoice, sharableConnections } from '../connection/connection-choice.ts';
 import { sendFailure } from '../failures.ts';
+import { renderSelectField, renderTextField } from '../form-field.ts';
+import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { credentialsPath } from '../paths.ts';
@@ -24,27 +29,46 @@ export function serveAddAppliance(
   guard: AuthenticatedRoutes,
   { administration, random, cache }: CredentialPagesOptions,
 ): void {
-  function send(req: AuthenticatedRequest, status: number, token: string, typed: ApplianceForm, problems: FieldErrors) {
-    const portals = administration.portals();
-    return sendInstallerPage(req, status, addAppliancePage(req.context, req.session, token, portals, typed, problems));
+  async function send(
+    req: AuthenticatedRequest,
+    status: number,
+    token: string,
+    typed: ApplianceForm,
+    problems: FieldErrors,
+  ) {
+    const choices = {
+      portals: administration.portals(),
+      connections: sharableConnections(await administration.status()),
+    };
+    return sendInstallerPage(req, status, addAppliancePage(req.context, req.session, token, choices, typed, problems));
   }
 
-  guard.page('/appliances/add', async (req) => send(req, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
+  guard.page('/appliances/add', async (req) => {
+    const connection = readQuery(req.request)?.get('login') ?? '';
+    return send(req, 200, createIdempotencyKey(random), { ...EMPTY_FORM, connection }, {});
+  });
 
   guard.form('/appliances/add', async (submission) => {
     const { form, reply, session, context } = submission;
+    const connection = form.get('connection') ?? '';
     const typed: ApplianceForm = {
       name: (form.get('name') ?? '').trim(),
-      scope: form.get('scope') ?? '',
-      portal: form.get('portal') ?? '',
+      connection,
+      // An existing connection has its own.
+      scope: connection === '' ? (form.get('scope') ?? '') : '',
+      portal: connection === '' ? (form.get('portal') ?? '') : '',
     };
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
-    const problems = validateForm(typed, administration.portals(), context.texts);
+    const problems = validateLogin(typed, checkApplianceName, administration.portals(), context.texts);
     if (Object.keys(problems).length > 0) return send(submission, 400, token, typed, problems);
     try {
       const { name, scope, portal } = typed;
       await cache.getOrIssue(session, token, name, async () => ({
-        credentials: await administration.addAppliance(name, scope || null, portal || null),
+        credentials: await administration.addAppliance(name, {
+          connection: connection || null,
+          scope: scope || null,
+          portal: portal || null,
+        }),
         isNewAppliance: true,
       }));
       return reply.redirect(credentialsPath(token, name), 303);
@@ -68,16 +92,22 @@ export function readIdempotencyKey(form: ReadonlyMap<string, string>): string | 
   return /^[\w-]{22}$/.test(token) ? token : null;
 }
 
-const EMPTY_FORM: ApplianceForm = { name: '', scope: '', portal: '' };
+const EMPTY_FORM: ApplianceForm = { name: '', connection: '', scope: '', portal: '' };
 
-function validateForm(
-  { name, scope, portal }: ApplianceForm,
+/**
+ * Checks the fields of a form that adds an appliance or a connection.
+ * @param checkName throws a Failure for an invalid name
+ * @returns error texts, by field
+ */
+export function validateLogin(
+  { name, scope, portal }: { readonly name: string; readonly scope: string; readonly portal: string },
+  checkName: (name: string) => unknown,
   portals: readonly string[],
   { adding }: Texts,
-): FieldErrors {
+): Partial<Record<'name' | 'scope' | 'portal', string>> {
   return {
     ...(name === '' && { name: adding.nameMissing }),
-    ...(name !== '' && !isValid(() => checkApplianceName(name)) && { name: adding.nameInvalid }),
+    ...(name !== '' && !isValid(() => checkName(name)) && { name: adding.nameInvalid }),
     ...(!isValid(() => checkScope(scope)) && { scope: adding.scopeInvalid }),
     ...(portal !== '' && !portals.includes(portal) && { portal: adding.portalUnknown }),
   };
@@ -94,10 +124,14 @@ function isValid(check: () => unknown): boolean {
 }
 
 /** The error of a failure, at the field that caused it; null if no field did. */
-function fieldErrorsFor(code: FailureCode, { adding }: Texts): FieldErrors | null {
+function fieldErrorsFor(code: FailureCode, { adding, connectionChoice }: Texts): FieldErrors | null {
   switch (code) {
     case 'appliance_exists':
       return { name: adding.nameTaken };
+    case 'connection_exists':
+      return { name: connectionChoice.nameIsLogin };
+    case 'connection_unknown':
+      return { connection: connectionChoice.gone };
     case 'name_invalid':
       return { name: adding.nameInvalid };
     case 'scope_invalid':
@@ -112,8 +146,17 @@ function fieldErrorsFor(code: FailureCode, { adding }: Texts): FieldErrors | nul
 /** The fields of the form, as typed. */
 interface ApplianceForm {
   readonly name: string;
+  /** Empty for a connection of its own, which has `scope` and `portal`. */
+  readonly connection: string;
   readonly scope: string;
   readonly portal: string;
+}
+
+/** What a person can choose from. */
+interface ApplianceChoices {
+  /** The names of the configured portals, the default one first. */
+  readonly portals: readonly string[];
+  readonly connections: readonly ConnectionStatus[];
 }
 
 /** Error texts, by field. */
@@ -122,31 +165,27 @@ type FieldErrors = Partial<Record<keyof ApplianceForm, string>>;
 /**
  * The form that adds an appliance.
  * @param token the idempotency key: a form that is sent twice adds one appliance
- * @param portals the names of the configured portals, the default one first
  */
 export function addAppliancePage(
   { texts }: PageContext,
   session: PageSession,
   token: string,
-  portals: readonly string[],
+  { portals, connections }: ApplianceChoices,
   typed: ApplianceForm,
   problems: FieldErrors,
 ): InstallerPage {
-  const { adding } = texts;
-  const focused = problems.scope !== undefined && problems.name === undefined ? 'scope' : 'name';
-  const input = (id: 'name' | 'scope', label: string, hint: string, maxLength: number) =>
-    renderField(
-      id,
-      label,
-      hint,
-      problems[id],
-      (attributes) =>
-        html`<input id="${id}" name="${id}" value="${typed[id]}" maxlength="${maxLength}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${id === focused ? ' autofocus' : ''}>`,
-    );
+  const { adding, connectionChoice } = texts;
+  const isScopeFocused = problems.scope !== undefined && problems.name === undefined;
+  const name = { id: 'name', label: adding.name, hint: adding.nameHint, problem: problems.name };
+  const scope = { id: 'scope', label: adding.scope, hint: adding.scopeHint, problem: problems.scope, onlyForOwn: true };
+  const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal, onlyForOwn: true };
+  const portalOptions = portals.map((value) => ({ value, text: value }));
+  const login = { selected: typed.connection, hint: connectionChoice.hint, problem: problems.connection };
   const content = html`<input type="hidden" name="form" value="${token}">
-!${input('name', adding.name, adding.nameHint, 63)}
-!${input('scope', adding.scope, adding.scopeHint, 1000)}
-!${portals.length > 1 ? renderPortalField(adding, portals, typed.portal, problems.portal) : ''}
+!${renderTextField(name, typed.name, 63, !isScopeFocused)}
+!${connections.length === 0 ? '' : renderConnectionChoice(texts, 'connection', connections, login)}
+!${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
+!${portals.length > 1 ? renderSelectField(portal, 'portal', portalOptions, typed.portal) : ''}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return {
     title: adding.title,
@@ -155,41 +194,4 @@ export function addAppliancePage(
 <h1>${adding.title}</h1>
 !${csrfForm(session, '/appliances/add', content, 'fields')}`,
   };
-}
-
-function renderPortalField(
-  adding: Texts['adding'],
-  portals: readonly string[],
-  selected: string,
-  problem: string | undefined,
-): string {
-  const options = portals.map(
-    (name) => html`<option value="${name}"!${name === selected ? ' selected' : ''}>${name}</option>`,
-  );
-  return renderField(
-    'portal',
-    adding.portal,
-    null,
-    problem,
-    (attributes) => html`<select id="portal" name="portal"!${attributes}>!${options}</select>`,
-  );
-}
-
-/** @param control makes the control's HTML from its attributes */
-function renderField(
-  id: string,
-  label: string,
-  hint: string | null,
-  problem: string | undefined,
-  control: (attributes: string) => string,
-): string {
-  const descriptionIds = [
-    ...(problem === undefined ? [] : [`${id}-problem`]),
-    ...(hint === null ? [] : [`${id}-hint`]),
-  ].join(' ');
-  const describedBy = descriptionIds === '' ? '' : ` aria-describedby="${descriptionIds}"`;
-  return html`<div class="field"><label for="${id}">${label}</label>
-!${control(describedBy + (problem === undefined ? '' : ' aria-invalid="true"'))}
-!${problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`}
-!${hint === null ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}</div>`;
 }

@@ -57,7 +57,11 @@ export function serveCredentials(
     const cached = await cache.find(session, form, name);
     if (cached !== null) {
       const done = `${credentialsPath(form, name)}/done`;
-      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done));
+      const { appliances } = await administration.status();
+      const appliance = appliances.find((one) => one.name === name);
+      const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
+      const connected = isConnected ? appliance.connection : null;
+      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, connected));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
@@ -75,12 +79,14 @@ export function serveCredentials(
  * The credentials of an appliance, for a person to enter in it. The QR code contains what `latchkey appliance add
  * --json` prints.
  * @param done the path of the form for "Done"
+ * @param connected the name of the appliance's connection, if that is connected already; otherwise null
  */
 export function credentialsPage(
   { credentials: issued, isNewAppliance }: CachedCredentials,
   { texts }: PageContext,
   session: PageSession,
   done: string,
+  connected: string | null = null,
 ): InstallerPage {
   const { credentials } = texts.adding;
   const { name, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
@@ -98,13 +104,15 @@ export function credentialsPage(
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
 <div class="copied"><code class="value" id="${id}">${value}</code>
 <button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
-  const doneButton = html`<button class="${isNewAppliance ? '' : 'primary'}" id="done">${credentials.done}</button>`;
+  const needsLogin = isNewAppliance && connected === null;
+  const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
   const connect = html`<button class="primary" id="connect">${credentials.connectNext(name)}</button>`;
   return {
     title: credentials.title(name),
     narrow: true,
     body: html`<div class="health">!${icon('good')}<h1>${isNewAppliance ? credentials.added(name) : credentials.rotated(name)}</h1></div>
 <p>${credentials.keep}</p>
+!${isNewAppliance && connected !== null ? html`<p>${texts.connectionChoice.connected(connected)}</p>` : ''}
 <section class="card" aria-label="${credentials.title(name)}">
 !${row('client-id', credentials.clientId, clientId)}
 !${row('client-secret', credentials.clientSecret, all.client_secret)}
@@ -114,6 +122,6 @@ export function credentialsPage(
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>
 !${qrSvg(JSON.stringify(all), credentials.qr) ?? ''}
 <p class="hint">${credentials.qrHint}</p></section>
-<div class="actions">!${isNewAppliance ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
+<div class="actions">!${needsLogin ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
   };
 }

@@ -1,42 +1,50 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus, PendingApproval } from '../../core/administration.ts';
+import type { ApplianceStatus, PendingApproval } from '../../core/appliances/appliance-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../../core/connections/connection-status.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { renderConnectionChoice } from '../connection/connection-choice.ts';
 import { icon, timeElement } from '../elements.ts';
 import { csrfForm } from '../installer-page.ts';
-import type { ApplianceHealth } from '../overview/health.ts';
-import { appliancePath } from '../paths.ts';
+import { type LoginHealth, userCodeOf } from '../overview/health.ts';
+import { appliancePath, approvalPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
 /**
- * An appliance's state as text and icon, and what to do.
+ * The state of an appliance or a connection as text and icon, and what to do.
  * @param isAnnounced whether screen readers announce changes of the state; false on pages with many appliances
  * @returns HTML
  */
-export function renderHealth(
-  { states }: Texts,
-  { kind, severity, advice }: ApplianceHealth,
-  isAnnounced: boolean,
-): string {
+export function renderHealth({ states }: Texts, { kind, severity, advice }: LoginHealth, isAnnounced: boolean): string {
   return html`<p class="state ${severity}"!${isAnnounced ? ' role="status"' : ''}>!${icon(severity)}<span>${states.kinds[kind]}</span></p>
 !${advice.map((text) => html`<p>${text}</p>`)}`;
 }
 
+/** What {@link renderLoginDetails} shows of an appliance or a connection. */
+type LoginDetails = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval'> & Pick<ConnectionStatus, 'loginEnds'>;
+
+/** A name as text, and a value as HTML. */
+export type DetailRow = readonly [name: string, value: string];
+
 /**
- * An appliance's details, as pairs of name and value.
+ * The details of an appliance's login or of a connection, as pairs of name and value.
  * @param showsPortal whether to name its portal
  * @param now the hub's wall clock in ms since 1970
+ * @param before rows that come first
+ * @param after rows that come last
  * @returns HTML
  */
-export function renderApplianceDetails(
+export function renderLoginDetails(
   texts: Texts,
-  appliance: ApplianceStatus,
+  login: LoginDetails,
   showsPortal: boolean,
   now: number,
+  { before = [], after = [] }: { readonly before?: readonly DetailRow[]; readonly after?: readonly DetailRow[] } = {},
 ): string {
-  const { overview, states } = texts;
+  const { overview, states, connection } = texts;
   const { scope, lastRefresh, refreshIn, expiresIn, portal, account, waitingForApproval, problem, pairingFailed } =
-    appliance;
-  const rows: [name: string, value: string][] = [
+    login;
+  const rows: DetailRow[] = [
+    ...before,
     [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
   ];
   if (showsPortal) rows.push([overview.portal, html`${portal}`]);
@@ -48,17 +56,17 @@ export function renderApplianceDetails(
   }
   if (lastRefresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(lastRefresh), now)]);
   if (refreshIn !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refreshIn * 1000, now)]);
+  if (login.loginEnds !== null) rows.push([connection.ends, timeElement(texts, Date.parse(login.loginEnds), now)]);
   if (pairingFailed !== undefined)
     rows.push([states.lastPairing, timeElement(texts, Date.parse(pairingFailed.at), now)]);
   if (problem !== null) rows.push([states.problemSince, timeElement(texts, Date.parse(problem.since), now)]);
   if (problem !== null && expiresIn !== null && expiresIn > 0) {
     rows.push([states.tokenExpires, timeElement(texts, now + expiresIn * 1000, now)]);
   }
-  return renderDetailList(rows);
+  return renderDetailList([...rows, ...after]);
 }
 
-/** @param rows names as text, values as HTML */
-function renderDetailList(rows: readonly (readonly [name: string, value: string])[]): string {
+function renderDetailList(rows: readonly DetailRow[]): string {
   return html`<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`)}</dl>`;
 }
 
@@ -68,24 +76,57 @@ function renderComparison({ states }: Texts, { comparisonCode, address }: Pendin
   return renderDetailList(address === null ? [code] : [code, [states.registrantAddress, html`${address}`]]);
 }
 
-/** The button for the next step; nothing if none is needed. @returns HTML */
+/**
+ * The button for an appliance's next step; nothing if none is needed.
+ * @param offered the connections that it could use, if it waits for approval
+ * @returns HTML
+ */
 export function renderNextAction(
   texts: Texts,
   session: PageSession,
-  { name, clientId, authorizeUrl, waitingForApproval }: ApplianceStatus,
-  health: ApplianceHealth,
+  appliance: ApplianceStatus,
+  health: LoginHealth,
+  offered: readonly ConnectionStatus[],
 ): string {
+  const { name, clientId, waitingForApproval } = appliance;
   const { overview } = texts;
-  const pairForm = (text: string) =>
-    csrfForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
-  if (waitingForApproval !== undefined) {
-    const approve = html`<input type="hidden" name="client_id" value="${clientId}">
-<button class="primary" id="approve-${name}">${overview.approve}</button>`;
-    return html`!${renderComparison(texts, waitingForApproval)}
-<div class="actions">!${csrfForm(session, appliancePath(name, 'approve'), approve)}
-<a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.reject}</a></div>`;
+  if (waitingForApproval === undefined) {
+    return renderPairAction(texts, session, appliance, health, {
+      action: appliancePath(name, 'pair'),
+      id: `pair-${name}`,
+    });
   }
-  if (authorizeUrl !== undefined) return pairForm(overview.showLink);
-  if (health.kind === 'not_connected') return pairForm(overview.connect);
-  return health.kind === 'log_in_again' ? pairForm(overview.connectAgain) : '';
+  const choice =
+    offered.length === 0
+      ? ''
+      : renderConnectionChoice(texts, `login-${name}`, offered, { selected: '', hint: texts.connectionChoice.hint });
+  const approve = html`<input type="hidden" name="client_id" value="${clientId}">!${choice}
+<button class="primary" id="approve-${name}">${overview.approve}</button>`;
+  return html`!${renderComparison(texts, waitingForApproval)}
+<div class="actions">!${csrfForm(session, appliancePath(name, 'approve'), approve, 'stack')}
+<a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.reject}</a></div>`;
+}
+
+/**
+ * The button that leads to the login at the portal, if one is needed or open; nothing otherwise.
+ * @param form the path of the form that starts a pairing, and the id of its button
+ * @returns HTML
+ */
+export function renderPairAction(
+  { overview }: Texts,
+  session: PageSession,
+  { authorizeUrl, state }: LoginStatus,
+  { kind }: LoginHealth,
+  { action, id }: { readonly action: string; readonly id: string },
+): string {
+  const pairForm = (text: string) =>
+    csrfForm(session, action, html`<button class="primary" id="${id}">${text}</button>`);
+  if (authorizeUrl !== undefined) {
+    const userCode = state === 'active' || state === 'retrying' ? userCodeOf(authorizeUrl) : null;
+    return userCode === null
+      ? pairForm(overview.showLink)
+      : html`<a class="button primary" id="${id}" href="${approvalPath(userCode)}">${overview.decide}</a>`;
+  }
+  if (kind === 'not_connected') return pairForm(overview.connect);
+  return kind === 'log_in_again' ? pairForm(overview.connectAgain) : '';
 }

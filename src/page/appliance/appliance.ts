@@ -1,16 +1,20 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, StatusReport } from '../../core/administration.ts';
+import type { Administration, StatusReport } from '../../core/administration.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
+import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { sendFailure, withAppliance } from '../failures.ts';
+import { connectionsFor } from '../connection/connection-choice.ts';
+import { timeElement } from '../elements.ts';
+import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { applianceHealth } from '../overview/health.ts';
 import type { PageContext } from '../page-context.ts';
-import { appliancePath } from '../paths.ts';
+import { appliancePath, connectionPath } from '../paths.ts';
 import {
   type AuthenticatedRequest,
   type AuthenticatedRoutes,
@@ -18,9 +22,10 @@ import {
   pathParameter,
 } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { renderApplianceDetails, renderHealth, renderNextAction } from './appliance-fragments.ts';
+import { type DetailRow, renderHealth, renderLoginDetails, renderNextAction } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { renderHistory } from './history.ts';
+import { sendMoveFailure, serveMove } from './move.ts';
 
 /** What the pages of appliances need. */
 interface AppliancePagesOptions {
@@ -40,13 +45,13 @@ export function serveAppliances(
   /** A form that acts without a confirmation. @param redirectPath the page after the action */
   function serveAction(
     action: string,
-    act: (name: string, form: FormSubmission['form']) => Promise<unknown>,
+    act: (name: string) => Promise<unknown>,
     redirectPath: (name: string) => string = appliancePath,
   ): void {
     guard.form(`/appliances/:name/${action}`, async (submission: FormSubmission) => {
       const name = pathParameter(submission, 'name');
       try {
-        await act(name, submission.form);
+        await act(name);
       } catch (error) {
         return sendFailure(submission, name, error);
       }
@@ -54,52 +59,75 @@ export function serveAppliances(
     });
   }
 
-  function serveConfirmation(
-    action: string,
-    confirm: (texts: Texts, appliance: ApplianceStatus) => Confirmation,
-  ): void {
-    guard.page(`/appliances/:name/${action}`, (req) =>
-      withAppliance(req, administration, (appliance) => {
-        const { context, session } = req;
-        if (action === 'remove' && appliance.declared) throw new Failure('appliance_declared', appliance.name);
-        return sendInstallerPage(req, 200, confirmationPage(confirm(context.texts, appliance), context, session));
-      }),
-    );
+  function sendConfirmation(req: AuthenticatedRequest, confirmation: Confirmation): FastifyReply {
+    return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
   }
 
   function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
-    return withAppliance(req, administration, async (appliance, { conditions, notices }) => {
-      const history = await administration.history(appliance.name);
-      const view = { appliance, conditions, notices, history, now: clock.now().wall };
+    return withAppliance(req, administration, async (appliance, status) => {
+      const history = await administration.history(appliance.connection);
+      const view = { appliance, status, history, now: clock.now().wall };
       return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
     });
   }
 
   guard.page('/appliances/:name', sendAppliancePage);
   guard.page('/appliances/:name/', sendAppliancePage);
-  serveConfirmation('unpair', unpairConfirmation);
-  serveConfirmation('remove', removalConfirmation);
-  serveAction('unpair', (name) => administration.unpair(name));
+  guard.page('/appliances/:name/remove', (req) =>
+    withAppliance(req, administration, (appliance, { connections }) => {
+      if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
+      const keepsConnection = findConnection(connections, appliance)?.own !== true;
+      return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, keepsConnection));
+    }),
+  );
+  // A shared connection is disconnected on its own page, which names all its appliances.
+  guard.page('/appliances/:name/unpair', (req) =>
+    withAppliance(req, administration, (appliance, { connections }) => {
+      const { connection } = appliance;
+      return findConnection(connections, appliance)?.own === true
+        ? sendConfirmation(req, unpairConfirmation(req.context.texts, appliance))
+        : req.reply.redirect(connectionPath(connection, 'unpair'), 303);
+    }),
+  );
+  guard.form('/appliances/:name/unpair', (submission) =>
+    withAppliance(submission, administration, async (appliance, { connections }) => {
+      const { name, connection } = appliance;
+      if (findConnection(connections, appliance)?.own !== true)
+        return submission.reply.redirect(connectionPath(connection, 'unpair'), 303);
+      await administration.unpair(connection);
+      return submission.reply.redirect(appliancePath(name), 303);
+    }),
+  );
   serveAction(
     'remove',
     (name) => administration.removeAppliance(name),
     () => '/',
   );
   serveAction('refresh', refresh);
-  serveAction('approve', approve);
+  guard.form('/appliances/:name/approve', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    const connection = submission.form.get('connection') || null;
+    try {
+      await approve(name, submission.form.get('client_id') ?? '', connection);
+      return submission.reply.redirect(appliancePath(name), 303);
+    } catch (error) {
+      return sendMoveFailure(submission, administration, name, connection ?? '', error);
+    }
+  });
+  serveMove(guard, administration);
 
   /** A refresh that takes longer continues; the page then shows its result. */
-  function refresh(name: string): Promise<void> {
-    return withTimeout(administration.refresh(name), REFRESH_TIMEOUT_MS, timers);
+  async function refresh(name: string): Promise<void> {
+    await withTimeout(administration.refresh(await connectionOf(administration, name)), REFRESH_TIMEOUT_MS, timers);
   }
 
   /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
-  async function approve(name: string, form: FormSubmission['form']): Promise<void> {
+  async function approve(name: string, clientId: string, connection: string | null): Promise<void> {
     const { appliances } = await administration.status();
-    const appliance = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
+    const appliance = appliances.find((one) => one.name === name && one.clientId === clientId);
     if (appliance === undefined) throw new Failure('appliance_unknown', name);
     if (appliance.waitingForApproval === undefined) return;
-    await administration.approveAppliance(name, appliance.waitingForApproval.comparisonCode);
+    await administration.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection);
   }
 }
 
@@ -109,9 +137,7 @@ const WAITING_RELOAD_SECONDS = 10;
 /** What the page of an appliance shows. */
 interface ApplianceView {
   readonly appliance: ApplianceStatus;
-  /** The conditions of the hub and of all appliances. */
-  readonly conditions: StatusReport['conditions'];
-  readonly notices: StatusReport['notices'];
+  readonly status: Omit<StatusReport, 'hub'>;
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
@@ -119,10 +145,19 @@ interface ApplianceView {
 
 /** The page of one appliance: its state, its actions and its history. */
 export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, conditions, notices, history, now } = view;
+  const { appliance, status, history, now } = view;
   const { name, state } = appliance;
-  const isOwn = (one: { readonly appliance: string | null }) => one.appliance === name;
-  const health = applianceHealth(appliance, conditions.filter(isOwn), notices.filter(isOwn), texts);
+  const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
+  const health = applianceHealth(
+    appliance,
+    status.conditions.filter(concernsIt),
+    status.notices.filter(concernsIt),
+    texts,
+  );
+  const connection = findConnection(status.connections, appliance);
+  const details = { ...appliance, loginEnds: connection?.loginEnds ?? null };
+  const rows = { before: connectionRow(texts, connection), after: usageRows(texts, appliance, now) };
+  const offered = connectionsFor(appliance, status);
   return {
     title: name,
     now,
@@ -132,28 +167,54 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 <div class="two"><div class="stack head">
 <h1>${name}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
-!${renderNextAction(texts, session, appliance, health)}
-!${renderApplianceDetails(texts, appliance, true, now)}</section>
+!${renderNextAction(texts, session, appliance, health, offered)}
+!${renderLoginDetails(texts, details, true, now, rows)}</section>
 </div>
 !${renderHistory(texts, history, now)}
-!${renderManagement(texts, session, appliance)}</div>`,
+!${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: offered.length > 0 })}</div>`,
   };
 }
 
+function findConnection(
+  connections: readonly ConnectionStatus[],
+  { connection }: ApplianceStatus,
+): ConnectionStatus | undefined {
+  return connections.find(({ name }) => name === connection);
+}
+
+/** Names a connection that is not only the appliance's own. */
+function connectionRow({ connectionChoice }: Texts, connection: ConnectionStatus | undefined): DetailRow[] {
+  if (connection === undefined || connection.own) return [];
+  const { name } = connection;
+  return [[connectionChoice.label, html`<a class="back" href="${connectionPath(name)}">${name}</a>`]];
+}
+
+/** When the appliance got tokens, and how many. */
+function usageRows(texts: Texts, { lastToken, tokens }: ApplianceStatus, now: number): DetailRow[] {
+  const { overview } = texts;
+  if (lastToken === null) return [];
+  return [
+    [overview.lastToken, timeElement(texts, Date.parse(lastToken), now)],
+    [overview.tokenCounts, html`${overview.tokens(tokens.today, tokens.last14Days)}`],
+  ];
+}
+
 function renderManagement(
-  { appliance: texts, overview }: Texts,
+  { appliance: texts, overview, connectionChoice }: Texts,
   session: PageSession,
   appliance: ApplianceStatus,
+  { isShared, canMove }: { readonly isShared: boolean; readonly canMove: boolean },
 ): string {
   const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waitingForApproval !== undefined;
   const buttons: string[] = [];
-  if (hasGrant)
+  // Those of a shared connection are on its own page, because they concern its other appliances too.
+  if (hasGrant && !isShared)
     buttons.push(
       csrfForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
-  if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined) {
+  if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined && !isShared) {
     buttons.push(
       csrfForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
@@ -162,7 +223,8 @@ function renderManagement(
     html`<a class="button ${style}" id="${action}" href="${appliancePath(name, action)}">${text}</a>`;
   if (!declared && !isWaiting && !credentialsDamaged) buttons.push(link('rotate-secret', texts.newSecret));
   if (!isWaiting) buttons.push(link('label', texts.doorLabel));
-  if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));
+  if (!declared && !isWaiting && !credentialsDamaged && canMove) buttons.push(link('move', connectionChoice.move));
+  if ((hasGrant || state === 'pairing') && !isShared) buttons.push(link('unpair', texts.disconnect, 'danger'));
   if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
   const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${clientId}</code></dd></div></dl>`;
   if (isWaiting) return id;

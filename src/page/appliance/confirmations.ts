@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus } from '../../core/administration.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { csrfForm, type InstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -76,15 +76,20 @@ export function unpairConfirmation({ appliance: texts }: Texts, { name }: Applia
   };
 }
 
-/** Asks whether to remove an appliance; for one that waits for approval, that refuses its request. */
+/**
+ * Asks whether to remove an appliance; for one that waits for approval, that refuses its request.
+ * @param keepsConnection whether its connection stays, because it is not only its own
+ */
 export function removalConfirmation(
-  { appliance: texts, overview }: Texts,
-  { name, waitingForApproval }: ApplianceStatus,
+  { appliance: texts, overview, connectionChoice }: Texts,
+  { name, connection, waitingForApproval }: ApplianceStatus,
+  keepsConnection: boolean,
 ): Confirmation {
+  const removeText = keepsConnection ? connectionChoice.removeText(connection) : texts.removeText;
   const isRejection = waitingForApproval !== undefined;
   return {
     heading: isRejection ? texts.rejectHeading(name) : texts.removeHeading(name),
-    text: isRejection ? texts.rejectText : texts.removeText,
+    text: isRejection ? texts.rejectText : removeText,
     action: appliancePath(name, 'remove'),
     confirmLabel: isRejection ? overview.reject : texts.remove,
     cancelHref: appliancePath(name),

@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
-import type { AuthorizationResponse, LanService } from '../../core/lan-service.ts';
+import type { AuthorizationResponse, LanService, PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
 import type { PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { Secret } from '../../core/secret.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
+import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
 import { BROWSER_ROUTE, BROWSER_TOKEN_COOKIE, cookieValue, redirectToPortal, setCallbackCookie } from '../http.ts';
 import { pageContext } from '../page-context.ts';
@@ -52,7 +53,7 @@ export function serveCallback(
       batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
     });
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
-    const { pairing, appliance } = found;
+    const { pairing } = found;
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
@@ -65,13 +66,13 @@ export function serveCallback(
       batchResultPage({ ...found, batch: membership.batch }, params.nonce, resultUrl, context.texts);
     if (page) return sendPublicPage(reply, 200, context, page);
     if (found.login !== null && pairing.step.kind !== 'ended') {
-      return sendMessagePage(reply, 200, context, loginMessage(found.login, appliance, context.texts));
+      return sendMessagePage(reply, 200, context, loginMessage(found.login, found, context.texts));
     }
     // This may be the window in which the installer followed the login link from the hub's page: it leads back there.
     const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
     const link = { href: resultUrl, text: context.texts.batch.openHubPage };
     return sendMessagePage(reply, 200, context, {
-      ...pairingMessage(pairing, appliance, context.texts),
+      ...pairingMessage(pairing, found, context.texts),
       ...(isLinked && { link }),
     });
   });
@@ -95,7 +96,7 @@ export function serveCallback(
         return redirectToPortal(reply, service.browserToken(next.pairing), next.authorizeUrl);
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
-        return sendPublicPage(reply, 503, context, portalUnreachablePage(next.appliance, nonce, context.texts));
+        return sendPublicPage(reply, 503, context, portalUnreachablePage(next.connection, nonce, context.texts));
       case 'not_proved':
         return reply
           .header('cache-control', 'no-store')
@@ -123,36 +124,41 @@ function parseCallback(query: URLSearchParams): AuthorizationResponse | null {
 }
 
 /**
- * The last page of a login that was part of a pairing batch: its result, and a button for the next appliance.
+ * The last page of a login that was part of a pairing batch: its result, and a button for the next connection.
  * @param nonce the pairing's nonce
  * @param batchUrl the address of the batch on the hub's page
  * @returns null while the pairing has not ended: then the page is that of a single pairing
  */
 function batchResultPage(
-  { pairing, appliance, batch }: { pairing: Pairing; appliance: string; batch: PairingBatch },
+  { pairing, batch, ...paired }: PairedConnection & { pairing: Pairing; batch: PairingBatch },
   nonce: string,
   batchUrl: string,
-  { result, batch: texts }: Texts,
+  allTexts: Texts,
 ): PublicPage | null {
+  const { result, batch: texts } = allTexts;
+  const { connection } = paired;
   const { step } = pairing;
   if (step.kind !== 'ended') return null;
-  const isPaired = step.result.kind === 'paired' || batch.connected.includes(appliance);
-  const current = batch.current?.appliance ?? batch.next;
+  const isPaired = step.result.kind === 'paired' || batch.connected.includes(connection);
+  const current = batch.current?.connection ?? batch.next;
   const buttons = [
-    current !== null && current !== appliance ? renderNextLoginForm(nonce, false, texts.next(current)) : '',
-    isPaired ? '' : renderNextLoginForm(nonce, true, texts.retry(appliance)),
+    current !== null && current !== connection ? renderNextLoginForm(nonce, false, texts.next(current)) : '',
+    isPaired ? '' : renderNextLoginForm(nonce, true, texts.retry(connection)),
   ].join('\n');
+  const note = connectionNote(paired, allTexts);
+  const about = note === '' ? '' : html`<p>${note}</p>`;
   const toHub = html`<p><a href="${batchUrl}">${texts.openHubPage}</a></p>`;
   if (step.result.kind === 'failed' && !isPaired) {
     return {
-      heading: result.notConnected(appliance),
+      heading: sentenceAbout(paired, allTexts, result.notConnected, result.severalNotConnected),
       severity: 'bad',
       hasForm: true,
-      body: html`<p>${result.reasons[step.result.reason]}</p>!${buttons}!${toHub}`,
+      body: html`!${about}<p>${result.reasons[step.result.reason]}</p>!${buttons}!${toHub}`,
     };
   }
   if (current !== null) {
-    return { heading: result.connected(appliance), severity: 'good', hasForm: true, body: html`!${buttons}!${toHub}` };
+    const heading = sentenceAbout(paired, allTexts, result.connected, result.severalConnected);
+    return { heading, severity: 'good', hasForm: true, body: html`!${about}!${buttons}!${toHub}` };
   }
   const all = batch.connected.length + batch.skipped.length;
   if (batch.skipped.length === 0) {

@@ -1,18 +1,32 @@
+import type { PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { CredentialLocation } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
+import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** The message for a pairing that has ended, or that needs no further action by the person. */
-export function pairingMessage(pairing: Pairing, appliance: string, { result: texts }: Texts): MessagePage {
+export function pairingMessage(pairing: Pairing, paired: PairedConnection, texts: Texts): MessagePage {
+  const message = stepMessage(pairing, paired, texts);
+  const note = connectionNote(paired, texts);
+  return note === '' ? message : { ...message, text: `${note} ${message.text}` };
+}
+
+function stepMessage(pairing: Pairing, paired: PairedConnection, allTexts: Texts): MessagePage {
+  const { result: texts } = allTexts;
   const { step, lastFailure } = pairing;
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
-      ? { severity: 'good', heading: texts.connected(appliance), text: texts.connectedText }
-      : failureMessage(step.result.reason, appliance, !isInstallerInitiated(pairing), texts);
+      ? {
+          severity: 'good',
+          heading: sentenceAbout(paired, allTexts, texts.connected, texts.severalConnected),
+          text: texts.connectedText,
+        }
+      : failureMessage(step.result.reason, paired, !isInstallerInitiated(pairing), allTexts);
   }
-  const notConnectedYet = { severity: 'bad', heading: texts.notConnectedYet(appliance) } as const;
+  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet, texts.severalNotConnectedYet);
+  const notConnectedYet = { severity: 'bad', heading } as const;
   if (lastFailure !== null && step.kind === 'waiting') {
     return { ...notConnectedYet, text: `${texts.loginFailures.code_refused} ${texts.reopenLink}` };
   }
@@ -20,7 +34,8 @@ export function pairingMessage(pairing: Pairing, appliance: string, { result: te
     const next = isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
     return { ...notConnectedYet, text: `${texts.loginFailures.answer_lost} ${next}` };
   }
-  return { severity: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
+  const connecting = sentenceAbout(paired, allTexts, texts.connecting, texts.severalConnecting);
+  return { severity: 'waiting', heading: connecting, text: texts.connectingText, reloadAfter: 5 };
 }
 
 /**
@@ -28,10 +43,11 @@ export function pairingMessage(pairing: Pairing, appliance: string, { result: te
  */
 export function loginMessage(
   login: 'unconfirmed' | 'too_late',
-  appliance: string,
-  { result: texts }: Texts,
+  paired: PairedConnection,
+  allTexts: Texts,
 ): MessagePage {
-  const heading = texts.notConnectedYet(appliance);
+  const { result: texts } = allTexts;
+  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet, texts.severalNotConnectedYet);
   return login === 'unconfirmed'
     ? { severity: 'waiting', heading, text: texts.unconfirmed, reloadAfter: 5 }
     : { severity: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.reopenLink}` };
@@ -62,14 +78,20 @@ export function credentialsAdvice(
 
 function failureMessage(
   reason: PairingFailureReason,
-  appliance: string,
+  paired: PairedConnection,
   byAppliance: boolean,
-  texts: Texts['result'],
+  allTexts: Texts,
 ): MessagePage {
+  const { result: texts } = allTexts;
   const text = `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.nextSteps)}`;
   const command =
-    byAppliance || NOT_FIXED_BY_NEW_PAIRING.includes(reason) ? {} : { command: `latchkey pair ${appliance}` };
-  return { severity: 'bad', heading: texts.notConnected(appliance), text, ...command };
+    byAppliance || NOT_FIXED_BY_NEW_PAIRING.includes(reason) ? {} : { command: `latchkey pair ${paired.connection}` };
+  return {
+    severity: 'bad',
+    heading: sentenceAbout(paired, allTexts, texts.notConnected, texts.severalNotConnected),
+    text,
+    ...command,
+  };
 }
 
 /** @param byAppliance whether the appliance, and not the installer, starts a new pairing */

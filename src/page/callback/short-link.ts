@@ -34,10 +34,10 @@ export function serveShortLink(
           text: result.unknownLinkText,
         });
       }
-      const { pairing, appliance, authorizeUrl } = found;
+      const { pairing, authorizeUrl } = found;
       const { kind } = pairing.step;
       if (kind === 'exchanging' || kind === 'ended') {
-        return sendMessagePage(reply, 200, context, pairingMessage(pairing, appliance, context.texts));
+        return sendMessagePage(reply, 200, context, pairingMessage(pairing, found, context.texts));
       }
       if (authorizeUrl === null) {
         const { waitingForPortal: heading, waitingForPortalText: text } = texts;

@@ -1,11 +1,14 @@
-import type { ApplianceStatus } from '../../core/administration.ts';
-import type { Condition, ConditionSeverity } from '../../core/health/condition.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../../core/connections/connection-status.ts';
+import { type Condition, type ConditionSeverity, concernsHub, concernsUsage } from '../../core/health/condition.ts';
+import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 import { credentialsAdvice } from '../callback/pairing-messages.ts';
+import { joinNames } from '../connection-names.ts';
 import type { DisplaySeverity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** The state of an appliance in the words of the page. */
+/** The state of an appliance or a connection in the words of the page. */
 type HealthKind =
   | 'connected'
   | 'held_up'
@@ -16,8 +19,8 @@ type HealthKind =
   | 'waiting_for_portal'
   | 'waiting_for_approval';
 
-/** The state of an appliance, and what to do about it. */
-export interface ApplianceHealth {
+/** The state of an appliance or a connection, and what to do about it. */
+export interface LoginHealth {
   readonly kind: HealthKind;
   readonly severity: DisplaySeverity;
   /** Whether a person has to act. */
@@ -37,9 +40,9 @@ function isPairingCondition(code: Condition['code']): boolean {
   return code === 'login_open' || code === 'portal_awaited';
 }
 
-/** The severity that the page shows for a condition; `good` for none. */
+/** The severity that the page shows for a condition; `good` for none, or if it only points out a usage. */
 export function displaySeverity(condition: Pick<Condition, 'severity' | 'code'> | undefined): DisplaySeverity {
-  if (condition === undefined) return 'good';
+  if (condition === undefined || concernsUsage(condition)) return 'good';
   return isPairingCondition(condition.code) ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
 }
 
@@ -53,29 +56,70 @@ export function applianceHealth(
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
-): ApplianceHealth {
+): LoginHealth {
+  return loginHealth(appliance, appliance.name, conditions, notices, texts);
+}
+
+/**
+ * The health of a connection that several appliances share, or that nobody uses.
+ * @param conditions the connection's conditions, the most severe first
+ * @param notices the connection's notices
+ */
+export function connectionHealth(
+  connection: ConnectionStatus,
+  conditions: readonly Condition[],
+  notices: readonly Pick<Notice, 'code'>[],
+  texts: Texts,
+): LoginHealth {
+  const { name, appliances } = connection;
+  const subject = appliances.length === 0 ? texts.connection.quoted(name) : joinNames(appliances, texts);
+  return loginHealth(connection, subject, conditions, notices, texts);
+}
+
+/** What the health of an appliance and of a connection is derived from. */
+type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval'>;
+
+/** @param subject what the sentences are about */
+function loginHealth(
+  login: HealthInput,
+  subject: string,
+  conditions: readonly Condition[],
+  notices: readonly Pick<Notice, 'code'>[],
+  texts: Texts,
+): LoginHealth {
   const { states } = texts;
-  const { name, authorizeUrl, wantedScope } = appliance;
-  const kind = healthKindOf(appliance);
+  const { authorizeUrl, wantedScope } = login;
+  const kind = healthKindOf(login);
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
-    ...notices.flatMap(({ code }) => warnings[code]?.(name) ?? []),
+    ...notices.flatMap(({ code }) => warnings[code]?.(subject) ?? []),
     ...conditions.flatMap((condition) =>
-      condition.appliance === null
+      concernsHub(condition)
         ? []
-        : [states.conditions[condition.code](name), ...conditionDetails(condition.code, appliance, texts)].join(' '),
+        : [states.conditions[condition.code](subject), ...conditionDetails(condition.code, login, texts)].join(' '),
     ),
-    ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [states.newLoginOpen] : []),
+    ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [openLoginText(authorizeUrl, states)] : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
   const [mostSevere] = conditions;
   return { kind, severity: displaySeverity(mostSevere), needsAttention: mostSevere?.severity === 'error', advice };
 }
 
+/** What is open although the connection has a grant: a new login, or an appliance that asks whether it may use it. */
+function openLoginText(authorizeUrl: string, { newLoginOpen, useRequested }: Texts['states']): string {
+  return userCodeOf(authorizeUrl) === null ? newLoginOpen : useRequested;
+}
+
+/** The user code of the hub's own page for a device flow; null for the portal's login link. */
+export function userCodeOf(authorizeUrl: string): string | null {
+  const url = URL.parse(authorizeUrl);
+  return url?.pathname === '/pair' ? USER_CODE_FORMAT.parse(url.searchParams.get('user_code') ?? '') : null;
+}
+
 /** Further advice for a condition. */
 function conditionDetails(
   code: Condition['code'],
-  { portal, credentialLocation = { portal }, pairingFailed }: ApplianceStatus,
+  { portal, credentialLocation = { portal }, pairingFailed }: LoginStatus,
   texts: Texts,
 ) {
   if (code === 'misconfigured') return credentialsAdvice(code, credentialLocation, texts);
@@ -84,7 +128,7 @@ function conditionDetails(
   return [texts.result.reasons[reason], ...credentialsAdvice(reason, credentialLocation, texts)];
 }
 
-function healthKindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: ApplianceStatus): HealthKind {
+function healthKindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: HealthInput): HealthKind {
   if (waitingForApproval !== undefined) return 'waiting_for_approval';
   switch (state) {
     case 'active':
@@ -110,70 +154,102 @@ export interface HubHealth {
 export function hubHealth(
   conditions: readonly Condition[],
   appliances: readonly Pick<ApplianceStatus, 'name'>[],
-  { overview }: Texts,
+  texts: Texts,
 ): HubHealth {
-  const [mostSevere] = conditions;
+  const { overview } = texts;
+  const problems = conditions.filter((condition) => !concernsUsage(condition));
+  const [mostSevere] = problems;
   if (mostSevere === undefined) {
-    const headline = countedText(appliances, overview.oneConnected, overview.allConnected);
-    return headline === null
-      ? { severity: 'neutral', headline: overview.noAppliances }
-      : { severity: 'good', headline };
+    const [first, ...others] = appliances;
+    if (first === undefined) return { severity: 'neutral', headline: overview.noAppliances };
+    const headline = others.length === 0 ? overview.oneConnected(first.name) : overview.allConnected(appliances.length);
+    return { severity: 'good', headline };
   }
-  const sameSeverity = conditions.filter(({ severity }) => severity === mostSevere.severity);
-  const appliancesWith = (matches: (code: Condition['code']) => boolean) =>
-    sameSeverity.flatMap(({ appliance: name, code }) => (name !== null && matches(code) ? { name } : []));
-  const { needsAttention, severalNeedAttention } = overview;
+  const sameSeverity = problems.filter(({ severity }) => severity === mostSevere.severity);
+  const about = (matches: (code: Condition['code']) => boolean, sentences: Sentences) =>
+    countedText(
+      sameSeverity.filter(({ code }) => matches(code)),
+      sentences,
+    );
+  const attention: Sentences = {
+    one: overview.needsAttention,
+    login: ({ connection }) => overview.login.needsAttention(connection),
+    several: overview.severalNeedAttention,
+  };
   switch (mostSevere.severity) {
     case 'error': {
-      if (mostSevere.appliance === null) return { severity: 'bad', headline: overview.hubNeedsAttention };
+      if (concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };
       const isLogin = mostSevere.code === 'refused' || mostSevere.code === 'grant_damaged';
-      const single = isLogin ? overview.needsLogin : needsAttention;
-      const affected = [...new Set(sameSeverity.map(({ appliance }) => appliance))];
-      const headline = affected.length > 1 ? severalNeedAttention(affected.length) : single(mostSevere.appliance);
-      return { severity: 'bad', headline };
+      const renewal: Sentences = {
+        ...attention,
+        one: overview.needsLogin,
+        login: (subject) => renewalText(subject, texts),
+      };
+      const headline = about(() => true, isLogin ? renewal : attention);
+      return { severity: 'bad', headline: headline ?? overview.hubNeedsAttention };
     }
     case 'warning': {
-      const isForPerson = (code: Condition['code']) => code === 'without_credentials' || code === 'pairing_failed';
+      const isForPerson = (code: Condition['code']) =>
+        code === 'without_credentials' || code === 'pairing_failed' || code === 'login_ending';
       const isRefreshProblem = (code: Condition['code']) => code !== 'approval_needed' && !isForPerson(code);
       const headline =
-        countedText(appliancesWith(isRefreshProblem), overview.notRefreshed, overview.severalNotRefreshed) ??
-        countedText(
-          appliancesWith((code) => code === 'approval_needed'),
-          overview.needsApproval,
-          severalNeedAttention,
-        ) ??
-        countedText(appliancesWith(isForPerson), needsAttention, severalNeedAttention);
+        about(isRefreshProblem, {
+          one: overview.notRefreshed,
+          login: ({ connection }) => overview.login.notRefreshed(connection),
+          several: overview.severalNotRefreshed,
+        }) ??
+        about((code) => code === 'approval_needed', { ...attention, one: overview.needsApproval }) ??
+        about(isForPerson, attention);
       return { severity: 'warn', headline: headline ?? overview.hubWarning };
     }
     case 'info': {
       const waiting =
-        countedText(
-          appliancesWith((code) => code === 'login_open'),
-          overview.waitsForLogin,
-          overview.severalWaitForLogin,
-        ) ??
-        countedText(
-          appliancesWith((code) => code === 'portal_awaited'),
-          overview.waitsForPortal,
-          overview.severalWaitForPortal,
-        );
+        about((code) => code === 'login_open', {
+          one: overview.waitsForLogin,
+          login: ({ connection }) => overview.login.waitsForPerson(connection),
+          several: overview.severalWaitForLogin,
+        }) ??
+        about((code) => code === 'portal_awaited', {
+          one: overview.waitsForPortal,
+          login: ({ connection }) => overview.login.waitsForPortal(connection),
+          several: overview.severalWaitForPortal,
+        });
       if (waiting !== null) return { severity: 'waiting', headline: waiting };
-      const others = countedText(
-        appliancesWith(() => true),
-        overview.needsFirstLogin,
-        overview.severalNotConnected,
-      );
+      const others = about(() => true, {
+        one: overview.needsFirstLogin,
+        login: ({ connection }) => overview.login.notConnected(connection),
+        several: overview.severalNotConnected,
+      });
       return { severity: 'neutral', headline: others ?? overview.hubWarning };
     }
   }
 }
 
-/** The text for one appliance or for several; null for none. */
-function countedText(
-  [first, ...others]: readonly { readonly name: string }[],
-  one: (name: string) => string,
-  several: (count: number) => string,
-): string | null {
+function renewalText({ connection, appliances }: Subject, texts: Texts): string {
+  const { needsRenewal, needsRenewalFor } = texts.overview.login;
+  return appliances.length === 0 ? needsRenewal(connection) : needsRenewalFor(connection, joinNames(appliances, texts));
+}
+
+/** What a condition is about: an appliance, or a connection that is not an appliance's own. */
+type Subject = Pick<Condition & { readonly connection: string }, 'connection' | 'appliance' | 'appliances'>;
+
+/** Sentences about one appliance, one shared connection, or so many appliances. */
+interface Sentences {
+  one(appliance: string): string;
+  login(subject: Subject): string;
+  several(count: number): string;
+}
+
+/** The sentence about the subjects of these conditions; null if there are none. */
+function countedText(conditions: readonly Condition[], { one, login, several }: Sentences): string | null {
+  const subjects = conditions.flatMap((condition): Subject[] => (concernsHub(condition) ? [] : [condition]));
+  const used = subjects.filter(({ appliances }) => appliances.length > 0);
+  // A connection that nobody uses is not counted beside those that are in use.
+  const counted = used.length > 0 ? used : subjects;
+  const names = new Set(counted.map(({ connection, appliance }) => appliance ?? `login ${connection}`));
+  const [first] = counted;
   if (first === undefined) return null;
-  return others.length === 0 ? one(first.name) : several(others.length + 1);
+  const affected = new Set(counted.flatMap(({ appliances }) => appliances));
+  if (names.size > 1 && affected.size > 1) return several(affected.size);
+  return first.appliance === null ? login(first) : one(first.appliance);
 }

@@ -1,16 +1,18 @@
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HubStatus, StatusReport } from '../../core/administration.ts';
+import type { Administration, HubStatus, StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
-import { type Condition, groupByAppliance } from '../../core/health/condition.ts';
+import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { renderApplianceDetails, renderHealth, renderNextAction } from '../appliance/appliance-fragments.ts';
+import { renderHealth, renderLoginDetails, renderNextAction } from '../appliance/appliance-fragments.ts';
+import { connectionsFor } from '../connection/connection-choice.ts';
+import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type ApplianceHealth, applianceHealth, displaySeverity, hubHealth } from './health.ts';
+import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from './health.ts';
 
 /** Appliances that need a person come first. */
 const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
@@ -18,8 +20,8 @@ const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'n
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
 const WAITING_RELOAD_SECONDS = 10;
 
-/** Appliances on the page; more would be too heavy for a phone in a cellar. */
-const MAX_SHOWN_APPLIANCES = 60;
+/** Cards on the page; more would be too heavy for a phone in a cellar. */
+const MAX_SHOWN_CARDS = 60;
 /** The command that shows all of them. */
 const STATUS_COMMAND = 'latchkey status';
 
@@ -64,70 +66,106 @@ export function overviewPage(
   now: number,
 ): InstallerPage {
   const { overview } = texts;
-  const { hub, notices, conditions } = status;
-  const conditionsOf = groupByAppliance(conditions);
-  const noticesOf = Map.groupBy(notices, ({ appliance }) => appliance);
-  const appliances = status.appliances
-    .map((appliance) => {
-      const { name } = appliance;
-      const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
-      return { name, appliance, health };
-    })
-    .toSorted((a, b) => SEVERITY_ORDER.indexOf(a.health.severity) - SEVERITY_ORDER.indexOf(b.health.severity));
-  const { severity, headline } = hubHealth(conditions, appliances, texts);
-  const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  // Appliances that wait for approval are always shown: a stranger's requests must not hide the installer's own
-  // appliance.
-  const shown = appliances.filter(
-    ({ health }, index) => index < MAX_SHOWN_APPLIANCES || health.kind === 'waiting_for_approval',
-  );
-  const hiddenCount = appliances.length - shown.length;
+  const { hub, conditions } = status;
+  const showsPortal = portals.length > 1;
+  const cards = [
+    ...applianceCards(status, texts, session, showsPortal, now),
+    ...connectionCards(status, texts, session, showsPortal, now),
+  ].toSorted((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity));
+  const { severity, headline } = hubHealth(conditions, status.appliances, texts);
+  const isWaiting =
+    hub.registrationOpenFor !== undefined || status.connections.some(({ state }) => state === 'pairing');
+  const shown = cards.filter(({ isAlwaysShown }, index) => index < MAX_SHOWN_CARDS || isAlwaysShown);
+  const hiddenCount = cards.length - shown.length;
   const more =
     hiddenCount > 0
       ? html`<p class="quiet">${texts.batch.more(hiddenCount)}</p><p><code>${STATUS_COMMAND}</code></p>`
       : '';
-  const cards = shown.map(({ appliance, health }) =>
-    renderApplianceCard(texts, session, appliance, health, portals.length > 1, now),
-  );
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
-<ul class="cards">!${cards}</ul>!${more}</section>`;
+<ul class="cards">!${shown.map((card) => card.html)}</ul>!${more}</section>`;
   return {
     title: overview.title,
     now,
     live: true,
     ...(isWaiting && { reloadAfter: WAITING_RELOAD_SECONDS }),
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${headline}</h1></div>
-!${renderHubConditions(texts, conditionsOf.get(null) ?? [])}
+!${renderHubConditions(texts, conditions)}
 !${renderRegistrationWarning(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.addFirst}</p>` : ''}
-!${renderActions(texts, session, status.appliances)}
+!${renderActions(texts, session, status)}
 !${cards.length === 0 ? '' : list}
 !${renderRegistration(texts, session, hub, now)}
 <p><a class="back" href="/pair">${overview.connectByCode}</a></p>
+<p><a class="back" id="add-connection" href="/connections/add">${texts.addConnection.title}</a></p>
 <p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>
 !${renderAbout(texts, hub)}`,
   };
 }
 
-function renderApplianceCard(
+/** An item of the list on the overview. */
+interface Card {
+  readonly html: string;
+  readonly severity: DisplaySeverity;
+  /** Shown even if there are more cards than {@link MAX_SHOWN_CARDS}. */
+  readonly isAlwaysShown: boolean;
+}
+
+/** The cards of appliances with connections of their own, and of those that wait for approval. */
+function applianceCards(
+  status: StatusReport,
   texts: Texts,
   session: PageSession,
-  appliance: ApplianceStatus,
-  health: ApplianceHealth,
   showsPortal: boolean,
   now: number,
-): string {
-  const { name } = appliance;
-  return html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
+): Card[] {
+  const connections = new Map(status.connections.map((connection) => [connection.name, connection]));
+  const conditionsOf = groupByAppliance(status.conditions);
+  const noticesOf = groupByAppliance(status.notices);
+  return status.appliances.flatMap((appliance) => {
+    const { name, waitingForApproval } = appliance;
+    const connection = connections.get(appliance.connection);
+    if (connection?.own !== true && waitingForApproval === undefined) return [];
+    const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
+    const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
+    const details = { ...appliance, loginEnds: connection?.loginEnds ?? null };
+    const card = html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
 !${renderHealth(texts, health, false)}
-!${renderNextAction(texts, session, appliance, health)}
-!${renderApplianceDetails(texts, appliance, showsPortal, now)}</li>`;
+!${renderNextAction(texts, session, appliance, health, offered)}
+!${renderLoginDetails(texts, details, showsPortal, now)}</li>`;
+    // A stranger's requests must not hide the installer's own appliance.
+    return { html: card, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };
+  });
+}
+
+/** The cards of connections that several appliances share, or that nobody uses. */
+function connectionCards(
+  { connections, conditions, notices }: StatusReport,
+  texts: Texts,
+  session: PageSession,
+  showsPortal: boolean,
+  now: number,
+): Card[] {
+  const conditionsOf = groupByConnection(conditions);
+  const users = groupByUser(conditions);
+  return connections.flatMap((connection) => {
+    if (connection.own) return [];
+    const { name, appliances } = connection;
+    const ownNotices = notices.filter((notice) => notice.connection === name && notice.appliance === null);
+    const health = connectionHealth(connection, conditionsOf.get(name) ?? [], ownNotices, texts);
+    const ofUsers = appliances.flatMap((user) => users.get(user) ?? []);
+    const severities = [health.severity, ...ofUsers.map(displaySeverity)];
+    const severity = SEVERITY_ORDER.find((one) => severities.includes(one)) ?? health.severity;
+    const needsAttention = health.needsAttention || ofUsers.some((one) => one.severity === 'error');
+    const shown = { ...health, needsAttention };
+    const card = renderConnectionCard(texts, session, connection, shown, users, showsPortal, now);
+    return { html: card, severity, isAlwaysShown: false };
+  });
 }
 
 function renderHubConditions({ states, overview }: Texts, conditions: readonly Condition[]): string {
   const items = conditions.flatMap((condition) => {
-    if (condition.appliance !== null) return [];
+    if (!concernsHub(condition)) return [];
     const severity = displaySeverity(condition);
     return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
   });
@@ -141,10 +179,16 @@ function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 
   return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalRegistered(registrationAsked)}</span></p>`;
 }
 
-function renderActions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
-  const connectable = appliances.filter(
-    ({ state, waitingForApproval }) =>
-      waitingForApproval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
+function renderActions(
+  { overview }: Texts,
+  session: PageSession,
+  { connections, appliances }: Pick<StatusReport, 'connections' | 'appliances'>,
+): string {
+  const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
+  const connectable = connections.filter(
+    ({ state, appliances: users }) =>
+      (users.length === 0 || users.some((name) => !waiting.has(name))) &&
+      (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
   );
   const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
   if (connectable.length < 2) return html`<div class="actions">!${add}</div>`;

@@ -1,11 +1,12 @@
 import { html } from 'ghtml';
+import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import type { PairingBatch, SkippedAppliance } from '../../core/pairings/pairing-batch.ts';
+import type { PairingBatch, SkippedConnection } from '../../core/pairings/pairing-batch.ts';
 import { icon } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
-import { appliancePath, pairingBatchPath, pairingPath } from '../paths.ts';
+import { connectionPath, pairingBatchPath, pairingPath } from '../paths.ts';
 import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
-import { RELOAD_SECONDS, renderPairing, renderStatus } from './pairing-page.ts';
+import { RELOAD_SECONDS, renderPairing, renderStatus, renderUsers } from './pairing-page.ts';
 
 /** Items of each list: with hundreds of appliances, the page is loaded hundreds of times during a batch. */
 const MAX_SHOWN_ITEMS = 60;
@@ -18,7 +19,7 @@ const MAX_SHOWN_ITEMS = 60;
 export function pairingBatchPage(
   req: AuthenticatedRequest,
   batch: PairingBatch,
-  current: PairingView | null,
+  current: (PairingView & Pick<PairedConnection, 'appliances'>) | null,
   now: number,
 ): InstallerPage {
   const { batch: texts, installer } = req.context.texts;
@@ -52,14 +53,14 @@ function renderAccounts({ context }: AuthenticatedRequest, { differentAccounts }
   const { differentAccounts: heading } = context.texts.batch;
   const items = differentAccounts
     .slice(0, MAX_SHOWN_ITEMS)
-    .map(({ appliance, account }) => html`<li>${appliance}: ${account}</li>`);
+    .map(({ connection: appliance, account }) => html`<li>${appliance}: ${account}</li>`);
   return html`<section class="stack" id="accounts"><p class="problem" role="alert">${heading}</p><ul>!${items}</ul></section>`;
 }
 
 function renderCurrentPairing(
   req: AuthenticatedRequest,
   { id, connected, next }: PairingBatch,
-  view: PairingView,
+  view: PairingView & Pick<PairedConnection, 'appliances'>,
   all: number,
   now: number,
 ) {
@@ -70,10 +71,11 @@ function renderCurrentPairing(
       : html`<div class="actions">!${csrfForm(
           req.session,
           `${pairingBatchPath(id)}/next`,
-          html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.appliance)}</button>`,
+          html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.connection)}</button>`,
         )}</div>`;
   return html`<p class="quiet">${texts.progress(connected.length, all)}</p>
-<section class="card" id="pairing"><h2>${view.appliance}</h2>
+<section class="card" id="pairing"><h2>${view.connection}</h2>
+!${renderUsers(req.context.texts, view)}
 !${renderPairing(req, view, now)}
 !${skip}</section>`;
 }
@@ -96,7 +98,7 @@ function renderSummary(req: AuthenticatedRequest, { id, connected, skipped, next
 
 function renderRetryForm(
   req: AuthenticatedRequest,
-  { name, pairing, reason }: SkippedAppliance,
+  { name, pairing, reason }: SkippedConnection,
   isPairing: boolean,
 ): string {
   if (isPairing || pairing === null || reason === 'not_begun') return '';
@@ -108,7 +110,7 @@ function renderRetryForm(
 }
 
 /** Failed appliances, which a person can try again, before those that were not started. */
-function failedFirst(skipped: readonly SkippedAppliance[]): readonly SkippedAppliance[] {
+function failedFirst(skipped: readonly SkippedConnection[]): readonly SkippedConnection[] {
   return skipped.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
 }
 
@@ -126,6 +128,6 @@ function renderList<Item>(
 
 function renderItem(name: string, severity: 'good' | 'neutral', text: string, below = ''): string {
   const reason = text === '' ? '' : html`<p class="quiet">${text}</p>`;
-  const link = html`<p class="state">!${icon(severity)}<a class="back" href="${appliancePath(name)}">${name}</a></p>`;
+  const link = html`<p class="state">!${icon(severity)}<a class="back" href="${connectionPath(name)}">${name}</a></p>`;
   return html`<li><div class="stack">!${link}!${reason}!${below}</div></li>`;
 }

@@ -1,30 +1,51 @@
 import { html } from 'ghtml';
+import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { urlAddressScope } from '../../system/addresses.ts';
 import { credentialsAdvice, loginFailureText } from '../callback/pairing-messages.ts';
+import { isOwnConnection, joinNames, pagePathOf, sentenceAbout } from '../connection-names.ts';
 import { type DisplaySeverity, icon, qrSvg, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
-import { appliancePath, pairingBatchPath, pairingPath } from '../paths.ts';
+import { pairingBatchPath, pairingPath } from '../paths.ts';
 import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** The page of one pairing. @param now the hub's wall clock, in ms since 1970 */
-export function pairingPage(req: AuthenticatedRequest, view: PairingView, now: number): InstallerPage {
+/**
+ * The page of one pairing.
+ * @param now the hub's wall clock, in ms since 1970
+ * @param appliances the names of the appliances that use the connection
+ */
+export function pairingPage(
+  req: AuthenticatedRequest,
+  view: PairingView,
+  now: number,
+  appliances: readonly string[],
+): InstallerPage {
   const { texts } = req.context;
-  const { appliance, batch } = view;
-  const title = texts.pairing.title(appliance);
+  const { connection, batch } = view;
+  const paired = { ...view, appliances };
+  const isOwn = isOwnConnection(paired);
+  const title = isOwn ? texts.pairing.title(connection) : texts.pairing.loginTitle(connection);
+  const back = isOwn ? connection : texts.connection.title(connection);
   return {
     title,
     now,
     narrow: true,
     live: true,
     ...(isOpen(view) && { reloadAfter: RELOAD_SECONDS }),
-    body: html`!${batch === null ? backLink(appliancePath(appliance), appliance) : backLink(pairingBatchPath(batch.id), texts.batch.title)}
+    body: html`!${batch === null ? backLink(pagePathOf(paired), back) : backLink(pairingBatchPath(batch.id), texts.batch.title)}
 <h1>${title}</h1>
-<section class="card" id="pairing">!${renderPairing(req, view, now)}</section>
+!${renderUsers(texts, paired)}
+<section class="card" id="pairing">!${renderPairing(req, paired, now)}</section>
 !${isOpen(view) ? '' : renderContinueLink(req, view)}`,
   };
+}
+
+/** The appliances that use a shared connection. @returns HTML */
+export function renderUsers(texts: Texts, paired: PairedConnection): string {
+  if (isOwnConnection(paired) || paired.appliances.length === 0) return '';
+  return html`<p class="quiet">${texts.connection.usedBy} ${joinNames(paired.appliances, texts)}</p>`;
 }
 
 function renderContinueLink({ context: { texts } }: AuthenticatedRequest, { batch }: PairingView): string {
@@ -42,9 +63,13 @@ export const RELOAD_SECONDS = 5;
  * @param now the hub's wall clock, in ms since 1970
  * @returns HTML
  */
-export function renderPairing(req: AuthenticatedRequest, view: PairingView, now: number): string {
+export function renderPairing(
+  req: AuthenticatedRequest,
+  view: PairingView & Pick<PairedConnection, 'appliances'>,
+  now: number,
+): string {
   const { pairing: texts } = req.context.texts;
-  const { status, appliance } = view;
+  const { status } = view;
   const cancel = view.batch === null ? texts.cancel : req.context.texts.batch.stop;
   switch (status.event) {
     case 'connecting':
@@ -63,9 +88,9 @@ export function renderPairing(req: AuthenticatedRequest, view: PairingView, now:
     case 'exchanging':
       return html`!${renderStatus('waiting', texts.exchanging)}<p>${texts.exchangingText}</p>`;
     case 'paired':
-      return html`!${renderStatus('good', texts.connected(appliance))}<p>${texts.connectedText}</p>`;
+      return html`!${renderStatus('good', sentenceAbout(view, req.context.texts, texts.connected, texts.severalConnected))}<p>${texts.connectedText}</p>`;
     case 'failed':
-      return html`!${view.newestPairing === null ? renderStatus('bad', texts.failed(appliance)) : renderStatus('neutral', texts.superseded)}
+      return html`!${view.newestPairing === null ? renderStatus('bad', sentenceAbout(view, req.context.texts, texts.failed, texts.severalFailed)) : renderStatus('neutral', texts.superseded)}
 <p>${[req.context.texts.result.reasons[status.reason], ...nextSteps(status.reason, view, req.context.texts)].join(' ')}</p>
 !${view.newestPairing === null ? renderActionForm(req, view, 'fresh', texts.newLink, true) : renderNewerLink(view.newestPairing, texts.showNewer)}`;
   }

@@ -3,10 +3,11 @@ import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import type { PairingAdministration, PairingView } from '../../core/pairings/pairing-administration.ts';
-import { handlePairingFailures } from '../failures.ts';
+import { pagePathOf } from '../connection-names.ts';
+import { connectionOf, handlePairingFailures } from '../failures.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
 import { sendInstallerPage } from '../installer-page.ts';
-import { appliancePath, pairingBatchPath, pairingPath } from '../paths.ts';
+import { pairingBatchPath, pairingPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
@@ -14,7 +15,7 @@ import { servePrintedLabels } from './printed-label.ts';
 
 /** What the pages for pairing need. */
 export interface PairingPagesOptions {
-  readonly administration: PairingAdministration & Pick<Administration, 'followPairing'>;
+  readonly administration: PairingAdministration & Pick<Administration, 'followPairing' | 'status'>;
   readonly service: Pick<LanService, 'browserToken'>;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -30,7 +31,19 @@ export function servePairing(
     if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserToken(id));
   }
 
+  /** The names of the appliances that use a connection. */
+  async function appliancesOf(connection: string): Promise<readonly string[]> {
+    const { connections } = await administration.status();
+    return connections.find(({ name }) => name === connection)?.appliances ?? [];
+  }
+
   guard.form('/appliances/:name/pair', (submission) =>
+    handlePairingFailures(submission, async () => {
+      const connection = await connectionOf(administration, pathParameter(submission, 'name'));
+      return redirectTo(submission, pairingPath(await administration.getOrStartPairing(connection)));
+    }),
+  );
+  guard.form('/connections/:name/pair', (submission) =>
     handlePairingFailures(submission, async () =>
       redirectTo(submission, pairingPath(await administration.getOrStartPairing(pathParameter(submission, 'name')))),
     ),
@@ -40,7 +53,8 @@ export function servePairing(
       await waitForLink(administration, timers, pathParameter(req, 'id'));
       const view = administration.getPairing(pathParameter(req, 'id'));
       setBrowserBinding(req, view);
-      return sendInstallerPage(req, 200, pairingPage(req, view, clock.now().wall));
+      const appliances = await appliancesOf(view.connection);
+      return sendInstallerPage(req, 200, pairingPage(req, view, clock.now().wall, appliances));
     }),
   );
   guard.form('/pairings/:id/fresh', (submission) =>
@@ -61,9 +75,10 @@ export function servePairing(
   guard.form('/pairings/:id/cancel', (submission) =>
     handlePairingFailures(submission, async () => {
       const id = pathParameter(submission, 'id');
-      const { appliance, batch } = administration.getPairing(id);
+      const { connection, batch } = administration.getPairing(id);
       await administration.cancelPairing(id);
-      return redirectTo(submission, batch === null ? appliancePath(appliance) : pairingBatchPath(batch.id));
+      if (batch !== null) return redirectTo(submission, pairingBatchPath(batch.id));
+      return redirectTo(submission, pagePathOf({ connection, appliances: await appliancesOf(connection) }));
     }),
   );
 
@@ -79,8 +94,10 @@ export function servePairing(
       if (pending !== null) await waitForLink(administration, timers, pending.pairing);
       const batch = administration.getBatch(id);
       const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
-      if (current !== null) setBrowserBinding(req, current);
-      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, current, clock.now().wall));
+      if (current === null) return sendInstallerPage(req, 200, pairingBatchPage(req, batch, null, clock.now().wall));
+      setBrowserBinding(req, current);
+      const appliances = await appliancesOf(current.connection);
+      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, { ...current, appliances }, clock.now().wall));
     }),
   );
   guard.form('/batches/:id/next', (submission) =>

@@ -1,15 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
+import type { Administration } from '../../core/administration.ts';
 import type { PairingAdministration } from '../../core/pairings/pairing-administration.ts';
 import { labelSvg } from '../../system/label.ts';
-import { handlePairingFailures } from '../failures.ts';
+import { connectionOf, handlePairingFailures } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { appliancePath, pairingPath } from '../paths.ts';
 import { isPrefetch } from '../request-origin.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 
 /** Serves the printable label of an appliance, and the target of its link. */
-export function servePrintedLabels(guard: AuthenticatedRoutes, administration: PairingAdministration): void {
+export function servePrintedLabels(
+  guard: AuthenticatedRoutes,
+  administration: PairingAdministration & Pick<Administration, 'status'>,
+): void {
   guard.page('/appliances/:name/label', (req) =>
     handlePairingFailures(req, async () => {
       const { addressLink, ...label } = administration.label(pathParameter(req, 'name'));
@@ -25,7 +29,7 @@ export function servePrintedLabels(guard: AuthenticatedRoutes, administration: P
     handlePairingFailures(req, async () => {
       const { name } = administration.label(pathParameter(req, 'name'));
       if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, name);
-      const id = await administration.getOrStartPairing(name);
+      const id = await administration.getOrStartPairing(await connectionOf(administration, name));
       return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );

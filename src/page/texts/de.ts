@@ -1,4 +1,5 @@
 import { addAppliance, appliance, history } from './de/appliance.ts';
+import { addConnection, connection, connectionChoice } from './de/connection.ts';
 import { footer, landing, layout, shortLink } from './de/layout.ts';
 import { loginResult, userCode } from './de/login.ts';
 import { health, overview } from './de/overview.ts';
@@ -22,6 +23,9 @@ export const de: Texts = {
   installer: layout,
   adding: addAppliance,
   appliance,
+  connection,
+  addConnection,
+  connectionChoice,
   history,
   overview,
   states: health,

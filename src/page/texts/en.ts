@@ -1,4 +1,5 @@
 import { addAppliance, appliance, history } from './en/appliance.ts';
+import { addConnection, connection, connectionChoice } from './en/connection.ts';
 import { footer, landing, layout, shortLink } from './en/layout.ts';
 import { loginResult, userCode } from './en/login.ts';
 import { health, overview } from './en/overview.ts';
@@ -17,6 +18,9 @@ export const en = {
   installer: layout,
   adding: addAppliance,
   appliance,
+  connection,
+  addConnection,
+  connectionChoice,
   history,
   overview,
   states: health,

@@ -1,15 +1,22 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { FoundPairing, LanService } from '../../core/lan-service.ts';
-import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
+import type { Administration } from '../../core/administration.ts';
+import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
+import type { SetupAccess } from '../../core/setup-access.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingMessage } from '../callback/pairing-messages.ts';
+import { isOwnConnection } from '../connection-names.ts';
 import { sendMessagePage, sendPublicPage } from '../document.ts';
 import { readFormBody, readQuery, redirectToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
+import { userCodePath } from '../paths.ts';
 import { isCrossSiteEmbedding, isCrossSiteNavigation, isSameOrigin } from '../request-origin.ts';
+import { readSessionCookie } from '../sign-in/sign-in-responses.ts';
+import { sendApprovalPage } from './approval.ts';
 import {
+  approvalNeededPage,
   codeReplacedMessage,
   crossSiteMessage,
+  hasCurrentCode,
   malformedRequestMessage,
   portalUnreachablePage,
   tooManyAttemptsMessage,
@@ -27,6 +34,12 @@ const UNREACHABLE_RETRY_SECONDS = 5;
 /** `Retry-After` while too many pairings are open, in seconds. */
 const TOO_MANY_RETRY_SECONDS = 60;
 
+/** What the verification page needs. */
+interface PairPageOptions extends RateLimiterContext {
+  readonly access: Pick<SetupAccess, 'findSession'>;
+  readonly administration: Pick<Administration, 'status'>;
+}
+
 /**
  * Serves the verification page of the device flow (RFC 8628, 3.3): it takes the user code, names its appliance, and
  * redirects to the portal. A GET changes nothing, because mail programs and messengers open links too.
@@ -35,7 +48,7 @@ export function servePairPage(
   app: FastifyInstance,
   service: LanService,
   hubName: string,
-  environment: RateLimiterContext,
+  { access, administration, ...environment }: PairPageOptions,
 ): void {
   const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODE_RATE_LIMIT, environment);
 
@@ -44,7 +57,7 @@ export function servePairPage(
     userCode: string,
     request: FastifyRequest,
     reply: FastifyReply,
-  ): Promise<FoundPairing | null> {
+  ): Promise<FoundDeviceFlow | null> {
     const address = request.socket.remoteAddress ?? '';
     const result = await service.findPairingByUserCode(userCode);
     // After too many unknown codes, a device gets the same response for a valid one.
@@ -75,14 +88,21 @@ export function servePairPage(
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'unchecked', code: userCode }, context.texts));
     const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
-    const { pairing, appliance } = result;
+    const { pairing, appliance, isApprovable } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
-      return sendMessagePage(reply, 200, context, pairingMessage(pairing, appliance, context.texts));
+      // Only about the appliance that shows the code, whoever else uses its connection.
+      const paired = { connection: result.connection, appliances: [appliance] };
+      return sendMessagePage(reply, 200, context, pairingMessage(pairing, paired, context.texts));
     }
-    return pairing.device?.userCode === USER_CODE_FORMAT.parse(userCode)
-      ? sendPublicPage(reply, 200, context, userCodeConfirmationPage(pairing, appliance, context.texts))
-      : sendMessagePage(reply, 200, context, codeReplacedMessage(appliance, context.texts));
+    if (!hasCurrentCode(pairing, userCode))
+      return sendMessagePage(reply, 200, context, codeReplacedMessage(appliance, context.texts));
+    if (!isApprovable)
+      return sendPublicPage(reply, 200, context, userCodeConfirmationPage(pairing, appliance, context.texts));
+    const cookie = readSessionCookie(request);
+    const session = cookie === null ? null : access.findSession(cookie);
+    if (session !== null) return sendApprovalPage({ request, reply, context, session }, administration, result);
+    return sendPublicPage(reply, 200, context, approvalNeededPage(result, context.texts));
   });
 
   app.post('/pair', async (request, reply) => {
@@ -95,6 +115,8 @@ export function servePairPage(
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
+    // A login at the portal would replace the one that other appliances use: only an installer starts that.
+    if (result.isApprovable && !isOwnConnection(result)) return reply.redirect(userCodePath(userCode), 303);
     const link = await service.requestLoginLink(userCode);
     switch (link.kind) {
       case 'link':
@@ -106,7 +128,7 @@ export function servePairPage(
         reply.header('retry-after', TOO_MANY_RETRY_SECONDS);
         return sendMessagePage(reply, 503, context, tooManyPairingsMessage(context.texts));
       case 'over':
-        return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
+        return reply.redirect(userCodePath(userCode), 303);
     }
   });
 }

@@ -1,6 +1,9 @@
 import { html } from 'ghtml';
+import type { FoundDeviceFlow } from '../../core/lan-service.ts';
+import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import { loginFailureText } from '../callback/pairing-messages.ts';
+import { isOwnConnection } from '../connection-names.ts';
 import type { MessagePage, PublicPage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -54,6 +57,38 @@ export function userCodeConfirmationPage(pairing: Pairing, appliance: string, te
 !${renderContinueForm(userCode, code.continueButton)}
 <p class="quiet">${code.loginNext}</p>`,
   };
+}
+
+/**
+ * The page for an appliance whose connection is connected already: somebody with the setup code decides whether the
+ * appliance may use it. For an appliance's own connection, a login at the portal is possible too.
+ */
+export function approvalNeededPage(found: FoundDeviceFlow, { code }: Texts): PublicPage {
+  const userCode = found.pairing.device?.userCode ?? '';
+  const login = isOwnConnection(found) ? renderContinueForm(userCode, code.loginInstead) : '';
+  return {
+    heading: approvalHeading(found, code),
+    severity: null,
+    hasForm: true,
+    body: html`<p>${code.compare}</p>
+<p class="code">${userCode}</p>
+<p class="quiet">${code.notYours}</p>
+<p>${code.signInToDecide}</p>
+<form method="get" action="/pair/approve"><input type="hidden" name="user_code" value="${userCode}">
+<button>${code.signIn}</button></form>
+!${login}`,
+  };
+}
+
+/** The question as a sentence. */
+export function approvalHeading(found: FoundDeviceFlow, code: Texts['code']): string {
+  const { appliance, connection } = found;
+  return isOwnConnection(found) ? code.mayUseOwn(appliance) : code.mayUse(appliance, connection);
+}
+
+/** Whether this is the current user code of a pairing's device flow, in any spelling. */
+export function hasCurrentCode({ device }: Pairing, userCode: string): boolean {
+  return device !== null && device.userCode === USER_CODE_FORMAT.parse(userCode);
 }
 
 /** The page if the portal is unreachable. */

@@ -8,6 +8,8 @@ import {
   applianceAttributes,
   applianceName,
   clientId,
+  connectionAttributes,
+  connectionName,
   doubt,
   fromStoredGrant,
   scope,
@@ -16,35 +18,53 @@ import {
 } from '../rows/schemas.ts';
 
 /** Incremented when versions that read the previous format can't read the new one. */
-const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 2;
+
+const id = v.pipe(v.string(), v.uuid());
+const applianceNames = { id, name: applianceName, clientId };
+const grantAttributes = {
+  generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  ...storedTokens,
+  doubt: v.nullable(doubt),
+  refused: v.nullable(instantSchema),
+  distrusted: v.nullable(instantSchema),
+  misconfigured: v.nullable(instantSchema),
+};
+const commonMembers = {
+  made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
+  settings: v.record(v.string(), v.string()),
+  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
+};
 
 const backupSchema = v.object({
   format: v.literal(FORMAT_VERSION),
-  made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
-  settings: v.record(v.string(), v.string()),
-  appliances: v.array(
-    v.object({
-      id: v.pipe(v.string(), v.uuid()),
-      name: applianceName,
-      clientId,
-      portal: v.string(),
-      scope,
-      ...applianceAttributes,
-    }),
-  ),
-  grants: v.array(
-    v.object({
-      appliance: v.string(),
-      generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-      ...storedTokens,
-      doubt: v.nullable(doubt),
-      refused: v.nullable(instantSchema),
-      distrusted: v.nullable(instantSchema),
-      misconfigured: v.nullable(instantSchema),
-    }),
-  ),
-  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
+  ...commonMembers,
+  connections: v.array(v.object({ id, name: connectionName, portal: v.string(), scope, ...connectionAttributes })),
+  appliances: v.array(v.object({ ...applianceNames, connection: v.string(), ...applianceAttributes })),
+  grants: v.array(v.object({ connection: v.string(), ...grantAttributes })),
 });
+
+/** In format 1 a grant belonged to an appliance, which becomes its connection too, with the same id and name. */
+const formerBackupSchema = v.pipe(
+  v.object({
+    format: v.literal(1),
+    ...commonMembers,
+    appliances: v.array(v.object({ ...applianceNames, portal: v.string(), scope, ...applianceAttributes })),
+    grants: v.array(v.object({ appliance: v.string(), ...grantAttributes })),
+  }),
+  v.transform(({ appliances, grants, ...rest }) => ({
+    ...rest,
+    connections: appliances.map(({ id, name, portal, scope, origin }) => ({
+      ...{ id, name, portal, scope },
+      origin: origin === 'declared' ? origin : ('implicit' as const),
+    })),
+    appliances: appliances.map(({ portal: _, scope: __, ...appliance }) => ({
+      ...appliance,
+      connection: appliance.id,
+    })),
+    grants: grants.map(({ appliance, ...grant }) => ({ connection: appliance, ...grant })),
+  })),
+);
 
 /** The backup as JSON, with every secret in the clear: the caller must encrypt it. */
 export function serializeBackup({ settings, grants, ...rest }: BackupContents): string {
@@ -69,17 +89,21 @@ export function parseBackup(text: string): BackupContents {
       `the backup has format ${format}, which a newer Latchkey wrote; this one reads formats up to ${FORMAT_VERSION}: install the newer version`,
     );
   }
-  const parsed = v.safeParse(backupSchema, raw);
+  const parsed = v.safeParse(format === 1 ? formerBackupSchema : backupSchema, raw);
   if (!parsed.success)
     throw new Failure('copy_unusable', 'the backup was decrypted, but its content is invalid: use another one');
-  const { made, settings, appliances, grants, sessions } = parsed.output;
+  const { made, settings, connections, appliances, grants, sessions } = parsed.output;
   const known = new Set(appliances.map(({ id }) => id));
+  const knownConnections = new Set(connections.map(({ id }) => id));
+  if (!appliances.every(({ connection }) => knownConnections.has(connection)))
+    throw new Failure('copy_unusable', 'an appliance of the backup has no connection: use another backup');
   return {
     made,
     settings: new Map(Object.entries(settings)),
+    connections,
     appliances,
     grants: grants
-      .filter(({ appliance }) => known.has(appliance))
+      .filter(({ connection }) => knownConnections.has(connection))
       .map(({ distrusted, ...grant }) => ({ ...fromStoredGrant(grant), accessTokenRejectedAt: distrusted })),
     sessions: sessions.filter(({ appliance }) => known.has(appliance)),
   };

@@ -1,13 +1,16 @@
 import type { Backup, RestoreReport } from '../../core/administration.ts';
 import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Session } from '../../core/appliances/session.ts';
 import { type BackupContents, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-contents.ts';
 import { rfc3339 } from '../../core/clock.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { Salvage } from '../recovery/salvage.ts';
 import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-table.ts';
+import { type ConnectionRow, readConnection, unreadableConnection } from '../rows/connection-table.ts';
 import { type GrantRow, readGrant } from '../rows/grant-table.ts';
 import { readSession } from '../rows/session-table.ts';
 import { readSetting } from '../rows/setting-table.ts';
@@ -44,20 +47,21 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
     if (!isExcludedFromBackup(row.name)) settings.set(row.name, readSetting(row, store.sealing));
   }
   const grants = readableGrantRows(content).map((row) => readGrant(row, store.sealing).grant);
+  const connections = content.connections.map((row) => readConnectionRow(row, content, store.sealing));
   const appliances = content.appliances.map((row) => readApplianceRow(row, content, store.sealing));
   const sessions = content.sessions.map((row) => readSession(row, store.sealing));
-  return { made: now, settings, appliances, grants, sessions };
+  return { made: now, settings, connections, appliances, grants, sessions };
 }
 
 /**
- * Restores a backup, all of it or nothing: the hub's identity, the appliances that it does not have, and each grant
- * that is newer than the current one, with its sessions. Appliances that are not in the backup stay.
- * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance that has its
- *   own grant; or as {@link Store}
+ * Restores a backup, all of it or nothing: the hub's identity, the connections and appliances that it does not have, and
+ * each grant that is newer than the current one, with its sessions. What is not in the backup stays.
+ * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance or connection
+ *   that has a grant; or as {@link Store}
  */
 export async function restoreState(store: SqliteStore, backup: BackupContents): Promise<RestoredGrants> {
   // Without an await in between, so that no grant changes after it was read.
-  const { state, restored, kept } = planRestore(backup, store.readAllRows());
+  const { state, restored, kept } = planRestore(backup, store.readAllRows(), store.sealing);
   store.applyRestoredState(state);
   return { restored, kept };
 }
@@ -66,39 +70,73 @@ interface RestorePlan extends RestoredGrants {
   readonly state: RestoredState;
 }
 
-function planRestore(backup: BackupContents, content: Salvage): RestorePlan {
+function planRestore(backup: BackupContents, content: Salvage, sealing: Sealing): RestorePlan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
-  const withGrant = new Set(readableGrantRows(content).map(({ appliance }) => appliance));
+  const ownConnections = new Map(content.connections.map((row) => [row.id, row]));
+  const withGrant = new Set(readableGrantRows(content).map(({ connection }) => connection));
+  /** Connections without a grant whose name belongs to a connection of the backup, by id, with that connection. */
+  const replacedConnections = new Map<string, Connection>();
+  for (const connection of backup.connections) {
+    if (ownConnections.has(connection.id)) continue;
+    const other = content.connections.find(({ name }) => name === connection.name);
+    if (other === undefined) continue;
+    if (withGrant.has(other.id)) throw duplicateConnection(connection);
+    replacedConnections.set(other.id, connection);
+  }
   /** Appliances without a grant whose name or client_id belongs to an appliance of the backup. */
-  const removed = new Set<string>();
+  const removedAppliances = new Set<string>();
   for (const appliance of backup.appliances) {
     if (own.has(appliance.id)) continue;
     for (const other of content.appliances) {
       if (other.name !== appliance.name && other.client_id !== appliance.clientId) continue;
-      if (withGrant.has(other.id)) throw duplicateAppliance(appliance, other);
-      removed.add(other.id);
+      if (withGrant.has(other.connection)) throw duplicateAppliance(appliance, other);
+      removedAppliances.add(other.id);
     }
   }
-  const names = new Map(backup.appliances.map(({ id, name }) => [id, own.get(id)?.name ?? name]));
-  const generationOf = (appliance: string) => content.grants.get(appliance)?.generation ?? 0;
-  const isKept = ({ appliance, generation }: Grant) =>
-    withGrant.has(appliance) && generationOf(appliance) >= generation;
-  const nameOf = ({ appliance }: Grant) => names.get(appliance) ?? appliance;
+  const appliances = backup.appliances.filter(({ id }) => !own.has(id) || removedAppliances.has(id));
+  const remaining = content.appliances.filter(({ id }) => !removedAppliances.has(id));
+  const used = new Set([...remaining, ...appliances].map(({ connection }) => connection));
+  const unused = content.connections.filter(
+    (row) =>
+      !used.has(row.id) &&
+      content.appliances.some(({ connection }) => connection === row.id) &&
+      readConnectionRow(row, content, sealing).origin === 'implicit',
+  );
+  const removedConnections = new Set([...replacedConnections.keys(), ...unused.map(({ id }) => id)]);
+  const connections = backup.connections.filter(({ id }) => !ownConnections.has(id) || removedConnections.has(id));
+  const names = new Map(backup.connections.map(({ id, name }) => [id, ownConnections.get(id)?.name ?? name]));
+  const generationOf = (connection: string) => content.grants.get(connection)?.generation ?? 0;
+  const isKept = ({ connection, generation }: Grant) =>
+    withGrant.has(connection) && generationOf(connection) >= generation;
+  const nameOf = ({ connection }: Grant) => names.get(connection) ?? connection;
   const grants = backup.grants.filter((grant) => !isKept(grant));
-  const appliances = backup.appliances.filter(({ id }) => !own.has(id) || removed.has(id));
+  const movedAppliances = remaining.flatMap((row) => {
+    const connection = replacedConnections.get(row.connection);
+    if (connection === undefined || names.has(row.connection)) return [];
+    return [{ ...readApplianceRow(row, content, sealing), connection: connection.id }];
+  });
   // If the current grant is kept, a session that the hub does not have was ended since the backup.
-  const replaced = new Set([...appliances.map(({ id }) => id), ...grants.map(({ appliance }) => appliance)]);
+  const restoredGrants = new Set(grants.map(({ connection }) => connection));
+  const connectionOf = new Map([...remaining, ...movedAppliances].map(({ id, connection }) => [id, connection]));
+  const isReplaced = ({ appliance }: Session) =>
+    appliances.some(({ id }) => id === appliance) || restoredGrants.has(connectionOf.get(appliance) ?? '');
   return {
     state: {
       settings: backup.settings,
-      appliances,
-      removed,
-      grants: grants.map((grant) => fromBackup(grant, generationOf(grant.appliance), backup.made)),
-      sessions: backup.sessions.filter(({ appliance }) => replaced.has(appliance)),
+      ...{ connections, appliances, removedConnections, removedAppliances, movedAppliances },
+      grants: grants.map((grant) => fromBackup(grant, generationOf(grant.connection), backup.made)),
+      sessions: backup.sessions.filter(isReplaced),
     },
     restored: grants.map(nameOf),
     kept: backup.grants.filter(isKept).map(nameOf),
   };
+}
+
+function duplicateConnection({ name }: Connection): Failure {
+  return new Failure(
+    'appliance_exists',
+    `the backup contains a connection ${name}, and this hub has a different one with the same name and its own grant: remove that first ("latchkey connection remove ${name}", or "latchkey appliance remove ${name}" if it is an appliance's own); nothing was changed`,
+  );
 }
 
 function duplicateAppliance({ name, clientId }: Appliance, other: ApplianceRow): Failure {
@@ -120,9 +158,13 @@ function fromBackup(grant: Grant, generation: number, made: number): Grant {
 }
 
 function readableGrantRows({ grants, unreadable }: Salvage): GrantRow[] {
-  return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.appliance}`));
+  return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.connection}`));
 }
 
 function readApplianceRow(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {
   return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row, sealing);
+}
+
+function readConnectionRow(row: ConnectionRow, { unreadable }: Salvage, sealing: Sealing): Connection {
+  return unreadable.has(`connections/${row.id}`) ? unreadableConnection(row) : readConnection(row, sealing);
 }

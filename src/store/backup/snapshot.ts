@@ -21,7 +21,9 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
     await store.copyDatabase(draft);
     const snapshot = readFileOrNull(draft);
     using stack = new DisposableStack();
-    const database = stack.adopt(openInMemory(snapshot?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
+    const database = stack.adopt(openInMemory(snapshot?.bytes ?? Buffer.alloc(0), draft, [store.sealing]), (open) =>
+      open.close(),
+    );
     const { damage, unreadable } = salvage(database, [store.sealing]);
     if (damage !== null || unreadable.size > 0) {
       const what = damage ?? `${unreadable.size} of its rows can't be read`;
@@ -57,7 +59,7 @@ export function canOpenSnapshot({ files, sealing }: SqliteStore): boolean {
   if (snapshot === null) return false;
   try {
     using stack = new DisposableStack();
-    const database = stack.adopt(openInMemory(snapshot.bytes, files.snapshot), (open) => open.close());
+    const database = stack.adopt(openInMemory(snapshot.bytes, files.snapshot, [sealing]), (open) => open.close());
     return salvage(database, [sealing]).openedCount > 0;
   } catch (error) {
     if (error instanceof Failure) return false;

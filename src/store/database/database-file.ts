@@ -113,8 +113,9 @@ export class DatabaseFile implements Disposable {
 /** The tables with sealed rows, and the column that identifies a row. */
 const SEALED_TABLES = {
   settings: 'name',
+  connections: 'id',
   appliances: 'id',
-  grants: 'appliance',
+  grants: 'connection',
   pairings: 'id',
   sessions: 'hash',
   invites: 'hash',

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { MIGRATIONS, migrate, readSchemaVersion } from './migrations.ts';
+import { MIGRATIONS, type Migration, migrate, readSchemaVersion } from './migrations.ts';
 import { fileSize, type StoreFiles } from './store-files.ts';
 
 const DISK_FULL_CODES = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
@@ -33,14 +33,16 @@ export interface OpenedDatabase {
 
 /**
  * Opens the database file, and creates or migrates it: WAL with `synchronous=FULL`, locked as long as it is open.
+ * @param keys the keys that may open its rows
  * @param check checks a database with an older schema before it is migrated; if it throws, nothing is changed
  * @param steps the migrations
  * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`, and as `check`
  */
 export function openDatabase(
   files: StoreFiles,
+  keys: readonly Sealing[],
   check: (found: Database.Database) => void = () => undefined,
-  steps: readonly string[] = MIGRATIONS,
+  steps: readonly Migration[] = MIGRATIONS,
 ): Database.Database {
   const path = files.database;
   const before = fileSize(path);
@@ -53,10 +55,9 @@ export function openDatabase(
       database.pragma('synchronous = FULL');
       // Kept short: the WAL needs space in addition to the ballast, and losing the WAL loses what it holds.
       database.pragma(`wal_autocheckpoint = ${MAX_WAL_BYTES / PAGE_BYTES}`);
-      database.pragma('foreign_keys = ON');
       const version = readSchemaVersion(database, steps.length);
       if (version > 0 && version < steps.length) check(database);
-      migrate(database, steps);
+      migrate(database, keys, steps);
       return database;
     } catch (error) {
       database.close();
@@ -73,23 +74,23 @@ export function openDatabase(
 export function createInMemoryDatabase(): Database.Database {
   const database = new Database(':memory:');
   database.pragma(`page_size = ${PAGE_BYTES}`);
-  database.pragma('foreign_keys = ON');
-  migrate(database);
+  migrate(database, []);
   return database;
 }
 
 /**
  * Opens the content of a database in memory, migrated to the newest schema. It can be read, and every write fails.
  * @param path names the database in failures
+ * @param keys the keys that may open its rows
  * @throws Failure `store_unreadable`, `store_newer`
  */
-export function openInMemory(bytes: Uint8Array, path: string): Database.Database {
+export function openInMemory(bytes: Uint8Array, path: string, keys: readonly Sealing[]): Database.Database {
   try {
     const content = Buffer.from(bytes);
     // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.
     content.fill(1, 18, 20);
     const database = new Database(content);
-    migrate(database);
+    migrate(database, keys);
     database.pragma('query_only = ON');
     return database;
   } catch (error) {

@@ -1,13 +1,12 @@
 import type { Timers } from '../../core/clock.ts';
-import type { PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
-import type { HistoryTable } from '../rows/history-table.ts';
+import type { Companion } from './companions.ts';
 import type { Sql } from './sql.ts';
 
 /** How long a write waits for other expected writes, in ms. */
 const MAX_BATCH_DELAY = 10;
 
 interface QueuedWrite {
-  readonly appliance: string;
+  readonly connection: string;
   /**
    * Writes in a transaction with other writes.
    * @returns a function that settles the promise; call it after the commit
@@ -26,51 +25,46 @@ interface QueuedWrite {
  */
 export class GroupCommit {
   readonly #sql: Sql;
-  readonly #history: HistoryTable;
+  readonly #companionsOf: (connection: string) => readonly Companion[];
   readonly #timers: Timers;
-  /** Appliances whose response will be written. */
-  readonly #expectedAppliances = new Set<string>();
+  /** Connections whose response will be written. */
+  readonly #expectedConnections = new Set<string>();
   #queue: QueuedWrite[] = [];
   #cancelTimer: () => void = () => undefined;
   #isImmediate = false;
-  #historySource: PendingHistory | null = null;
 
-  constructor(sql: Sql, history: HistoryTable, timers: Timers) {
+  /** @param companionsOf what can be written now together with a write of this connection */
+  constructor(sql: Sql, companionsOf: (connection: string) => readonly Companion[], timers: Timers) {
     this.#sql = sql;
-    this.#history = history;
+    this.#companionsOf = companionsOf;
     this.#timers = timers;
   }
 
-  /** From now on the pending history of an appliance is written together with its other writes. */
-  setHistorySource(source: PendingHistory): void {
-    this.#historySource = source;
-  }
-
-  /** Call this if a write for this appliance will follow soon. */
-  expectWrite(appliance: string): void {
-    this.#expectedAppliances.add(appliance);
+  /** Call this if a write for this connection will follow soon. */
+  expectWrite(connection: string): void {
+    this.#expectedConnections.add(connection);
   }
 
   /** Call this when that write was made, or will not follow. */
-  stopExpecting(appliance: string): void {
-    this.#expectedAppliances.delete(appliance);
+  stopExpecting(connection: string): void {
+    this.#expectedConnections.delete(connection);
   }
 
   /**
-   * Writes something of an appliance together with other queued writes and with its pending history. If that fails, it
-   * is written alone: see {@link writeNow}.
+   * Writes something of a connection together with other queued writes and with its companions. If that fails, it is
+   * written alone: see {@link writeNow}.
    */
-  enqueue<Result>(appliance: string, write: () => Result, alone: () => Result = write): Promise<Result> {
+  enqueue<Result>(connection: string, write: () => Result, alone: () => Result = write): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     this.#queue.push({
-      appliance,
+      connection,
       writeInBatch: () => {
         const result = write();
         return () => resolve(result);
       },
       writeAlone: () => {
         try {
-          resolve(this.writeNow(appliance, write, alone));
+          resolve(this.writeNow(connection, write, alone));
         } catch (error) {
           reject(error);
         }
@@ -81,29 +75,29 @@ export class GroupCommit {
   }
 
   /**
-   * Writes something of an appliance at once, with its pending history in the same transaction. If that fails, it is
-   * written without the history, which must not cost a grant.
-   * @param alone writes it without the history
+   * Writes something of a connection at once, with its companions in the same transaction. If that fails, it is written
+   * without them, because they must not cost a grant.
+   * @param alone writes it without companions
    */
-  writeNow<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
-    const lines = this.#pendingHistory(appliance);
-    if (lines.length === 0) return alone();
+  writeNow<Result>(connection: string, write: () => Result, alone: () => Result = write): Result {
+    const companions = this.#companionsOf(connection);
+    if (companions.length === 0) return alone();
     let result: Result;
     try {
       result = this.#sql.transaction(() => {
-        this.#history.add(appliance, lines);
+        for (const companion of companions) companion.write();
         return write();
       });
     } catch {
       return alone();
     }
-    this.#historySource?.markWritten(appliance);
+    for (const companion of companions) companion.markWritten();
     return result;
   }
 
   /** A later write does not delay the earlier ones. */
   #scheduleCommit(): void {
-    const isSoon = this.#expectedAppliances.size === 0;
+    const isSoon = this.#expectedConnections.size === 0;
     if (this.#queue.length > 1 && (this.#isImmediate || !isSoon)) return;
     this.#isImmediate = isSoon;
     this.#cancelTimer();
@@ -118,22 +112,19 @@ export class GroupCommit {
       first?.writeAlone();
       return;
     }
-    const lines = new Map(writes.map(({ appliance }) => [appliance, this.#pendingHistory(appliance)]));
+    const connections = new Set(writes.map(({ connection }) => connection));
+    const companions = [...connections].flatMap((connection) => this.#companionsOf(connection));
     let settle: (() => void)[];
     try {
       settle = this.#sql.transaction(() => {
-        for (const [appliance, added] of lines) this.#history.add(appliance, added);
+        for (const companion of companions) companion.write();
         return writes.map(({ writeInBatch }) => writeInBatch());
       });
     } catch {
       for (const { writeAlone } of writes) writeAlone();
       return;
     }
-    for (const [appliance, added] of lines) if (added.length > 0) this.#historySource?.markWritten(appliance);
+    for (const companion of companions) companion.markWritten();
     for (const settleOne of settle) settleOne();
-  }
-
-  #pendingHistory(appliance: string): readonly StoredHistoryEntry[] {
-    return this.#historySource?.pending(appliance) ?? [];
   }
 }

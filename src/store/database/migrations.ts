@@ -1,11 +1,19 @@
 import type { Database } from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { addConnections } from './connections-migration.ts';
+
+/**
+ * SQL, or a function for a step that also needs the keys of the store. The function reads, and returns what writes in the
+ * transaction: once a transaction has read a damaged page, every later statement of it fails.
+ */
+export type Migration = string | ((database: Database, keys: readonly Sealing[]) => () => void);
 
 /**
  * The history of the schema: entry N - 1 migrates from version N - 1 to N. A database's version is its `user_version`.
  * Released steps are never changed.
  */
-export const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly Migration[] = [
   `CREATE TABLE settings (
      name TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
@@ -61,6 +69,7 @@ export const MIGRATIONS: readonly string[] = [
      count INTEGER NOT NULL,
      PRIMARY KEY (appliance, number)
    ) STRICT, WITHOUT ROWID;`,
+  addConnections,
 ];
 
 /** The newest schema version. Packages use it to keep a newer store from an older Latchkey. */
@@ -70,19 +79,25 @@ export const NEWEST_SCHEMA = MIGRATIONS.length;
 const MAX_SCHEMA_VERSION = 9999;
 
 /**
- * Migrates a database, also an empty one, to the newest schema, with one transaction for each step.
+ * Migrates a database, also an empty one, to the newest schema, with one transaction for each step, and then enforces
+ * its foreign keys.
+ * @param keys the keys that may open its rows
  * @param steps all steps, from schema 0 on
  * @throws Failure as {@link readSchemaVersion}, and SQLite's errors
  */
-export function migrate(database: Database, steps: readonly string[] = MIGRATIONS): void {
+export function migrate(database: Database, keys: readonly Sealing[], steps: readonly Migration[] = MIGRATIONS): void {
   const version = readSchemaVersion(database, steps.length);
+  // A step may replace a table that others refer to. In a transaction this pragma has no effect.
+  database.pragma('foreign_keys = OFF');
   for (const [index, step] of steps.entries()) {
     if (index < version) continue;
+    const write = typeof step === 'string' ? () => database.exec(step) : step(database, keys);
     database.transaction(() => {
-      database.exec(step);
+      write();
       database.pragma(`user_version = ${index + 1}`);
     })();
   }
+  database.pragma('foreign_keys = ON');
 }
 
 /**

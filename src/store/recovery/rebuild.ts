@@ -1,8 +1,13 @@
 import type Database from 'better-sqlite3';
+import * as v from 'valibot';
+import { deriveApplianceName } from '../../core/appliances/registration.ts';
 import { isExcludedFromBackup } from '../../core/backup-contents.ts';
 import { createInMemoryDatabase } from '../database/database.ts';
+import type { Sealing } from '../keys/sealing.ts';
 import type { ApplianceRow } from '../rows/appliance-table.ts';
-import type { GrantRow } from '../rows/grant-table.ts';
+import { type ConnectionRow, connectionRow, toConnectionRow } from '../rows/connection-table.ts';
+import { type GrantRow, readGrant } from '../rows/grant-table.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
 import type { SessionRow } from '../rows/session-table.ts';
 import { type SettingRow, settingRowIdentity } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
@@ -17,23 +22,28 @@ export interface SalvagedSnapshot {
 export interface RebuiltDatabase {
   /** In memory. */
   readonly database: Database.Database;
-  /** Names of the appliances whose grant comes from the snapshot and may be an older one. */
-  readonly appliancesFromSnapshot: readonly string[];
-  /** How many grants were dropped because neither source has their appliance. */
+  /** Names of the connections whose grant comes from the snapshot and may be an older one. */
+  readonly connectionsFromSnapshot: readonly string[];
+  /** How many grants were dropped because neither they nor their connection can be read. */
   readonly lostGrantCount: number;
+  /** Names of the appliances that were dropped because nothing tells which connection they used. */
+  readonly lostAppliances: readonly string[];
 }
 
 /** The sources of rows: the damaged database and the snapshot. */
 interface RebuildSources {
   readonly salvaged: Salvage | null;
   readonly snapshot: SalvagedSnapshot | null;
+  /** What the rows are sealed with. */
+  readonly sealing: Sealing;
 }
 
 /**
  * Makes a new database in memory. Each row comes from the damaged database if it can be read there, else from the
  * snapshot. A row that can be read in neither is kept as it is, so that nothing is lost. If the file is sound and only
  * rows are damaged, rows that it does not have were removed by a person and stay removed. A grant of the snapshot is in
- * doubt unless it is known to be the last one, because its refresh token may be used up.
+ * doubt unless it is known to be the last one, because its refresh token may be used up. A connection that neither
+ * source has is made again from its grant.
  */
 export function rebuild(sources: RebuildSources): RebuiltDatabase {
   const { salvaged } = sources;
@@ -46,34 +56,78 @@ export function rebuild(sources: RebuildSources): RebuiltDatabase {
       database.prepare(sql).run(...Object.values(row));
     }
   };
+  const namesIn = (table: string) =>
+    new Map(database.prepare<[], [string, string]>(`SELECT id, name FROM ${table}`).raw().all());
   const grants = chooseGrants(sources);
+  const granted = new Set(grants.map(({ row }) => row.connection));
   insert('settings', settingsByPreference(sources));
-  insert('appliances', appliancesByPreference(sources, new Set(grants.map(({ row }) => row.appliance))));
-  const names = new Map(database.prepare<[], [string, string]>('SELECT id, name FROM appliances').raw().all());
-  const isKnown = ({ appliance }: { readonly appliance: string }) => names.has(appliance);
+  insert(
+    'connections',
+    byPreference(sources, 'connections', ({ id }) => granted.has(id)),
+  );
+  const appliances = byPreference(sources, 'appliances', ({ connection }) => granted.has(connection));
+  for (const { row } of grants) {
+    insert('connections', recreateConnection(row, appliances, namesIn('connections'), sources.sealing));
+  }
+  const connections = namesIn('connections');
+  const isKnown = ({ connection }: { readonly connection: string }) => connections.has(connection);
+  insert('appliances', appliances.filter(isKnown));
   const kept = grants.filter(({ row }) => isKnown(row));
   insert(
     'grants',
     kept.map(({ row }) => row),
   );
   insert('pairings', salvaged?.pairings.filter(isKnown) ?? []);
-  insert('sessions', sessionsByPreference(sources).filter(isKnown));
+  const connectionOf = new Map(
+    database.prepare<[], [string, string]>('SELECT id, connection FROM appliances').raw().all(),
+  );
+  insert('sessions', sessionsByPreference(sources, connectionOf));
   // Not from the snapshot: its invites may have been used since.
   insert('invites', salvaged?.invites ?? []);
   insert('history', salvaged?.history.filter(isKnown) ?? []);
-  const fromSnapshot = kept.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
-  return { database, appliancesFromSnapshot: fromSnapshot, lostGrantCount: grants.length - kept.length };
+  const lost = appliances.filter((row) => !isKnown(row) && !connectionOf.has(row.id));
+  return {
+    database,
+    connectionsFromSnapshot: kept
+      .filter(({ older }) => older)
+      .map(({ row }) => connections.get(row.connection) ?? row.connection),
+    lostGrantCount: grants.filter(({ row }) => hasTokens(row) && !isKnown(row)).length,
+    lostAppliances: [...new Set(lost.map(({ name }) => name))],
+  };
+}
+
+/**
+ * The connection of a readable grant that neither source has, with the name of an appliance that uses it, else of its
+ * portal.
+ * @param names the names of the other connections, by id
+ * @returns nothing if the connection is among them, or the grant is of no use
+ */
+function recreateConnection(
+  row: GrantRow,
+  appliances: readonly ApplianceRow[],
+  names: ReadonlyMap<string, string>,
+  sealing: Sealing,
+): ConnectionRow[] {
+  const { connection: id } = row;
+  const grant = names.has(id) || !hasTokens(row) ? null : nullIfDamaged(() => readGrant(row, sealing).grant);
+  if (grant === null) return [];
+  const { issuer, requestedScope: scope } = grant;
+  const user = appliances.find(({ connection }) => connection === id);
+  const taken = new Set(names.values());
+  const name = deriveApplianceName(user?.name ?? issuer.name, (candidate) => taken.has(candidate));
+  const recreated = toConnectionRow({ id, name, portal: issuer.name, scope, origin: 'added' }, sealing);
+  return v.is(connectionRow, recreated) ? [recreated] : [];
 }
 
 /** Whether a sound database has less than its snapshot, because an old copy was restored or the WAL was lost. */
 export function isOlderThanSnapshot(salvaged: Salvage, snapshot: Salvage): boolean {
   return (
     [...snapshot.settings.keys()].some((name) => !isExcludedFromBackup(name) && !salvaged.settings.has(name)) ||
-    [...snapshot.grants.values()].some((row) => hasNewerGeneration(row, salvaged.grants.get(row.appliance)))
+    [...snapshot.grants.values()].some((row) => hasNewerGeneration(row, salvaged.grants.get(row.connection)))
   );
 }
 
-/** False if there is no own grant: the appliance may have been removed since the snapshot. */
+/** False if there is no own grant: the connection may have been removed since the snapshot. */
 function hasNewerGeneration(other: GrantRow, own: GrantRow | undefined): boolean {
   return own !== undefined && other.generation > own.generation;
 }
@@ -84,20 +138,25 @@ export function canRepairFromSnapshot(salvaged: Salvage, snapshot: Salvage): boo
     const [table, key = ''] = row.split('/');
     if (snapshot.unreadable.has(row)) return false;
     if (table === 'grants') return hasTokens(snapshot.grants.get(key));
-    if (table === 'appliances') return snapshot.appliances.some(({ id }) => id === key);
+    if (table === 'connections') return snapshot.connections.some(({ id }) => id === key);
+    if (table === 'appliances') {
+      const known = new Set(salvaged.connections.map(({ id }) => id));
+      // A row that names a connection that was removed since is of no use.
+      return snapshot.appliances.some(({ id, connection }) => id === key && known.has(connection));
+    }
     return table === 'settings' && !isExcludedFromBackup(key) && snapshot.settings.has(key);
   });
 }
 
 function chooseGrants({ salvaged, snapshot }: RebuildSources): { row: GrantRow; older: boolean }[] {
-  const appliances = new Set([
+  const connections = new Set([
     ...(salvaged?.grants.keys() ?? []),
     ...(isSound(salvaged) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
   ]);
-  return [...appliances].flatMap((appliance) => {
-    const key = `grants/${appliance}`;
-    const own = salvaged?.grants.get(appliance);
-    const other = snapshot?.salvage.unreadable.has(key) ? undefined : snapshot?.salvage.grants.get(appliance);
+  return [...connections].flatMap((connection) => {
+    const key = `grants/${connection}`;
+    const own = salvaged?.grants.get(connection);
+    const other = snapshot?.salvage.unreadable.has(key) ? undefined : snapshot?.salvage.grants.get(connection);
     const isOwnReadable = own !== undefined && !salvaged?.unreadable.has(key);
     if (snapshot === null || other === undefined || (isOwnReadable && !hasNewerGeneration(other, own))) {
       return own === undefined ? [] : [{ row: own, older: false }];
@@ -115,32 +174,39 @@ function markInDoubt(row: GrantRow, made: number): GrantRow {
 }
 
 /**
- * Damage may leave two appliances with the same name or client_id: the one with a grant comes first. If one appliance
- * has two rows, the readable one comes first.
+ * The rows of both sources. Damage may leave two with the same name or client_id: the one with a grant comes first. If
+ * one id has two rows, the readable one comes first.
  */
-function appliancesByPreference({ salvaged, snapshot }: RebuildSources, granted: ReadonlySet<string>): ApplianceRow[] {
-  const known = new Set(salvaged?.appliances.map(({ id }) => id));
-  const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(salvaged) || known.has(id)) ?? [];
-  const readable = [
-    ...readableAppliances(salvaged, salvaged?.appliances),
-    ...readableAppliances(snapshot?.salvage, others),
-  ];
-  const all = [...readable, ...(salvaged?.appliances ?? []), ...others];
-  return [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
-}
-
-function readableAppliances(source: Salvage | null | undefined, rows: readonly ApplianceRow[] = []): ApplianceRow[] {
-  return rows.filter(({ id }) => !source?.unreadable.has(`appliances/${id}`));
+function byPreference<Table extends 'appliances' | 'connections'>(
+  { salvaged, snapshot }: RebuildSources,
+  table: Table,
+  hasGrant: (row: Salvage[Table][number]) => boolean,
+): Salvage[Table][number][] {
+  const own: readonly Salvage[Table][number][] = salvaged?.[table] ?? [];
+  const known = new Set(own.map(({ id }) => id));
+  const inSnapshot: readonly Salvage[Table][number][] = snapshot?.salvage[table] ?? [];
+  const others = inSnapshot.filter(({ id }) => !isSound(salvaged) || known.has(id));
+  const readable = (source: Salvage | null | undefined, rows: readonly Salvage[Table][number][]) =>
+    rows.filter(({ id }) => !source?.unreadable.has(`${table}/${id}`));
+  const all = [...readable(salvaged, own), ...readable(snapshot?.salvage, others), ...own, ...others];
+  return [...all.filter(hasGrant), ...all.filter((row) => !hasGrant(row))];
 }
 
 /**
- * The newest first. If the grant of an appliance was deleted, so were its sessions. If another session has the number
- * of one in the snapshot, the latter has ended since.
+ * The newest first. If the grant of a connection was deleted, so were the sessions of its appliances. If another session
+ * has the number of one in the snapshot, the latter has ended since.
+ * @param connectionOf the connection of each appliance; sessions of others are left out
  */
-function sessionsByPreference({ salvaged, snapshot }: RebuildSources): SessionRow[] {
-  const isDeleted = ({ appliance }: SessionRow) => salvaged?.grants.get(appliance)?.sealed === null;
+function sessionsByPreference(
+  { salvaged, snapshot }: RebuildSources,
+  connectionOf: ReadonlyMap<string, string>,
+): SessionRow[] {
+  const isDeleted = ({ appliance }: SessionRow) =>
+    salvaged?.grants.get(connectionOf.get(appliance) ?? '')?.sealed === null;
   const others = isSound(salvaged) ? [] : (snapshot?.salvage.sessions.filter((row) => !isDeleted(row)) ?? []);
-  return [...(salvaged?.sessions.toReversed() ?? []), ...others.toReversed()];
+  return [...(salvaged?.sessions.toReversed() ?? []), ...others.toReversed()].filter(({ appliance }) =>
+    connectionOf.has(appliance),
+  );
 }
 
 /** Readable rows first. */

@@ -1,8 +1,10 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
+import { readRows, sqliteErrorCode } from '../database/readable-rows.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../rows/appliance-table.ts';
+import { type ConnectionRow, connectionRow, connectionRowIdentity, readConnection } from '../rows/connection-table.ts';
 import { type GrantRow, grantRow, grantRowIdentity, readGrant } from '../rows/grant-table.ts';
 import { type HistoryRow, historyRow } from '../rows/history-table.ts';
 import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../rows/invite-table.ts';
@@ -15,6 +17,7 @@ import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '..
 export interface Salvage {
   readonly sealing: Sealing;
   readonly settings: ReadonlyMap<string, SettingRow>;
+  readonly connections: readonly ConnectionRow[];
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, GrantRow>;
   readonly pairings: readonly PairingRow[];
@@ -23,7 +26,7 @@ export interface Salvage {
   readonly invites: readonly InviteRow[];
   /** Read only from a damaged database: nothing needs it otherwise. */
   readonly history: readonly HistoryRow[];
-  /** Rows whose content can't be opened or is invalid, such as `grants/<appliance>`. */
+  /** Rows whose content can't be opened or is invalid, such as `grants/<connection>`. */
   readonly unreadable: ReadonlySet<string>;
   /** How many sealed values could be opened: 0 if the key is wrong. */
   readonly openedCount: number;
@@ -43,32 +46,23 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   let opened = 0;
 
   function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string): Row[] {
-    const rows = new Map<unknown, Row>();
-    for (const order of ['ASC', 'DESC']) {
-      try {
-        for (const raw of database.prepare(`SELECT * FROM ${name} ORDER BY ${key} ${order}`).iterate()) {
-          const row = v.safeParse(schema, raw);
-          if (row.success) rows.set(Reflect.get(Object(raw), key), row.output);
-          else damage ??= `a row of ${name} is invalid`;
-        }
-        break;
-      } catch (error) {
-        damage ??= errorCode(error);
-      }
-    }
-    return [...rows.values()];
+    const found = readRows(database, name, schema, key);
+    damage ??= found.damage;
+    return found.rows;
   }
 
   const rows = {
     settings: table('settings', settingRow, 'name'),
+    connections: table('connections', connectionRow, 'id'),
     appliances: table('appliances', applianceRow, 'id'),
-    grants: table('grants', grantRow, 'appliance'),
+    grants: table('grants', grantRow, 'connection'),
     pairings: table('pairings', pairingRow, 'number'),
     sessions: table('sessions', sessionRow, 'number'),
     invites: table('invites', inviteRow, 'hash'),
   };
   const sealedValues = [
     ...rows.settings.map((row) => [settingRowIdentity(row), row.sealed] as const),
+    ...rows.connections.map((row) => [connectionRowIdentity(row), row.sealed] as const),
     ...rows.appliances.map((row) => [applianceRowIdentity(row), row.sealed] as const),
     ...rows.grants.map((row) => [grantRowIdentity(row), row.sealed] as const),
     ...rows.pairings.map((row) => [pairingRowIdentity(row), row.sealed] as const),
@@ -100,8 +94,9 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   }
 
   const settings = checked(rows.settings, settingRowIdentity, readSetting, settingRowIdentity);
+  const connections = checked(rows.connections, connectionRowIdentity, readConnection, ({ id }) => `connections/${id}`);
   const appliances = checked(rows.appliances, applianceRowIdentity, readAppliance, ({ id }) => `appliances/${id}`);
-  const grants = checked(rows.grants, grantRowIdentity, readGrant, ({ appliance }) => `grants/${appliance}`);
+  const grants = checked(rows.grants, grantRowIdentity, readGrant, ({ connection }) => `grants/${connection}`);
   const pairings = checked(rows.pairings, pairingRowIdentity, readPairing, ({ id }) => `pairings/${id}`);
   const sessions = checked(rows.sessions, sessionRowIdentity, readSession, null);
   const invites = checked(rows.invites, inviteRowIdentity, readInvite, null);
@@ -109,8 +104,9 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   return {
     sealing,
     settings: new Map(settings.map((row) => [row.name, row])),
+    connections,
     appliances,
-    grants: new Map(grants.map((row) => [row.appliance, row])),
+    grants: new Map(grants.map((row) => [row.connection, row])),
     pairings,
     sessions: sessions.sort((a, b) => a.number - b.number),
     invites,
@@ -125,7 +121,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
 function salvageHistory(database: Database.Database): HistoryRow[] {
   const rows: HistoryRow[] = [];
   try {
-    for (const raw of database.prepare('SELECT * FROM history ORDER BY appliance, number').iterate()) {
+    for (const raw of database.prepare('SELECT * FROM history ORDER BY connection, number').iterate()) {
       const row = v.safeParse(historyRow, raw);
       if (row.success) rows.push(row.output);
     }
@@ -158,12 +154,10 @@ function findStructuralDamage(database: Database.Database): string | null {
   try {
     const [first] = database.pragma('integrity_check(1)') as { integrity_check: string }[];
     if (first?.integrity_check !== 'ok') return first?.integrity_check ?? "it can't be checked";
-    return (database.pragma('foreign_key_check') as unknown[]).length > 0 ? 'a row belongs to no appliance' : null;
+    return (database.pragma('foreign_key_check') as unknown[]).length > 0
+      ? 'a row belongs to no appliance or connection'
+      : null;
   } catch (error) {
-    return errorCode(error);
+    return sqliteErrorCode(error);
   }
-}
-
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }

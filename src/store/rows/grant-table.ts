@@ -30,7 +30,7 @@ const nullableText = v.nullable(v.string());
 
 /** A row of `grants`. The row of a deleted grant has no tokens. */
 export const grantRow = v.object({
-  appliance: v.string(),
+  connection: v.string(),
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
   sealed: v.nullable(sealed),
   attempt: nullableText,
@@ -55,16 +55,16 @@ function padJson(json: string, step: number): string {
   return json.padEnd(step * Math.ceil(json.length / step));
 }
 
-/** The identity that tokens are sealed with: they are valid only for this appliance and this generation. */
-export function grantRowIdentity({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
-  return `grants/${appliance}/${generation}`;
+/** The identity that tokens are sealed with: they are valid only for this connection and this generation. */
+export function grantRowIdentity({ connection, generation }: Pick<GrantRow, 'connection' | 'generation'>): string {
+  return `grants/${connection}/${generation}`;
 }
 
 /** A grant as a row, its tokens sealed; a new grant has no open attempt. */
 function toRow(grant: Grant, sealing: Sealing): GrantRow {
-  const { appliance, generation, doubt, refused, accessTokenRejectedAt: distrusted, misconfigured, ...rest } = grant;
+  const { connection, generation, doubt, refused, accessTokenRejectedAt: distrusted, misconfigured, ...rest } = grant;
   return {
-    appliance,
+    connection,
     generation,
     sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(toStoredGrant(rest)), TOKENS_PADDING)),
     attempt: attemptColumn(null),
@@ -83,7 +83,7 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
   const where = grantRowIdentity(row);
   return {
     grant: {
-      appliance: row.appliance,
+      connection: row.connection,
       generation: row.generation,
       ...fromStoredGrant(parseJson(tokens, where, sealing.open(where, row.sealed ?? ''))),
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
@@ -104,7 +104,7 @@ export class GrantTable {
     this.#sql = sql;
   }
 
-  /** Appliances whose grant can't be read. */
+  /** Connections whose grant can't be read. */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
   }
@@ -114,56 +114,56 @@ export class GrantTable {
     return rows.flatMap((row) => this.#read(row) ?? []);
   }
 
-  find(appliance: string): StoredGrant | null {
-    const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND sealed IS NOT NULL', appliance);
+  find(connection: string): StoredGrant | null {
+    const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE connection = ? AND sealed IS NOT NULL', connection);
     return row === undefined ? null : this.#read(row);
   }
 
-  generation(appliance: string): number {
-    const row = this.#sql.get<{ generation: number }>('SELECT generation FROM grants WHERE appliance = ?', appliance);
+  generation(connection: string): number {
+    const row = this.#sql.get<{ generation: number }>('SELECT generation FROM grants WHERE connection = ?', connection);
     return row?.generation ?? 0;
   }
 
   beginAttempt(
-    { appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
     attempt: RefreshAttempt,
   ): boolean {
     return this.#sql.run(
-      'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
-      ...[attemptColumn(attempt), jsonOrNull(doubt), appliance, generation],
+      'UPDATE grants SET attempt = ?, doubt = ? WHERE connection = ? AND generation = ? AND sealed IS NOT NULL',
+      ...[attemptColumn(attempt), jsonOrNull(doubt), connection, generation],
     );
   }
 
-  endAttempt({ appliance, generation, doubt, refused, misconfigured }: Parameters<Store['endAttempt']>[0]): boolean {
+  endAttempt({ connection, generation, doubt, refused, misconfigured }: Parameters<Store['endAttempt']>[0]): boolean {
     return this.#sql.run(
       `UPDATE grants SET attempt = ?, doubt = ?, refused = ?, misconfigured = ?
-       WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
-      ...[attemptColumn(null), ...[doubt, refused, misconfigured].map(jsonOrNull), appliance, generation],
+       WHERE connection = ? AND generation = ? AND sealed IS NOT NULL`,
+      ...[attemptColumn(null), ...[doubt, refused, misconfigured].map(jsonOrNull), connection, generation],
     );
   }
 
-  rejectAccessToken(appliance: string, generation: number, at: Instant): boolean {
+  rejectAccessToken(connection: string, generation: number, at: Instant): boolean {
     return this.#sql.run(
-      'UPDATE grants SET distrusted = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
-      ...[JSON.stringify(at), appliance, generation],
+      'UPDATE grants SET distrusted = ? WHERE connection = ? AND generation = ? AND sealed IS NOT NULL',
+      ...[JSON.stringify(at), connection, generation],
     );
   }
 
   /** Replaces the grant of the previous generation. @returns false if the store has another generation */
   replace(grant: Grant): boolean {
     const row = toRow(grant, this.#sql.sealing);
-    const { sealed, attempt, doubt, refused, distrusted, misconfigured, appliance } = row;
-    const values = [sealed, attempt, doubt, refused, distrusted, misconfigured, appliance];
+    const { sealed, attempt, doubt, refused, distrusted, misconfigured, connection } = row;
+    const values = [sealed, attempt, doubt, refused, distrusted, misconfigured, connection];
     const replaced = this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
          sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?, misconfigured = ?
-       WHERE appliance = ? AND generation = ?`,
+       WHERE connection = ? AND generation = ?`,
       ...values,
       row.generation - 1,
     );
     if (replaced || row.generation !== 1) return replaced;
     return this.#sql.run(
-      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, misconfigured, appliance, generation)
+      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, misconfigured, connection, generation)
        VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
       ...values,
     );
@@ -174,29 +174,29 @@ export class GrantTable {
     const row = toRow(grant, this.#sql.sealing);
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
-         (appliance, generation, sealed, attempt, doubt, refused, distrusted, misconfigured)
+         (connection, generation, sealed, attempt, doubt, refused, distrusted, misconfigured)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[row.appliance, row.generation, row.sealed, row.attempt, row.doubt, row.refused],
+      ...[row.connection, row.generation, row.sealed, row.attempt, row.doubt, row.refused],
       ...[row.distrusted, row.misconfigured],
     );
   }
 
   /** Deletes a grant, but keeps its generation. */
-  clear(appliance: string, generation: number): boolean {
-    this.#damaged.delete(appliance);
+  clear(connection: string, generation: number): boolean {
+    this.#damaged.delete(connection);
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
          sealed = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL, misconfigured = NULL
-       WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
-      ...[appliance, generation],
+       WHERE connection = ? AND generation = ? AND sealed IS NOT NULL`,
+      ...[connection, generation],
     );
   }
 
-  /** An unreadable grant requires a new pairing of its appliance, and does not affect other appliances. */
+  /** An unreadable grant requires a new pairing of its connection, and does not affect other connections. */
   #read(row: GrantRow): StoredGrant | null {
     const grant = nullIfDamaged(() => readGrant(row, this.#sql.sealing));
-    if (grant === null) this.#damaged.add(row.appliance);
-    else this.#damaged.delete(row.appliance);
+    if (grant === null) this.#damaged.add(row.connection);
+    else this.#damaged.delete(row.connection);
     return grant;
   }
 }

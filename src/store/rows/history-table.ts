@@ -4,19 +4,19 @@ import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from 
 import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
-/** No appliance ever has so many lines: a higher number is damage, and no line could follow it. */
+/** No connection ever has so many lines: a higher number is damage, and no line could follow it. */
 const NUMBER_LIMIT = 2 ** 40;
 
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
 const commonColumns = {
-  appliance: v.string(),
+  connection: v.string(),
   number: v.pipe(v.number(), v.integer(), v.maxValue(NUMBER_LIMIT - 1)),
   first: time,
   last: time,
   count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
 };
 
-/** A row of `history`: the lines of each appliance are numbered in their order. */
+/** A row of `history`: the lines of each connection are numbered in their order. */
 export const historyRow = v.variant('kind', [
   v.object({ ...commonColumns, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
   v.object({ ...commonColumns, kind: v.literal('pairing_failed'), why: v.picklist(PAIRING_FAILURE_REASONS) }),
@@ -28,7 +28,7 @@ export type HistoryRow = v.InferOutput<typeof historyRow>;
 /** How many lines are searched for one to merge with: one day never has so many. */
 const MAX_MERGE_CANDIDATES = 40;
 
-/** The history of the appliances as rows. */
+/** The history of the connections as rows. */
 export class HistoryTable {
   readonly #sql: Sql;
 
@@ -37,45 +37,45 @@ export class HistoryTable {
   }
 
   /** The oldest first; invalid rows are left out. */
-  list(appliance: string): StoredHistoryEntry[] {
-    return this.#readNewest(appliance, MAX_HISTORY_ENTRIES).map(({ kind, why, first, last, count }) => ({
+  list(connection: string): StoredHistoryEntry[] {
+    return this.#readNewest(connection, MAX_HISTORY_ENTRIES).map(({ kind, why, first, last, count }) => ({
       ...{ kind, why, first, last, count },
     }));
   }
 
-  /** Runs several statements: call it in a transaction. Writes nothing for an appliance that was removed. */
-  add(appliance: string, lines: readonly StoredHistoryEntry[]): void {
-    for (const line of lines) this.#addOne(appliance, line);
+  /** Runs several statements: call it in a transaction. Writes nothing for a connection that was removed. */
+  add(connection: string, lines: readonly StoredHistoryEntry[]): void {
+    for (const line of lines) this.#addOne(connection, line);
   }
 
-  #addOne(appliance: string, next: StoredHistoryEntry): void {
-    const rows = this.#readNewest(appliance, MAX_MERGE_CANDIDATES);
+  #addOne(connection: string, next: StoredHistoryEntry): void {
+    const rows = this.#readNewest(connection, MAX_MERGE_CANDIDATES);
     const { index, line } = placeHistoryEntry(rows, next);
     const row = rows[index];
     if (row !== undefined) {
       this.#sql.run(
-        'UPDATE history SET first = ?, last = ?, count = ? WHERE appliance = ? AND number = ?',
-        ...[line.first, line.last, line.count, appliance, row.number],
+        'UPDATE history SET first = ?, last = ?, count = ? WHERE connection = ? AND number = ?',
+        ...[line.first, line.last, line.count, connection, row.number],
       );
       return;
     }
-    this.#sql.run('DELETE FROM history WHERE appliance = ? AND number >= ?', appliance, NUMBER_LIMIT);
+    this.#sql.run('DELETE FROM history WHERE connection = ? AND number >= ?', connection, NUMBER_LIMIT);
     this.#sql.run(
-      `INSERT INTO history (appliance, number, kind, why, first, last, count)
-       SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE appliance = id), ?, ?, ?, ?, ?
-       FROM appliances WHERE id = ?`,
-      ...[line.kind, line.why, line.first, line.last, line.count, appliance],
+      `INSERT INTO history (connection, number, kind, why, first, last, count)
+       SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE connection = id), ?, ?, ?, ?, ?
+       FROM connections WHERE id = ?`,
+      ...[line.kind, line.why, line.first, line.last, line.count, connection],
     );
     this.#sql.run(
-      `DELETE FROM history WHERE appliance = ? AND number <=
-       (SELECT number FROM history WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ?)`,
-      ...[appliance, appliance, MAX_HISTORY_ENTRIES],
+      `DELETE FROM history WHERE connection = ? AND number <=
+       (SELECT number FROM history WHERE connection = ? ORDER BY number DESC LIMIT 1 OFFSET ?)`,
+      ...[connection, connection, MAX_HISTORY_ENTRIES],
     );
   }
 
-  #readNewest(appliance: string, limit: number): HistoryRow[] {
+  #readNewest(connection: string, limit: number): HistoryRow[] {
     return this.#sql
-      .all<unknown>('SELECT * FROM history WHERE appliance = ? ORDER BY number DESC LIMIT ?', appliance, limit)
+      .all<unknown>('SELECT * FROM history WHERE connection = ? ORDER BY number DESC LIMIT ?', connection, limit)
       .flatMap((row) => {
         const read = v.safeParse(historyRow, row);
         return read.success ? [read.output] : [];

@@ -9,6 +9,7 @@ const sealedAttributes = v.object({
   name: v.nullable(v.string()),
   scope,
   portal: v.string(),
+  connection: v.exactOptional(v.string()),
   begun: instantSchema,
   lifetime: v.number(),
 });
@@ -53,16 +54,13 @@ export class InviteTable {
     });
   }
 
-  has(hash: string): boolean {
-    return this.#sql.get('SELECT hash FROM invites WHERE hash = ?', hash) !== undefined;
-  }
-
   save({ hash, ...rest }: Invite): void {
     const content = this.#sql.sealing.seal(inviteRowIdentity({ hash }), JSON.stringify(rest));
     this.#sql.run('INSERT OR REPLACE INTO invites (hash, sealed) VALUES (?, ?)', hash, content);
   }
 
-  remove(hash: string): void {
-    this.#sql.run('DELETE FROM invites WHERE hash = ?', hash);
+  /** @returns false if there is no such invite */
+  remove(hash: string): boolean {
+    return this.#sql.run('DELETE FROM invites WHERE hash = ?', hash);
   }
 }

@@ -26,6 +26,8 @@ const sealedAttributes = v.object({
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
   device: v.nullable(
     v.object({
+      // Not in rows of schema 1, where a pairing belonged to an appliance whose id is now that of its connection.
+      appliance: v.exactOptional(v.string()),
       ...codes,
       superseded: v.exactOptional(v.array(v.object(codes))),
       shared: v.exactOptional(v.literal(true)),
@@ -51,7 +53,7 @@ const sealedAttributes = v.object({
 export const pairingRow = v.object({
   number: v.number(),
   id: v.string(),
-  appliance: v.string(),
+  connection: v.string(),
   /** The kind of its step, only for queries: the sealed step is authoritative. */
   step: v.string(),
   sealed,
@@ -59,25 +61,26 @@ export const pairingRow = v.object({
 
 export type PairingRow = v.InferOutput<typeof pairingRow>;
 
-/** The identity that a row is sealed with: this pairing of this appliance. */
-export function pairingRowIdentity({ id, appliance }: Pick<PairingRow, 'id' | 'appliance'>): string {
-  return `pairings/${id}/${appliance}`;
+/** The identity that a row is sealed with: this pairing of this connection. */
+export function pairingRowIdentity({ id, connection }: Pick<PairingRow, 'id' | 'connection'>): string {
+  return `pairings/${id}/${connection}`;
 }
 
 /** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
-export function readPairing(row: Pick<PairingRow, 'id' | 'appliance' | 'sealed'>, sealing: Sealing): Pairing {
+export function readPairing(row: Pick<PairingRow, 'id' | 'connection' | 'sealed'>, sealing: Sealing): Pairing {
   const where = pairingRowIdentity(row);
-  const { setback, round, ...rest } = parseJson(sealedAttributes, where, sealing.open(where, row.sealed));
+  const { setback, round, device, ...rest } = parseJson(sealedAttributes, where, sealing.open(where, row.sealed));
   return {
     id: row.id,
-    appliance: row.appliance,
+    connection: row.connection,
     ...rest,
+    device: device && { appliance: row.connection, ...device },
     lastFailure: setback,
     ...(round === undefined ? {} : { batch: round }),
   };
 }
 
-/** How many ended pairings of an appliance are kept, so that their result page can be shown again. */
+/** How many ended pairings of a connection are kept, so that their result page can be shown again. */
 const MAX_ENDED_PAIRINGS = 5;
 
 /** The pairings as rows. */
@@ -96,18 +99,18 @@ export class PairingTable {
 
   /** Runs two statements: call it in a transaction. */
   save(pairing: Pairing): void {
-    const { id, appliance, lastFailure, batch, ...rest } = pairing;
+    const { id, connection, lastFailure, batch, ...rest } = pairing;
     const stored = { ...rest, setback: lastFailure, round: batch };
     const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored));
     this.#sql.run(
-      `INSERT INTO pairings (id, appliance, step, sealed) VALUES (?, ?, ?, ?)
+      `INSERT INTO pairings (id, connection, step, sealed) VALUES (?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET step = excluded.step, sealed = excluded.sealed`,
-      ...[id, appliance, pairing.step.kind, content],
+      ...[id, connection, pairing.step.kind, content],
     );
     this.#sql.run(
-      `DELETE FROM pairings WHERE appliance = ? AND step = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
-      ...[appliance, appliance],
+      `DELETE FROM pairings WHERE connection = ? AND step = 'ended' AND number <=
+         (SELECT number FROM pairings WHERE connection = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
+      ...[connection, connection],
     );
   }
 }

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { checkApplianceName, checkClientId } from '../../core/appliances/appliance.ts';
+import { checkConnectionName } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
@@ -29,13 +30,26 @@ export const storedTokens = {
   asked: scope,
   account: v.exactOptional(v.string()),
   givenBy: v.object({ origin: v.string(), clientId: v.string(), name: v.string() }),
+  idToken: v.exactOptional(secret),
+  login: v.exactOptional(
+    v.object({
+      at: instantSchema,
+      portalTime: v.nullable(v.number()),
+      refreshTokenLifetime: v.nullable(v.number()),
+    }),
+  ),
+  refreshTokenLifetime: v.exactOptional(v.number()),
 };
 
-type TokenAttributes = Pick<Grant, 'accessToken' | 'refreshToken' | 'requestedScope' | 'issuer'>;
+type TokenAttributes = Pick<Grant, 'accessToken' | 'refreshToken' | 'idToken' | 'requestedScope' | 'issuer'>;
 
 /** A grant as it is stored, with its tokens in the clear: the caller must seal or encrypt the result. */
 export function toStoredGrant<Part extends TokenAttributes>({ requestedScope, issuer, ...rest }: Part) {
-  const tokens = { accessToken: rest.accessToken.reveal(), refreshToken: rest.refreshToken.reveal() };
+  const tokens = {
+    accessToken: rest.accessToken.reveal(),
+    refreshToken: rest.refreshToken.reveal(),
+    idToken: rest.idToken?.reveal(),
+  };
   return { ...rest, ...tokens, asked: requestedScope, givenBy: issuer };
 }
 
@@ -50,6 +64,8 @@ export function fromStoredGrant<Part extends { asked: string | null; givenBy: Po
 
 export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplianceName)));
 
+export const connectionName = v.pipe(v.string(), v.check(isAcceptedBy(checkConnectionName)));
+
 export const clientId = v.pipe(v.string(), v.check(isAcceptedBy(checkClientId)));
 
 /** Public keys. A private or symmetric key among them means damage or tampering. */
@@ -63,7 +79,10 @@ const publicKeys = v.pipe(
   v.minLength(1),
 );
 
-/** The attributes of an appliance, except its names, portal and scope. */
+/** The attributes of a connection, except its name, portal and scope. */
+export const connectionAttributes = { origin: v.picklist(['implicit', 'added', 'declared']) };
+
+/** The attributes of an appliance, except its names and its connection. */
 export const applianceAttributes = {
   credentials: v.variant('kind', [
     v.object({ kind: v.literal('secret'), hash: v.string() }),

@@ -89,8 +89,12 @@ export class SessionTable {
     return this.#sql.run('DELETE FROM sessions WHERE hash = ?', hash);
   }
 
-  endAll(appliance: string): void {
-    this.#sql.run('DELETE FROM sessions WHERE appliance = ?', appliance);
+  /** Ends the sessions of all appliances of a connection. */
+  endAll(connection: string): void {
+    this.#sql.run(
+      'DELETE FROM sessions WHERE appliance IN (SELECT id FROM appliances WHERE connection = ?)',
+      connection,
+    );
   }
 
   #seal({ begun, ...identity }: Session): string {

@@ -115,7 +115,7 @@ test.each([
   [['appliance', 'remove', 'a/grant'], /"a\/grant" is not a valid appliance name/],
   [['appliance', 'remove', 'a?b#c%2f'], /"a\?b#c%2f" is not a valid appliance name/],
   [['appliance', 'remove', '--', '-x'], /"-x" is not a valid appliance name/],
-  [['token', 'ä\n\u001b[31m'], /is not a valid appliance name/],
+  [['token', 'ä\n\u001b[31m'], /is not a valid connection name/],
 ])('the command %j fails with one clear line', async (args, problem) => {
   const failed = await hub.latchkey(...args);
   expect(failed).toMatchObject({ status: 1, stdout: '' });

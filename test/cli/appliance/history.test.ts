@@ -84,10 +84,10 @@ test('history says what to do if nothing has happened yet', async () => {
   expect((await show('wallbox', '--json')).stdout).toBe('[]\n');
 });
 
-test('history of an unknown appliance fails with the next step', async () => {
+test('history of an unknown connection fails with the next step', async () => {
   expect(await show('nobody')).toMatchObject({
     status: 1,
     stdout: '',
-    stderr: expect.stringContaining('latchkey appliance list'),
+    stderr: expect.stringContaining('latchkey connection list'),
   });
 });

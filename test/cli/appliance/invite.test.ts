@@ -19,13 +19,17 @@ test('invite --json shows the token once, under the documented member names', as
     registration_endpoint: 'https://192.168.1.7:8443/oauth/register',
     ca_fingerprint: 'pin-of-the-ca',
   });
-  expect(hub.administration.invites.at(-1)).toEqual({ name: 'wallbox', scope: 'A B', portal: 'home', ttl: 5400 });
+  expect(hub.administration.invites.at(-1)).toEqual({
+    ...{ name: 'wallbox', scope: 'A B', portal: 'home', connection: null, ttl: 5400 },
+  });
 });
 
 test('invite for any appliance is valid for an hour and prints a curl command that can be pasted into a shell', async () => {
   const made = await hub.latchkey('invite');
   const token = hub.administration.issued.at(-1);
-  expect(hub.administration.invites.at(-1)).toEqual({ name: null, scope: null, portal: null, ttl: 3600 });
+  expect(hub.administration.invites.at(-1)).toEqual({
+    ...{ name: null, scope: null, portal: null, connection: null, ttl: 3600 },
+  });
   expect(made).toMatchObject({ status: 0, stderr: '' });
   expect(made.stdout).toMatch(/^One appliance can register within 60 min, without approval/);
   expect(made.stdout).toContain(`token                  ${token}   (shown only once)`);

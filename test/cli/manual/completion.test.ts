@@ -16,6 +16,7 @@ let helps: CommandHelp[];
 
 beforeAll(async () => {
   for (const name of ['wallbox', 'washer', 'heatpump']) hub.administration.set({ name });
+  hub.administration.setConnection({ name: 'heating' });
   writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
@@ -41,15 +42,20 @@ function describeShell(name: string, offers: Offers): void {
       for (const help of helps) expect(offered.shift()?.toSorted(), line(help)).toEqual(help.options.toSorted());
     });
 
-    test('the completion offers commands, subcommands, choices, files and appliance names', async () => {
+    test('the completion offers commands, subcommands, choices, files, and names of appliances and connections', async () => {
       const expected: Record<string, string[]> = {
         'latchkey unp': ['unpair'],
         'latchkey appliance r': ['remove', 'rotate-secret'],
         'latchkey emulator --basic ': ['accept', 'refuse'],
         'latchkey completion ': ['bash', 'fish', 'zsh'],
         'latchkey pair wa': ['wallbox', 'washer'],
-        'latchkey --config /dev/null pair --timeout 3 hea': ['heatpump'],
+        'latchkey --config /dev/null pair --timeout 3 hea': ['heating', 'heatpump'],
         'latchkey appliance remove h': ['heatpump'],
+        'latchkey appliance move h': ['heatpump'],
+        'latchkey appliance add lamp --connection h': ['heating', 'heatpump'],
+        'latchkey connection remove hea': ['heating', 'heatpump'],
+        'latchkey connection i': ['import'],
+        'latchkey connection add h': [],
         'latchkey appliance add w': [],
         'latchkey pair --timeout w': [],
         'latchkey restore a': ['a copy.latchkey'],

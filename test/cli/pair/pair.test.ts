@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { ScriptedPairing } from '../../control/fake-administration.ts';
+import type { ScriptedPairing } from '../../control/scripted-pairing.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { serveFakeAdministration, shareFakeAdministration } from '../command.ts';
 

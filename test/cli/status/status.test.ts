@@ -65,7 +65,13 @@ fridge is not paired yet. Log in once to connect it: open https://192.168.1.7:84
 
 test('status ends with 3 if a person is needed, and shows each notice only once, at the top', async () => {
   const since = ago(5);
-  const what = { appliance: 'wallbox', since, what_to_do: 'Log in again' };
+  const what = {
+    appliance: 'wallbox',
+    connection: 'wallbox',
+    appliances: ['wallbox'],
+    since,
+    what_to_do: 'Log in again',
+  };
   const problem = (code: ProblemCode) => ({ code, message: 'Something is wrong', since });
   hub.administration.set({ name: 'wallbox', state: 'retrying', problem: problem('portal_unreachable') });
   hub.administration.notices = [

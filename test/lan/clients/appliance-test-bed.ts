@@ -97,7 +97,9 @@ export class ApplianceTestBed implements AsyncDisposable {
 
   /** @returns an initial access token */
   async invite(name: string): Promise<string> {
-    const { token } = await this.hub.ask((control) => control.invite({ name, scope: null, portal: null, ttl: 3600 }));
+    const { token } = await this.hub.ask((control) =>
+      control.invite({ name, scope: null, portal: null, connection: null, ttl: 3600 }),
+    );
     rememberSecrets([token]);
     return token;
   }

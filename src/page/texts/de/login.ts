@@ -19,6 +19,15 @@ export const userCode: typeof english.userCode = {
   compare: 'Machen Sie nur weiter, wenn das Gerät oder seine App diesen Code anzeigt:',
   notYours: 'Ein anderer Code oder nicht Ihr Gerät? Dann schließen Sie diese Seite.',
   loginNext: 'Danach melden Sie sich am Portal an.',
+  mayUse: (appliance, login) => `Darf ${appliance} die Anmeldung „${login}“ nutzen?`,
+  mayUseOwn: (appliance) => `Darf ${appliance} seine Anmeldung wieder nutzen?`,
+  signInToDecide:
+    'Der Hub ist mit dieser Anmeldung schon verbunden, deshalb muss sich niemand am Portal anmelden. Um es zu erlauben, geben Sie auf der nächsten Seite den Einrichtungscode ein.',
+  signIn: 'Weiter zum Einrichtungscode',
+  loginInstead: 'Stattdessen am Portal anmelden',
+  connectedAlready: 'Der Hub ist mit dieser Anmeldung schon verbunden, deshalb muss sich niemand am Portal anmelden.',
+  allow: 'Erlauben',
+  refuse: 'Ablehnen',
   unreachable: 'Das Portal ist nicht erreichbar',
   unreachableText:
     'Der Hub erreicht das Portal gerade nicht. Prüfen Sie die Internetverbindung im Haus. Der Code bleibt gültig.',
@@ -46,8 +55,10 @@ const LOST = 'Die Antwort des Portals ist nicht angekommen.';
 
 export const loginResult: typeof english.loginResult = {
   connected: (appliance) => `${appliance} ist verbunden`,
+  severalConnected: (appliances) => `${appliances} sind verbunden`,
   connectedText: 'Sie können diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
   notConnectedYet: (appliance) => `${appliance} ist noch nicht verbunden`,
+  severalNotConnectedYet: (appliances) => `${appliances} sind noch nicht verbunden`,
   loginFailures: {
     code_refused: 'Das Portal hat diese Anmeldung nicht mehr akzeptiert, vielleicht weil sie zu lange gedauert hat.',
     answer_lost: LOST,
@@ -59,10 +70,12 @@ export const loginResult: typeof english.loginResult = {
   useNewLink:
     'Der Hub erstellt einen neuen Link. Dieser erscheint dort, wo Sie den alten gefunden haben. Öffnen Sie den neuen Link und melden Sie sich noch einmal an.',
   connecting: (appliance) => `${appliance} wird verbunden`,
+  severalConnecting: (appliances) => `${appliances} werden verbunden`,
   connectingText: 'Der Hub wartet auf das Portal. Diese Seite aktualisiert sich automatisch.',
   notConnected: (appliance) => `${appliance} ist nicht verbunden`,
+  severalNotConnected: (appliances) => `${appliances} sind nicht verbunden`,
   reasons: {
-    refused_by_user: 'Der Zugang wurde bei der Anmeldung nicht erlaubt, oder das Portal hat ihn abgelehnt.',
+    refused_by_user: 'Der Zugang wurde nicht erlaubt, oder das Portal hat ihn abgelehnt.',
     expired: 'Die Zeit für diese Anmeldung ist abgelaufen.',
     replaced: 'Ein neuerer Anmeldelink hat diesen ersetzt.',
     cancelled: 'Die Anmeldung wurde am Hub abgebrochen.',

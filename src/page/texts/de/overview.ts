@@ -18,6 +18,17 @@ export const overview: typeof english.overview = {
   notRefreshed: (appliance) => `Der Zugang von ${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
   severalNotRefreshed: (count) =>
     `Der Zugang von ${count} Geräten konnte nicht erneuert werden; der Hub versucht es weiter.`,
+  login: {
+    needsRenewal: (login) => `Die Anmeldung „${login}“ muss erneuert werden.`,
+    needsRenewalFor: (login, appliances) =>
+      `Die Anmeldung „${login}“ muss erneuert werden. Das betrifft ${appliances}.`,
+    needsAttention: (login) => `Anmeldung „${login}“: Hier ist etwas zu tun.`,
+    notConnected: (login) => `Die Anmeldung „${login}“ ist noch nicht verbunden.`,
+    waitsForPerson: (login) => `Für „${login}“ muss sich jemand am Portal anmelden.`,
+    waitsForPortal: (login) => `Die Anmeldung „${login}“ wartet auf das Portal.`,
+    notRefreshed: (login) =>
+      `Der Zugang der Anmeldung „${login}“ konnte nicht erneuert werden; der Hub versucht es weiter.`,
+  },
   hubNeedsAttention: 'Am Hub selbst ist etwas zu tun.',
   hubWarning: 'Es gibt eine Warnung zum Hub.',
   hubConditions: 'Was zu tun ist',
@@ -34,9 +45,13 @@ export const overview: typeof english.overview = {
   lastRefresh: 'Zuletzt erneuert',
   nextRefresh: 'Nächste Erneuerung',
   registered: 'Aufnahme angefragt',
+  lastToken: 'Zuletzt Zugang abgeholt',
+  tokenCounts: 'Wie oft',
+  tokens: (today, last14Days) => `${today} × heute, ${last14Days} × in 14 Tagen`,
   connect: 'Verbinden',
   connectAgain: 'Neu anmelden',
   showLink: 'Anmeldelink anzeigen',
+  decide: 'Erlauben oder ablehnen',
   approve: 'Freigeben',
   reject: 'Ablehnen',
   registration: 'Geräte, die aufgenommen werden möchten',
@@ -85,9 +100,11 @@ export const health: typeof english.health = {
     credentials_untried: () =>
       'Beim letzten Mal hat das Portal die Zugangsdaten des Hubs nicht akzeptiert (client_id und Client-Secret). Der Hub versucht es jetzt noch einmal damit. Noch ist nichts zu tun.',
     portal_changed: (appliance) =>
-      `Seit ${appliance} verbunden wurde, hat jemand in der Konfiguration des Hubs das Portal oder die client_id geändert. War das ein Versehen, machen Sie die Änderung rückgängig und führen Sie auf dem Hub „sudo latchkey reload“ aus. Sonst melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
+      `Seit der letzten Anmeldung für ${appliance} hat jemand in der Konfiguration des Hubs das Portal oder die client_id geändert. War das ein Versehen, machen Sie die Änderung rückgängig und führen Sie auf dem Hub „sudo latchkey reload“ aus. Sonst melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
     grant_damaged: (appliance) =>
-      `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu am Portal an, um das Gerät zu verbinden.`,
+      `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu am Portal an.`,
+    login_ending: (appliance) =>
+      `Das Portal beendet diese Anmeldung bald, wie jede Anmeldung nach einiger Zeit. Melden Sie sich vorher neu an, damit die Verbindung von ${appliance} bestehen bleibt.`,
     approval_needed: (appliance) =>
       `${appliance} möchte aufgenommen werden. Geben Sie es nur frei, wenn es Ihr Gerät ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
     not_paired: (appliance) => `Melden Sie sich einmal am Portal an, um ${appliance} zu verbinden.`,
@@ -99,6 +116,10 @@ export const health: typeof english.health = {
       'Der Hub hat kein Passwort mehr für dieses Gerät, deshalb bekommt es keinen Zugang. Tragen Sie das Gerät wieder in die Konfiguration ein oder erstellen Sie ein neues Passwort.',
     credentials_damaged: () =>
       'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu am Portal an.',
+    appliance_silent: (appliance) =>
+      `${appliance} hat seit mindestens einer Woche nicht nach seinem Zugang gefragt. Prüfen Sie, ob es eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
+    appliance_asks_often: (appliance) =>
+      `${appliance} fragt viel öfter als nötig nach seinem Zugang. Es ist nichts zu tun: Der Hub antwortet wie gewohnt.`,
   },
   corrections: {
     apply: {
@@ -113,6 +134,7 @@ export const health: typeof english.health = {
   },
   lastPairing: 'Letzter Verbindungsversuch',
   newLoginOpen: 'Eine neue Anmeldung läuft. Bis sie abgeschlossen ist, ändert sich nichts.',
+  useRequested: 'Ein Gerät fragt, ob es diese Anmeldung nutzen darf.',
   comparisonCode: 'Code',
   registrantAddress: 'IP-Adresse',
   softwareId: 'Name laut Gerät',

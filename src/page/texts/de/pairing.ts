@@ -3,6 +3,7 @@ import { loginResult } from './login.ts';
 
 export const pairing: typeof english.pairing = {
   title: (appliance) => `${appliance} verbinden`,
+  loginTitle: (login) => `Anmeldung „${login}“ verbinden`,
   connecting: 'Wartet auf das Portal',
   connectingText: 'Der Hub fordert beim Portal einen Anmeldelink an. Er erscheint gleich hier.',
   portalUnreachable:
@@ -26,13 +27,15 @@ export const pairing: typeof english.pairing = {
   exchanging: 'Jemand hat sich angemeldet',
   exchangingText: 'Der Hub holt den Zugang vom Portal. Das dauert ein paar Sekunden.',
   connected: (appliance) => `${appliance} ist verbunden`,
+  severalConnected: (appliances) => `${appliances} sind verbunden`,
   connectedText: 'Um alles Weitere kümmert sich der Hub. Es ist nichts mehr zu tun.',
   superseded: 'Dieser Anmeldelink ist nicht mehr gültig',
   failed: (appliance) => `${appliance} ist nicht verbunden`,
+  severalFailed: (appliances) => `${appliances} sind nicht verbunden`,
   nextSteps: {
     refused: 'Wenn das ein Versehen war, fordern Sie einen neuen Link an und erlauben Sie diesmal den Zugang.',
     fresh: 'Fordern Sie einen neuen Link an und melden Sie sich noch einmal an.',
-    newer: 'Es gilt nur die neueste Anmeldung dieses Geräts.',
+    newer: 'Es gilt nur der neueste Anmeldeversuch.',
     configuration: 'Korrigieren Sie das zuerst in der Konfiguration des Hubs. Fordern Sie dann einen neuen Link an.',
     portal:
       'Fordern Sie einen neuen Link an. Wenn das wieder passiert, prüfen Sie in der Konfiguration des Hubs die Adresse des Portals und die Berechtigungen („scope“).',
@@ -65,8 +68,8 @@ export const pairingBatch: typeof english.pairingBatch = {
   title: 'Alle Geräte verbinden',
   progress: (connected, all) => `${connected} von ${all} verbunden`,
   allConnected: (count) =>
-    ['Ihr Gerät ist verbunden', 'Beide Geräte sind verbunden'][count - 1] ?? `Alle ${count} Geräte sind verbunden`,
-  someConnected: (connected, all) => `${connected} von ${all} Geräten ${connected === 1 ? 'ist' : 'sind'} verbunden`,
+    ['Verbindung hergestellt', 'Beide sind verbunden'][count - 1] ?? `Alle ${count} sind verbunden`,
+  someConnected: (connected, all) => `${connected} von ${all} ${connected === 1 ? 'ist' : 'sind'} verbunden`,
   noAppliances: 'Es gibt noch kein Gerät',
   noAppliancesText: 'Fügen Sie zuerst in der Übersicht eines hinzu.',
   connected: 'Verbunden',
@@ -80,7 +83,7 @@ export const pairingBatch: typeof english.pairingBatch = {
   retry: (appliance) => `${appliance} noch einmal versuchen`,
   retryOthers: 'Die übrigen noch einmal verbinden',
   continueWithOthers: 'Mit den übrigen weitermachen',
-  mayClosePage: 'Das war das letzte Gerät. Sie können diese Seite schließen.',
+  mayClosePage: 'Das war die letzte Anmeldung. Sie können diese Seite schließen.',
   openHubPage: 'Zur Seite des Hubs',
   unreachable: 'Das Portal ist nicht erreichbar',
   unreachableText: (appliance) =>

@@ -21,6 +21,16 @@ export const userCode = {
   compare: 'Continue only if the appliance, or its app, shows this code:',
   notYours: 'A different code, or not your appliance? Then close this page.',
   loginNext: 'Next, you log in at the portal.',
+  /** An appliance whose login is connected already. */
+  mayUse: (appliance: string, login: string) => `May ${appliance} use the login “${login}”?`,
+  mayUseOwn: (appliance: string) => `May ${appliance} use its login again?`,
+  signInToDecide:
+    'The hub is connected with this login already, so nobody needs to log in at the portal. To allow it, sign in with the setup code.',
+  signIn: 'Sign in to decide',
+  loginInstead: 'Log in at the portal instead',
+  connectedAlready: 'The hub is connected with this login already, so nobody needs to log in at the portal.',
+  allow: 'Allow',
+  refuse: 'Refuse',
   unreachable: 'The portal cannot be reached',
   unreachableText:
     'The hub cannot reach the portal at the moment. Check the internet connection of this home. The code stays valid.',
@@ -47,8 +57,10 @@ const LOST = 'The portal’s answer was lost on the way.';
 /** The last page of a login: the state or the result of a pairing. */
 export const loginResult = {
   connected: (appliance: string) => `${appliance} is connected`,
+  severalConnected: (appliances: string) => `${appliances} are connected`,
   connectedText: 'You can close this page. The hub does the rest.',
   notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
+  severalNotConnectedYet: (appliances: string) => `${appliances} are not connected yet`,
   /** Failures between a login and the grant, after which a person can log in again. */
   loginFailures: {
     code_refused: 'The portal no longer accepted this login, perhaps because it took too long.',
@@ -61,10 +73,12 @@ export const loginResult = {
   reopenLink: 'Open the login link again and log in.',
   useNewLink: 'The hub makes a new link, which appears where you found this one. Open it and log in again.',
   connecting: (appliance: string) => `${appliance} is being connected`,
+  severalConnecting: (appliances: string) => `${appliances} are being connected`,
   connectingText: 'The hub is waiting for the portal. This page updates automatically.',
   notConnected: (appliance: string) => `${appliance} is not connected`,
+  severalNotConnected: (appliances: string) => `${appliances} are not connected`,
   reasons: {
-    refused_by_user: 'The person who logged in did not allow the access, or the portal refused it.',
+    refused_by_user: 'Somebody did not allow the access, or the portal refused it.',
     expired: 'The time for this login has expired.',
     replaced: 'A newer login link has replaced this one.',
     cancelled: 'The login was cancelled at the hub.',

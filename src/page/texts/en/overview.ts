@@ -1,4 +1,8 @@
-import type { ApplianceConditionCode, HubConditionCode } from '../../../core/health/condition.ts';
+import type {
+  ApplianceConditionCode,
+  ConnectionConditionCode,
+  HubConditionCode,
+} from '../../../core/health/condition.ts';
 import type { ApplyMethod } from '../../../core/portal.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
 
@@ -23,6 +27,17 @@ export const overview = {
   notRefreshed: (appliance: string) => `The access of the ${appliance} could not be refreshed; the hub keeps trying.`,
   severalNotRefreshed: (count: number) =>
     `The access of ${count} appliances could not be refreshed; the hub keeps trying.`,
+  /** The same about a login that several appliances share. */
+  login: {
+    needsRenewal: (login: string) => `The login “${login}” must be renewed.`,
+    needsRenewalFor: (login: string, appliances: string) =>
+      `The login “${login}” must be renewed. This affects ${appliances}.`,
+    needsAttention: (login: string) => `The login “${login}” needs attention.`,
+    notConnected: (login: string) => `The login “${login}” is not connected yet.`,
+    waitsForPerson: (login: string) => `Somebody has to log in for “${login}”.`,
+    waitsForPortal: (login: string) => `The login “${login}” is waiting for the portal.`,
+    notRefreshed: (login: string) => `The access of the login “${login}” could not be refreshed; the hub keeps trying.`,
+  },
   hubNeedsAttention: 'The hub itself needs attention.',
   hubWarning: 'There is a warning about the hub.',
   hubConditions: 'What to do',
@@ -39,9 +54,13 @@ export const overview = {
   lastRefresh: 'Last refreshed',
   nextRefresh: 'Next refresh',
   registered: 'Asked to join',
+  lastToken: 'Last got its access',
+  tokenCounts: 'How often',
+  tokens: (today: number, last14Days: number) => `${today} × today, ${last14Days} × in 14 days`,
   connect: 'Connect',
   connectAgain: 'Log in again',
   showLink: 'Show the login link',
+  decide: 'Allow or refuse',
   approve: 'Approve',
   reject: 'Refuse',
   registration: 'Appliances that ask to join',
@@ -89,9 +108,11 @@ export const health = {
     credentials_untried: () =>
       'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>
-      `Since the ${appliance} was connected, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect the ${appliance}.`,
+      `Since the last login for the ${appliance}, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect the ${appliance}.`,
     grant_damaged: (appliance: string) =>
-      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in at the portal again to connect the appliance.`,
+      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in at the portal again.`,
+    login_ending: (appliance: string) =>
+      `The portal ends this login soon, as it ends every login after some time. Log in again before then to keep the ${appliance} connected.`,
     approval_needed: (appliance: string) =>
       `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
     not_paired: (appliance: string) => `Log in at the portal once to connect the ${appliance}.`,
@@ -103,7 +124,11 @@ export const health = {
       'The hub no longer has a secret for this appliance, so the appliance gets no access. Add the appliance to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
-  } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
+    appliance_silent: (appliance: string) =>
+      `The ${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
+    appliance_asks_often: (appliance: string) =>
+      `The ${appliance} asks for its access much more often than it needs to. There is nothing to do: the hub answers it as usual.`,
+  } satisfies Readonly<Record<ApplianceConditionCode | ConnectionConditionCode, (appliance: string) => string>>,
   /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
     apply: {
@@ -118,6 +143,7 @@ export const health = {
   },
   lastPairing: 'Last attempt to connect',
   newLoginOpen: 'A new login is in progress. Until it is complete, nothing changes.',
+  useRequested: 'An appliance asks whether it may use this login.',
   comparisonCode: 'Code',
   registrantAddress: 'IP address',
   softwareId: 'Name that it gives itself',
@@ -143,7 +169,7 @@ export const health = {
   /** Warnings that the state does not show. */
   warnings: {
     token_ending: (appliance: string) =>
-      `The ${appliance} will soon lose its access, because the hub could not refresh it. The text below says whether you can do something.`,
+      `The access of the ${appliance} ends soon, because the hub could not refresh it. The text below says whether you can do something.`,
     refresh_failing: () => 'Its access has not been refreshed for a day.',
   } satisfies Partial<Record<NoticeCode, (appliance: string) => string>>,
 };

@@ -5,6 +5,7 @@ import { loginResult } from './login.ts';
 /** Connecting an appliance, step by step. */
 export const pairing = {
   title: (appliance: string) => `Connect ${appliance}`,
+  loginTitle: (login: string) => `Connect the login “${login}”`,
   connecting: 'Waiting for the portal',
   connectingText: 'The hub is asking the portal for a login link. It appears here in a moment.',
   portalUnreachable:
@@ -30,14 +31,16 @@ export const pairing = {
   exchanging: 'Somebody has logged in',
   exchangingText: 'The hub is getting the access from the portal. This takes a few seconds.',
   connected: (appliance: string) => `${appliance} is connected`,
+  severalConnected: (appliances: string) => `${appliances} are connected`,
   connectedText: 'The hub does the rest. There is nothing more to do.',
   superseded: 'This login link is no longer valid',
   failed: (appliance: string) => `${appliance} is not connected`,
+  severalFailed: (appliances: string) => `${appliances} are not connected`,
   /** What to do next. */
   nextSteps: {
     refused: 'If that was a mistake, get a new link and allow the access this time.',
     fresh: 'Get a new link and log in again.',
-    newer: 'Only the newest login of this appliance counts.',
+    newer: 'Only the newest attempt to log in counts.',
     configuration: 'Correct that in the hub’s configuration first. Then get a new link.',
     portal:
       'Get a new link. If this happens again, check the portal’s address and the permissions (“scope”) in the hub’s configuration.',
@@ -69,11 +72,9 @@ export const pairing = {
 export const pairingBatch = {
   title: 'Connect all appliances',
   progress: (connected: number, all: number) => `${connected} of ${all} connected`,
-  allConnected: (count: number) =>
-    ['Your appliance is connected', 'Both appliances are connected'][count - 1] ??
-    `All ${count} appliances are connected`,
+  allConnected: (count: number) => ['It is connected', 'Both are connected'][count - 1] ?? `All ${count} are connected`,
   someConnected: (connected: number, all: number) =>
-    `${connected} of ${all} appliances ${connected === 1 ? 'is' : 'are'} connected`,
+    `${connected} of ${all} ${connected === 1 ? 'is' : 'are'} connected`,
   noAppliances: 'There is no appliance yet',
   noAppliancesText: 'Add one on the overview first.',
   connected: 'Connected',

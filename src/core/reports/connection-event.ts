@@ -2,10 +2,10 @@ import type { Instant } from '../clock.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
-/** What happens to an appliance. Its history and the metrics record these events. */
-export type ApplianceEvent = {
-  /** The appliance's id. */
-  readonly appliance: string;
+/** What happens to a connection. Its history and the metrics record these events. */
+export type ConnectionEvent = {
+  /** The connection's id. */
+  readonly connection: string;
   readonly at: Instant;
 } & (
   | { readonly kind: 'paired'; readonly scope: string | null }
@@ -21,9 +21,9 @@ export type ApplianceEvent = {
    * stop interrupted it.
    */
   | { readonly kind: 'refresh_failed'; readonly problem: ProblemCode; readonly took: number | null }
-  /** The appliance reported that the cloud refused its access token. */
+  /** An appliance reported that the cloud refused its access token. */
   | { readonly kind: 'token_refused' }
 );
 
 /** Handles an event; never throws, and never blocks. */
-export type EmitEvent = (event: ApplianceEvent) => void;
+export type EmitEvent = (event: ConnectionEvent) => void;

@@ -24,8 +24,15 @@ export interface PairOptions {
 /** The exit status that shells report for a program that Ctrl-C ended. */
 const EXIT_INTERRUPTED = 130;
 
+/** Names the connection in the JSON lines of a batch. */
+export interface BatchNames {
+  readonly connection: string;
+  /** Whether it is not the own connection of an appliance, which has its name. */
+  readonly isShared: boolean;
+}
+
 /** `latchkey pair NAME` */
-export async function pairAppliance(hub: ControlClient, name: string, options: PairOptions): Promise<void> {
+export async function pairConnection(hub: ControlClient, name: string, options: PairOptions): Promise<void> {
   const outcome = await showPairing(hub, await hub.pair(name), name, options);
   switch (outcome.kind) {
     case 'paired':
@@ -65,19 +72,16 @@ export function reportWatchStopped(outcome: WatchStopReason, late: string, next:
 
 /**
  * Shows a pairing until it has ended, a limit is reached or the user presses Ctrl-C.
- * @param isOneOfMany whether JSON lines name the appliance
+ * @param names for JSON lines, if several connections are paired
  */
 export async function showPairing(
   hub: ControlClient,
   pairing: string,
   name: string,
   options: PairOptions,
-  isOneOfMany = false,
+  names?: BatchNames,
 ): Promise<WatchOutcome> {
-  using display =
-    options.json === true
-      ? new JsonDisplay(isOneOfMany ? name : undefined)
-      : await createTextDisplay(name, options.wait);
+  using display = options.json === true ? new JsonDisplay(names) : await createTextDisplay(name, options.wait);
   return await watchPairing(hub, pairing, display, options);
 }
 
@@ -89,11 +93,12 @@ async function createTextDisplay(name: string, waits: boolean): Promise<PairingD
 
 /** Prints a pairing for programs: one JSON object per line. */
 class JsonDisplay implements PairingDisplay, Disposable {
-  readonly #applianceMember: { readonly appliance?: string };
+  readonly #nameMembers: { readonly appliance?: string; readonly connection?: string };
 
-  /** @param appliance the name for each line, if several appliances are paired */
-  constructor(appliance?: string) {
-    this.#applianceMember = appliance === undefined ? {} : { appliance };
+  /** @param names for each line, if several connections are paired */
+  constructor(names?: BatchNames) {
+    const appliance = names === undefined || names.isShared ? {} : { appliance: names.connection };
+    this.#nameMembers = names === undefined ? {} : { ...appliance, connection: names.connection };
   }
 
   portalUnreachable(problem: string, expiresIn: number): void {
@@ -105,7 +110,7 @@ class JsonDisplay implements PairingDisplay, Disposable {
     const why = reason === null ? {} : { reason };
     printJson({
       event: 'waiting',
-      ...this.#applianceMember,
+      ...this.#nameMembers,
       authorize_url: authorizeUrl,
       ...short,
       expires_in: expiresIn,
@@ -118,11 +123,11 @@ class JsonDisplay implements PairingDisplay, Disposable {
   }
 
   paired(scope: string | null): void {
-    printJson({ event: 'paired', ...this.#applianceMember, scope });
+    printJson({ event: 'paired', ...this.#nameMembers, scope });
   }
 
   failed({ reason }: PairingFailedMessage): void {
-    printJson({ event: 'failed', ...this.#applianceMember, reason });
+    printJson({ event: 'failed', ...this.#nameMembers, reason });
   }
 
   [Symbol.dispose](): void {}

@@ -1,0 +1,223 @@
+import { type Instant, rfc3339 } from '../../core/clock.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
+import { type LoginEnd, loginEnd } from '../../core/grants/login-end.ts';
+import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
+import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
+import type { Problem } from '../../core/reports/problem.ts';
+import type { ManagedGrant } from '../grants/managed-grant.ts';
+import type { Broker } from '../open-broker.ts';
+import type { PairingRun } from '../pairings/pairing-run.ts';
+import type { BrokerStore } from '../ports.ts';
+
+/** What the status of a connection is derived from. */
+type StatusSources = Pick<
+  Broker,
+  | 'appliances'
+  | 'grants'
+  | 'pairings'
+  | 'store'
+  | 'environment'
+  | 'credentialLocationAt'
+  | 'portalOf'
+  | 'referenceClock'
+>;
+
+/**
+ * The status of a connection, as `latchkey status` reports it.
+ * @param pairPage the URL of the hub's page for a user code
+ */
+export function connectionStatus(
+  connection: Connection,
+  { appliances, grants, pairings, store, environment, credentialLocationAt, portalOf, referenceClock }: StatusSources,
+  pairPage: (userCode: string) => string,
+  now = environment.clock.now(),
+): ConnectionStatus {
+  const managed = grants.get(connection.id);
+  const run = pairings.newestFor(connection.id);
+  const suspended = grants.getSuspended(connection.id);
+  const remaining = managed === undefined ? null : grants.schedule.remaining(managed, now);
+  const due = managed === undefined ? null : grants.schedule.dueAt(managed, now);
+  const started = ago(now, now.uptime - grants.schedule.startedAt);
+  const suspendedProblem = suspended === undefined ? null : portalChangedProblem(connection, suspended, started);
+  const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
+  const limits = portalOf(connection.portal) ?? NO_LIMITS;
+  const end = managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmed);
+  const users = appliances.usersOf(connection.id).map(({ name }) => name);
+  const status: ConnectionStatus = {
+    name: connection.name,
+    state:
+      managed === undefined
+        ? stateWithoutGrant(run?.isOpen === true, suspended !== undefined)
+        : stateWithGrant(managed, problem),
+    scope: managed === undefined ? connection.scope : managed.grant.scope,
+    expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
+    refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    lastRefresh: managed === undefined ? null : refreshedAt(managed.grant, grants.schedule.age(managed, now), now),
+    ...loginEndFields(end, now),
+    problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
+    portal: connection.portal,
+    account: managed?.grant.account ?? null,
+    appliances: users,
+    ...(connection.origin === 'declared' ? { declared: true } : {}),
+    ...(connection.origin !== 'added' && users.length === 1 && users[0] === connection.name ? { own: true } : {}),
+    ...(problem !== null && problem === suspendedProblem ? { grantMissing: 'portal_changed' } : {}),
+    ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
+    ...(run === undefined ? {} : loginFields(run, pairPage)),
+    ...(problem?.isUntried && { credentialsUntried: true }),
+    ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(connection.portal) } : {}),
+  };
+  const fullStatus = withStoreProblem(status, connection.id, store, rfc3339(started.wall));
+  const isOver = (fullStatus.state === 'unpaired' || fullStatus.state === 'needs_pairing') && run?.isOpen !== true;
+  return isOver
+    ? { ...fullStatus, ...pairingFailureFields(pairings.newestOpened(connection.id), now, grants.schedule.startedAt) }
+    : fullStatus;
+}
+
+/**
+ * Adjusts a connection's status if the store has lost its grant, or can't be written.
+ * @param connection its id
+ */
+function withStoreProblem(
+  status: ConnectionStatus,
+  connection: string,
+  { writeProblem, damagedGrants }: BrokerStore,
+  since: string,
+): ConnectionStatus {
+  if (status.state === 'unpaired' && damagedGrants.has(connection)) {
+    const message = "The part of the hub's store that held this grant was damaged, and there is no copy of it";
+    return {
+      ...status,
+      state: 'needs_pairing',
+      problem: { code: 'refused', message, since },
+      grantMissing: 'grant_damaged',
+    };
+  }
+  if (status.state === 'active' && writeProblem !== null) {
+    const message = `The hub can't write its store, so it starts no refresh: ${writeProblem}`;
+    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
+  }
+  return status;
+}
+
+const MINUTE_MS = 60_000;
+const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;
+
+/**
+ * When the login ends and, if that is near, since when it is, by the hub's current clock: whole minutes that do not
+ * change with each call, as in {@link refreshedAt}.
+ */
+function loginEndFields(end: LoginEnd | null, now: Instant): Pick<ConnectionStatus, 'loginEnds' | 'loginEndingSince'> {
+  if (end === null) return { loginEnds: null };
+  const { remaining, recorded, reminder } = end;
+  const at = wholeMinutes(recorded) + wholeMinutes(now.wall + remaining - recorded);
+  const isNear = reminder !== null && remaining <= reminder;
+  return { loginEnds: rfc3339(at), ...(isNear && { loginEndingSince: rfc3339(at - reminder) }) };
+}
+
+function wholeMinutes(ms: number): number {
+  return MINUTE_MS * Math.round(ms / MINUTE_MS);
+}
+
+/**
+ * When the access token was obtained, by the hub's current clock, which may have been set since or differ from the
+ * portal's. The difference is rounded to whole minutes, so that the result does not change with each call. Null if the
+ * token's age is unknown, and the recorded time is still ahead of the hub's clock.
+ */
+function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: Instant): string | null {
+  if (age === null) {
+    const obtainedAt = portalTime ?? obtained.wall;
+    return obtainedAt <= now.wall ? rfc3339(obtainedAt) : null;
+  }
+  const clockOffset = now.wall - age - obtained.wall;
+  return rfc3339(obtained.wall + wholeMinutes(clockOffset));
+}
+
+/** Why the last pairing of an unpaired connection failed. */
+function pairingFailureFields(
+  run: PairingRun | undefined,
+  now: Instant,
+  started: number,
+): Pick<ConnectionStatus, 'pairingFailed' | 'credentialLocation'> {
+  const failure = run === undefined ? null : recentPairingFailure(run.pairing, now, started);
+  if (run === undefined || failure === null) return {};
+  const { reason, at } = failure;
+  return {
+    pairingFailed: { reason, message: run.failureMessage(reason), at: rfc3339(at.wall) },
+    credentialLocation: run.credentialLocation,
+  };
+}
+
+/**
+ * Where a person may log in. If no installer started the pairing, the portal's link is created when the hub's page is
+ * opened.
+ */
+function loginFields(
+  { pairing, redirect }: PairingRun,
+  pairPage: (userCode: string) => string,
+): Pick<ConnectionStatus, 'authorizeUrl'> {
+  const { step, device } = pairing;
+  if (step.kind === 'waiting' && isInstallerInitiated(pairing)) {
+    return { authorizeUrl: (preferredLink(step, redirect) ?? step.link).authorizeUrl };
+  }
+  const isOpen = step.kind === 'waiting' || step.kind === 'asking';
+  return isOpen && device !== null ? { authorizeUrl: pairPage(device.userCode) } : {};
+}
+
+/** The state of a connection without a usable grant. */
+function stateWithoutGrant(isPairing: boolean, hasSuspended: boolean): ConnectionState {
+  if (isPairing) return 'pairing';
+  return hasSuspended ? 'needs_pairing' : 'unpaired';
+}
+
+/** The problem of a suspended grant, see {@link Grants}. */
+function portalChangedProblem({ portal }: Connection, { issuer }: Grant, since: Instant): Problem {
+  const issuerText = `${issuer.origin} (client_id ${issuer.clientId})`;
+  const message = `It was paired with ${issuerText}, but its portal in the configuration is now ${portal}: the hub keeps the grant and uses it again if you restore the configuration; a new login replaces it`;
+  return { code: 'refused', message, since };
+}
+
+function stateWithGrant({ health }: ManagedGrant, problem: Problem | null): ConnectionState {
+  if (health.kind === 'refused') return 'needs_pairing';
+  return problem === null ? 'active' : 'retrying';
+}
+
+function problemOf(
+  { grant, health }: ManagedGrant,
+  remaining: number | null,
+  due: number | null,
+  started: Instant,
+  now: Instant,
+): Problem | null {
+  if (health.kind !== 'good') return health.problem;
+  if (grant.accessTokenRejectedAt !== null) return rejectedTokenProblem(grant.accessTokenRejectedAt, due, now);
+  if (remaining === null) return unknownAgeProblem(grant, due, started, now);
+  // A problem only if the token has expired and there still is no response: before that, an appliance's token request
+  // triggers a refresh.
+  if (remaining > 0 || due === null || due > now.uptime) return null;
+  return { code: 'portal_unreachable', message: 'The portal has not responded yet', since: tokenExpiry(grant, now) };
+}
+
+/** The problem that an appliance reported. Whether the next token works is up to the portal. */
+function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
+  return { code: 'portal_rejected', message, since };
+}
+
+function unknownAgeProblem({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
+  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
+  const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): it refreshes the token within ${within} s, or when an appliance requests it, unless it learns the age first`;
+  return { code: 'clock_unknown', message, since };
+}
+
+/** When the access token expired, by the current clock. */
+function tokenExpiry({ obtained, lifetime }: Grant, now: Instant): Instant {
+  return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
+}
+
+/** The instant `ms` before `now`, by the current clock. */
+function ago(now: Instant, ms: number): Instant {
+  return { ...now, uptime: now.uptime - ms, wall: now.wall - ms };
+}

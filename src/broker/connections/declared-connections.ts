@@ -1,0 +1,168 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { DeclaredAppliance } from '../../core/appliances/appliance.ts';
+import type { Connection, DeclaredConnection } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
+import { hasScopeChanged } from '../../core/grants/grant.ts';
+import type { Log } from '../../core/log.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
+import { type PortalIdentity, samePortal } from '../../core/portal.ts';
+import type { Random } from '../../core/random.ts';
+import type { RegistryChange, Store } from '../../core/store.ts';
+import type { Appliances } from '../appliances/appliances.ts';
+import type { Grants } from '../grants/grants.ts';
+import type { ConnectedPortals } from '../ports.ts';
+import type { Connections } from './connections.ts';
+
+/** What the configuration declares. */
+export interface Declarations {
+  readonly connections: readonly DeclaredConnection[];
+  readonly appliances: readonly DeclaredAppliance[];
+  /** The path of the configuration file, for messages. */
+  readonly file: string;
+}
+
+/** What reconciling needs. */
+export interface ReconcileContext {
+  readonly connections: Connections;
+  readonly appliances: Appliances;
+  /** The identity of a configured portal; undefined if the configuration has none of this name. */
+  identityOf(portal: string): PortalIdentity | undefined;
+  readonly random: Pick<Random, 'uuid'>;
+  readonly log: Log;
+}
+
+/**
+ * Declares a connection: a stored one with its name is adopted with its grant. If it moves to another portal, the grant
+ * is kept but suspended until it moves back (docs/decisions/portals-of-grants.md).
+ * @param newId its id if it is not stored yet
+ * @returns its id, and whether it moved to another portal
+ */
+export async function declareConnection(
+  { name, scope, portal }: DeclaredConnection,
+  newId: string,
+  context: ReconcileContext,
+): Promise<{ readonly id: string; readonly hasMoved: boolean }> {
+  const { connections, log } = context;
+  const existing = connections.find(name);
+  const id = existing?.id ?? newId;
+  const declared: Connection = { id, name, scope, portal: connections.resolvePortal(portal), origin: 'declared' };
+  if (existing === undefined) {
+    await writeIfPossible(`the connection ${name}`, { addedConnections: [declared] }, context);
+    return { id, hasMoved: false };
+  }
+  // If the old portal is no longer configured, only the grant shows whether the new one is the same portal renamed.
+  const [before, after] = [context.identityOf(existing.portal), context.identityOf(declared.portal)];
+  const hasMoved = before !== undefined && after !== undefined && !samePortal(before, after);
+  if (!isDeepStrictEqual(existing, declared)) {
+    await writeIfPossible(`the connection ${name}`, { updatedConnections: [declared] }, context);
+  }
+  if (hasMoved) log.warn('connection_moved', { connection: name, before: existing.portal, portal: declared.portal });
+  return { id, hasMoved };
+}
+
+/**
+ * Ends what the configuration no longer declares, after the declared appliances were reconciled. A connection that has a
+ * grant or is in use is kept.
+ * @param hasGrant whether the store has a grant of a connection, even a damaged one
+ */
+export async function releaseUndeclaredConnections(
+  { connections: tables, appliances: declared }: Declarations,
+  hasGrant: (connection: string) => Promise<boolean>,
+  context: ReconcileContext,
+): Promise<void> {
+  const { connections, appliances, log } = context;
+  const names = new Set([
+    ...tables.map(({ name }) => name),
+    ...declared.flatMap(({ name, connection }) => (connection === null ? [name] : [])),
+  ]);
+  for (const connection of connections.list()) {
+    const { id, name, origin } = connection;
+    const users = appliances.usersOf(id);
+    const isUndeclared = origin === 'declared' && !names.has(name);
+    if (!isUndeclared && !(origin === 'implicit' && users.length === 0)) continue;
+    const isUnused = users.length === 0 && !(await hasGrant(id));
+    const isOwn = users.length === 1 && users[0]?.name === name;
+    await writeIfPossible(
+      `the connection ${name}`,
+      isUnused
+        ? { removedConnections: [id] }
+        : { updatedConnections: [{ ...connection, origin: isOwn ? 'implicit' : 'added' }] },
+      context,
+    );
+    if (isUndeclared) log.info('connection_undeclared', { connection: name, kept: !isUnused });
+  }
+}
+
+/** Logs the declared connections whose scope was changed since they were paired. Their grants remain in use. */
+export function warnAboutChangedScopes(connections: Connections, grants: Grants, log: Log): void {
+  for (const connection of connections.list()) {
+    if (!hasScopeChanged(connection, grants.get(connection.id)?.grant)) continue;
+    const { name, scope } = connection;
+    log.warn('scope_changed', { connection: name, scope, what_to_do: `latchkey pair ${name}` });
+  }
+}
+
+/**
+ * Moves the connections of portals that were renamed in the configuration; their grants identify the portal. A connection
+ * that was never paired stays with the old name until the configuration has it again. Open pairings move along.
+ */
+export async function migrateRenamedPortals(
+  connections: Connections,
+  portals: Pick<ConnectedPortals, 'nameOf'>,
+  store: Pick<Store, 'grant' | 'pairings' | 'savePairing'>,
+  log: Log,
+): Promise<void> {
+  let storedPairings: readonly Pairing[] | undefined;
+  for (const connection of connections.list()) {
+    if (connections.hasPortal(connection.portal)) continue;
+    const issuer = (await store.grant(connection.id))?.grant.issuer;
+    const portal = issuer && portals.nameOf(issuer);
+    if (portal === undefined) continue;
+    const change = { updatedConnections: [{ ...connection, portal }] };
+    storedPairings ??= await store.pairings();
+    const open = storedPairings.filter(
+      (pairing) => pairing.connection === connection.id && pairing.step.kind !== 'ended',
+    );
+    // Pairings first: if the hub is interrupted in between, the next start repeats both.
+    await movePairings(open, connection.portal, portal, store)
+      .then(() => connections.save(change))
+      .catch((error: unknown) => {
+        if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
+        connections.applyInMemory(change);
+      });
+    log.info('portal_renamed', { connection: connection.name, before: connection.portal, portal });
+  }
+}
+
+/** @throws Failure as {@link Store} */
+async function movePairings(
+  pairings: readonly Pairing[],
+  before: string,
+  portal: string,
+  store: Pick<Store, 'savePairing'>,
+): Promise<void> {
+  for (const pairing of pairings) if (pairing.portal === before) await store.savePairing({ ...pairing, portal });
+}
+
+/**
+ * Writes a change; while the store can't be written, it is applied only in memory.
+ * @param what names what is declared, for messages
+ * @throws Failure `unexpected` if the change does not apply
+ */
+export async function writeIfPossible(
+  what: string,
+  change: RegistryChange,
+  { appliances, log }: Pick<ReconcileContext, 'appliances' | 'log'>,
+): Promise<void> {
+  try {
+    if (await appliances.save(change)) return;
+    throw new Failure(
+      'unexpected',
+      `${what} can't be declared: the store already has another one with its name or client_id`,
+    );
+  } catch (error) {
+    if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
+    log.warn('declaration_not_stored', { what });
+    appliances.applyInMemory(change);
+  }
+}

@@ -1,0 +1,172 @@
+import {
+  countTokens,
+  mergeUsage,
+  type PendingUsage,
+  type TokenCounts,
+  type TokenUsage,
+  type UsageStore,
+} from '../../core/appliances/usage.ts';
+import { type Instant, utcDay, wallOffset } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import { MIN_PLAUSIBLE_TIME } from '../../core/reports/history.ts';
+import type { Environment } from '../environment.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
+
+/**
+ * Tokens are not written with other writes of their connection until the first of them is this old, in ms: a page for
+ * each refresh would wear out the SD card for nothing.
+ */
+const MIN_WRITE_AGE = 6 * 3_600_000;
+/** The most pending runs of each appliance; beyond that the oldest are dropped. One more than the days that count. */
+const MAX_RUNS = 15;
+
+/** Tokens of one day that are not written yet; times on the boot clock, in ms. */
+interface Run {
+  readonly first: number;
+  last: number;
+  count: number;
+}
+
+/** The usage of one appliance. */
+interface ApplianceUsage {
+  /** As it is in the store. */
+  readonly written: TokenUsage | null;
+  /** What is not in the store, the earliest first. */
+  readonly runs: Run[];
+}
+
+/** What {@link UsageRecorder} needs. */
+interface UsageContext {
+  readonly environment: Pick<Environment, 'clock' | 'log'>;
+  readonly store: UsageStore;
+  readonly referenceClock: ReferenceClock;
+  /** The appliances that use a connection. @param connection its id */
+  readonly usersOf: (connection: string) => readonly { readonly id: string }[];
+  /** Whether there is an appliance with this id. */
+  readonly exists: (appliance: string) => boolean;
+}
+
+/**
+ * Records when each appliance got its last token, and how many it got on each day (UTC). A token causes no write: it is
+ * counted in memory, written along with something else of its connection some hours later, and when the hub stops. A
+ * power cut costs what was not written.
+ *
+ * As in the history, pending tokens have times on the boot clock, which are converted to the wall clock as late as
+ * possible. They are not written before the true time is confirmed, or, when the hub stops, if the wall clock is
+ * implausible.
+ */
+export class UsageRecorder implements PendingUsage, AsyncDisposable {
+  readonly #context: UsageContext;
+  readonly #usage: Map<string, ApplianceUsage>;
+
+  private constructor(context: UsageContext, stored: ReadonlyMap<string, TokenUsage>) {
+    this.#context = context;
+    this.#usage = new Map([...stored].map(([appliance, written]) => [appliance, { written, runs: [] }]));
+  }
+
+  /** Continues with what the store has; begins anew if that can't be read. */
+  static async load(context: UsageContext): Promise<UsageRecorder> {
+    const stored = await context.store.usage().catch((error: unknown) => {
+      context.environment.log.warn('usage_unreadable', { error: messageOf(error) });
+      return new Map<string, TokenUsage>();
+    });
+    return new UsageRecorder(context, stored);
+  }
+
+  /** Counts a token that an appliance got now. @param appliance its id */
+  record(appliance: string): void {
+    const now = this.#context.environment.clock.now();
+    const offset = this.#offset(now);
+    const { runs } = this.#usage.get(appliance) ?? this.#add(appliance);
+    const run = runs.at(-1);
+    if (run !== undefined && utcDay(offset + run.last) === utcDay(offset + now.uptime)) {
+      run.last = now.uptime;
+      run.count += 1;
+      return;
+    }
+    runs.push({ first: now.uptime, last: now.uptime, count: 1 });
+    if (runs.length > MAX_RUNS) runs.shift();
+  }
+
+  /**
+   * The tokens of an appliance, written or not, by the best known time. `last` is the time of the last one in ms since
+   * 1970, null if there was none.
+   * @param appliance its id
+   */
+  usageOf(
+    appliance: string,
+    now = this.#context.environment.clock.now(),
+  ): TokenCounts & { readonly last: number | null } {
+    const offset = this.#offset(now);
+    const { written = null, runs = [] } = this.#usage.get(appliance) ?? {};
+    const pending = toUsage(runs, offset);
+    const days = [...(written?.days ?? []), ...(pending?.days ?? [])];
+    return { last: (pending ?? written)?.last ?? null, ...countTokens(days, utcDay(offset + now.uptime)) };
+  }
+
+  pending(connection: string): ReadonlyMap<string, TokenUsage> {
+    const { environment, referenceClock, usersOf } = this.#context;
+    if (referenceClock.confirmed === null) return new Map();
+    const users = usersOf(connection).map(({ id }) => id);
+    const { uptime } = environment.clock.now();
+    const isDue = users.some((id) => uptime - (this.#usage.get(id)?.runs[0]?.first ?? uptime) >= MIN_WRITE_AGE);
+    return isDue ? this.#unwritten(users) : new Map();
+  }
+
+  markWritten(connection: string): void {
+    // Nothing has been recorded since the write began, because it is synchronous.
+    const users = this.#context.usersOf(connection).map(({ id }) => id);
+    for (const [id, written] of this.#unwritten(users)) this.#usage.set(id, { written, runs: [] });
+  }
+
+  /** Writes everything that is not written yet, if the wall clock is plausible. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { environment, store } = this.#context;
+    const now = environment.clock.now();
+    const usage = this.#unwritten(this.#usage.keys());
+    if (usage.size === 0 || this.#offset(now) + now.uptime < MIN_PLAUSIBLE_TIME) return;
+    try {
+      await store.saveUsage(usage);
+    } catch (error) {
+      environment.log.warn('usage_write_failed', { error: messageOf(error) });
+    }
+  }
+
+  /** What the store must have of those of these appliances that got tokens since their last write. */
+  #unwritten(appliances: Iterable<string>): ReadonlyMap<string, TokenUsage> {
+    const now = this.#context.environment.clock.now();
+    const offset = this.#offset(now);
+    const today = utcDay(offset + now.uptime);
+    const usage = new Map<string, TokenUsage>();
+    for (const id of appliances) {
+      const { written = null, runs = [] } = this.#usage.get(id) ?? {};
+      const pending = toUsage(runs, offset);
+      if (pending !== null) usage.set(id, mergeUsage(written, pending, today));
+    }
+    return usage;
+  }
+
+  #add(appliance: string): ApplianceUsage {
+    // A new appliance is rare: the time to forget the removed ones.
+    for (const id of this.#usage.keys()) if (!this.#context.exists(id)) this.#usage.delete(id);
+    const added: ApplianceUsage = { written: null, runs: [] };
+    this.#usage.set(appliance, added);
+    return added;
+  }
+
+  #offset(now: Instant): number {
+    return wallOffset(this.#context.referenceClock.confirmed, now);
+  }
+}
+
+/**
+ * Converts runs to days; null if there are none. A run that the conversion has moved across midnight counts for the day
+ * of its last token.
+ * @param offset from the boot clock to the wall clock, in ms
+ */
+function toUsage(runs: readonly Run[], offset: number): TokenUsage | null {
+  const last = runs.at(-1)?.last;
+  if (last === undefined) return null;
+  const days = runs.map((run) => ({ day: utcDay(offset + run.last), count: run.count }));
+  return { last: Math.round(offset + last), days };
+}

@@ -1,0 +1,42 @@
+import { printable } from '../terminal/output.ts';
+import { alignColumns, tableWidth } from '../terminal/table.ts';
+
+/** The width if standard output is no terminal, or does not report its width. */
+const DEFAULT_COLUMNS = 80;
+
+/** A column of a {@link loginTable}, with a cell for each row. */
+export interface Column {
+  readonly head: string;
+  readonly cells: readonly string[];
+  /** The cells have words that may stand below each other. */
+  readonly hasWords?: true;
+}
+
+/**
+ * A table of appliances or connections. If it is too wide for the terminal, each word of the columns that have words gets
+ * its own line.
+ */
+export function loginTable(columns: readonly Column[]): string {
+  const rows = (columns[0]?.cells ?? []).map((_, row) => columns.map(({ cells }) => cells[row] ?? ''));
+  const head = columns.map((column) => column.head);
+  const wide = alignColumns([head, ...rows]);
+  if (tableWidth(wide) <= (process.stdout.columns ?? DEFAULT_COLUMNS)) return wide;
+  const lines = rows.flatMap((row) => {
+    const words = row.map((cell, index) => (columns[index]?.hasWords === true ? cell.split(' ') : [cell]));
+    const height = Math.max(...words.map(({ length }) => length));
+    return Array.from({ length: height }, (_, line) => words.map((column) => column[line] ?? ''));
+  });
+  return alignColumns([head, ...lines]);
+}
+
+/** A column for the portals, unless all have the same, and one for the accounts, if a portal reports one. */
+export function portalColumns(
+  logins: readonly { readonly portal: string; readonly account: string | null }[],
+): Column[] {
+  const samePortal = new Set(logins.map(({ portal }) => portal)).size === 1;
+  const hasAccounts = logins.some(({ account }) => account !== null);
+  return [
+    ...(samePortal ? [] : [{ head: 'PORTAL', cells: logins.map(({ portal }) => printable(portal)) }]),
+    ...(hasAccounts ? [{ head: 'ACCOUNT', cells: logins.map(({ account }) => printable(account ?? '–')) }] : []),
+  ];
+}

@@ -1,0 +1,36 @@
+import type { LoginStatus } from '../connections/connection-status.ts';
+import type { TokenCounts, UnusualUsage } from './usage.ts';
+
+/** An appliance in `status`, with the status of its connection; instants in RFC 3339 UTC. */
+export interface ApplianceStatus extends LoginStatus {
+  readonly name: string;
+  readonly clientId: string;
+  /** The name of the connection that it uses. */
+  readonly connection: string;
+  /** When it got its last token; null if it never did, or if that was lost. */
+  readonly lastToken: string | null;
+  /** How many tokens it got. */
+  readonly tokens: TokenCounts;
+  /** Why its use of its connection is pointed out; left out if it is as usual. */
+  readonly unusualUsage?: UnusualUsage;
+  /** The configuration declares it, and only the configuration can remove it; left out otherwise. */
+  readonly declared?: true;
+  /** It has registered itself, and can do nothing until an installer approves it; left out if it does not wait. */
+  readonly waitingForApproval?: PendingApproval;
+  /**
+   * Nobody can request its tokens: it is no longer declared, or `credentialsDamaged`; left out if it has credentials.
+   */
+  readonly withoutCredentials?: true;
+  /** It has no credentials, because its entry in the store was damaged; left out otherwise. */
+  readonly credentialsDamaged?: true;
+}
+
+/** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
+export interface PendingApproval {
+  readonly since: string;
+  readonly softwareId: string | null;
+  /** The code that its registration response contains too: the installer compares the two. */
+  readonly comparisonCode: string;
+  /** The IP address that it registered from; null if it is unknown. */
+  readonly address: string | null;
+}

@@ -1,0 +1,61 @@
+import type { PairingStatus } from '../pairings/pairing-administration.ts';
+import type { HistoryEntry } from '../reports/history.ts';
+import type { Secret } from '../secret.ts';
+import type { ConnectionStatus } from './connection-status.ts';
+
+/** The current access token, as `latchkey token` prints it. */
+interface CurrentToken {
+  readonly accessToken: Secret;
+  readonly expiresIn: number;
+  readonly scope: string | null;
+}
+
+/** Another program's grant, to be taken over. */
+export interface GrantImport {
+  /** The name of the connection, which is added if there is none. */
+  readonly name: string;
+  /** Null for the default portal, or that of the existing connection. */
+  readonly portal: string | null;
+  /** Null for none, or the scope of the existing connection. */
+  readonly scope: string | null;
+  readonly refreshToken: Secret;
+  /** Whether the grant may replace the one that the connection has. */
+  readonly replace: boolean;
+}
+
+/** The operations on connections. `name` is a connection's; each rejects with `connection_unknown` if there is none. */
+export interface ConnectionAdministration {
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `connection_exists`, `not_allowed` */
+  addConnection(name: string, scope: string | null, portal: string | null): Promise<ConnectionStatus>;
+  /**
+   * Removes a connection with its grant. Appliances that use it get connections of their own, without a grant.
+   * @param evenIfUsed whether appliances may use it
+   * @throws Failure `connection_in_use`, `connection_declared`
+   */
+  removeConnection(name: string, evenIfUsed: boolean): Promise<void>;
+  /**
+   * Takes over another program's grant: refreshes it at once, written ahead.
+   * @throws Failure `connection_mismatch`, `not_allowed` if the connection has a grant and `replace` is false,
+   * `import_failed` if the portal gave no tokens, with what that means for the refresh token
+   */
+  importGrant(request: GrantImport): Promise<ConnectionStatus>;
+  /**
+   * Starts a pairing.
+   * @returns its id, for {@link followPairing}.
+   * @throws Failure `not_allowed` if too many are open
+   */
+  pair(name: string): Promise<string>;
+  /**
+   * Follows a pairing: yields its status now and after every change, until it has ended or the signal is aborted.
+   * @throws Failure `pairing_unknown`
+   */
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
+  /** Deletes the grant, and revokes it at the portal if that has an endpoint for it. */
+  unpair(name: string): Promise<void>;
+  /** @throws Failure `token_unavailable` */
+  token(name: string): Promise<CurrentToken>;
+  /** Forces a refresh, even of a grant in doubt. @throws Failure `token_unavailable` if there is no grant */
+  refresh(name: string): Promise<ConnectionStatus>;
+  /** The lines, the most recently updated first. */
+  history(name: string): Promise<readonly HistoryEntry[]>;
+}

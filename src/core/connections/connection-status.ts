@@ -1,0 +1,86 @@
+import type { PairingFailureReason } from '../pairings/pairing.ts';
+import type { CredentialLocation } from '../portal.ts';
+import type { ProblemCode } from '../reports/problem.ts';
+
+/** The state of a connection, and of the appliances that use it, as in `status`. */
+export type ConnectionState = (typeof CONNECTION_STATES)[number];
+
+/** All states. */
+export const CONNECTION_STATES = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'] as const;
+
+/** What a connection and the appliances that use it have in common in `status`; times in seconds, instants in RFC 3339 UTC. */
+export interface LoginStatus {
+  readonly state: ConnectionState;
+  /** The grant's scope; if there is no grant, the scope that the hub will request. */
+  readonly scope: string | null;
+  /** Remaining lifetime of the current access token; null if there is none or its age is unknown. */
+  readonly expiresIn: number | null;
+  /** Time until the next refresh; null if none is planned. */
+  readonly refreshIn: number | null;
+  /**
+   * When the current access token was obtained, by the hub's current clock, right or wrong; null if that is unknown.
+   */
+  readonly lastRefresh: string | null;
+  readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
+  readonly portal: string;
+  /**
+   * The portal account with which it is connected, as reported in its tokens, unverified; null if they do not report
+   * one, or if there are no tokens.
+   */
+  readonly account: string | null;
+  /** The pairing link; for a device flow, the hub's own `/pair` link. Left out unless a pairing waits for a person. */
+  readonly authorizeUrl?: string;
+  /**
+   * Why the last pairing failed. Left out if the connection is paired, a day after the failure, once another pairing
+   * begins, or, if the configuration was the cause, after the next start or reload.
+   */
+  readonly pairingFailed?: FailedPairing;
+  /**
+   * Why the connection has no usable grant, although the portal has not ended it. Left out if the portal has, or if the
+   * connection was never paired.
+   */
+  readonly grantMissing?: MissingGrantReason;
+  /**
+   * Its `problem` is that the portal did not accept the hub's credentials before the last start or reload, and the hub
+   * tries them again within seconds; left out otherwise.
+   */
+  readonly credentialsUntried?: true;
+  /**
+   * Where a person corrects the hub's credentials for its portal; left out if neither `problem` nor `pairingFailed` can
+   * mention them.
+   */
+  readonly credentialLocation?: CredentialLocation;
+  /**
+   * The configured scope, if it differs from the scope that was requested for the grant, so that a new pairing is
+   * needed.
+   */
+  readonly wantedScope?: string | null;
+}
+
+/** A connection in `status`. */
+export interface ConnectionStatus extends LoginStatus {
+  readonly name: string;
+  /** When the login ends by itself, RFC 3339 UTC; null if that is unknown, or there is no login. */
+  readonly loginEnds: string | null;
+  /** Since when a person is reminded that the login ends soon, RFC 3339 UTC; left out if it does not. */
+  readonly loginEndingSince?: string;
+  /** The names of the appliances that use it. */
+  readonly appliances: readonly string[];
+  /** The configuration declares it; left out otherwise. */
+  readonly declared?: true;
+  /** Its only appliance has its name: the connection was made for it; left out otherwise. */
+  readonly own?: true;
+}
+
+/**
+ * Why a paired connection has no usable grant: the configuration no longer has the portal and client_id of the pairing,
+ * or the store was damaged.
+ */
+type MissingGrantReason = 'portal_changed' | 'grant_damaged';
+
+/** A failed pairing: `message` says why it failed and what to do next, in English; `at` in RFC 3339 UTC. */
+interface FailedPairing {
+  readonly reason: PairingFailureReason;
+  readonly message: string;
+  readonly at: string;
+}

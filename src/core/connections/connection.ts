@@ -1,0 +1,43 @@
+import { checkName } from '../name.ts';
+
+/** One login at one portal. One or more appliances use it, or none yet. */
+export interface Connection {
+  /** The hub's internal id. It never changes. */
+  readonly id: string;
+  /** Its name for people, unique among connections, see {@link checkConnectionName}. */
+  readonly name: string;
+  /** The name of its portal, a key of the configuration's `portals`. */
+  readonly portal: string;
+  /** The scope that the hub requests for its grant; null for none. */
+  readonly scope: string | null;
+  /**
+   * - `implicit`: made for an appliance that was added without a connection; it has the appliance's name, and is removed
+   *   when no appliance uses it any more;
+   * - `added`: by an installer, or kept because it has a grant; only an installer removes it;
+   * - `declared`: by the configuration, as `[connections.NAME]`, or for an appliance that is declared without a
+   *   connection. Only the configuration removes or changes it.
+   */
+  readonly origin: 'implicit' | 'added' | 'declared';
+}
+
+/** A connection that the configuration declares. */
+export interface DeclaredConnection {
+  readonly name: string;
+  readonly scope: string | null;
+  /** Null for the default portal. */
+  readonly portal: string | null;
+}
+
+/**
+ * Checks a connection's name, and returns it.
+ * @throws Failure `name_invalid`
+ */
+export function checkConnectionName(name: string): string {
+  return checkName('connection', name);
+}
+
+/** The names of appliances as part of a sentence, such as "thermostat and dashboard". */
+export function joinNames(names: readonly string[]): string {
+  const last = names.at(-1) ?? '';
+  return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} and ${last}`;
+}

@@ -1,0 +1,46 @@
+import type { PairedConnection } from '../core/lan-service.ts';
+import { appliancePath, connectionPath } from './paths.ts';
+import type { Texts } from './texts/en.ts';
+
+/** Names in one sentence; if there are more, the others are counted. */
+const MAX_LISTED_NAMES = 4;
+
+/** Names as part of a sentence, such as "thermostat and dashboard". */
+export function joinNames(names: readonly string[], { language, connection }: Texts): string {
+  const listed =
+    names.length > MAX_LISTED_NAMES
+      ? [...names.slice(0, MAX_LISTED_NAMES - 1), connection.others(names.length - MAX_LISTED_NAMES + 1)]
+      : names;
+  // "en" alone writes a comma before "and".
+  return new Intl.ListFormat(language === 'en' ? 'en-GB' : language, { type: 'conjunction' }).format(listed);
+}
+
+/** Whether the only appliance of a connection has its name, so that pages name only the appliance. */
+export function isOwnConnection({ connection, appliances }: PairedConnection): boolean {
+  return appliances.length === 1 && appliances[0] === connection;
+}
+
+/**
+ * A sentence about the appliances of a connection, or about the connection if nobody uses it.
+ * @param one the sentence for one name; `several` for a list of names
+ */
+export function sentenceAbout(
+  { connection, appliances }: PairedConnection,
+  texts: Texts,
+  one: (name: string) => string,
+  several: (names: string) => string,
+): string {
+  const [first, ...others] = appliances;
+  if (first === undefined) return one(texts.connection.title(connection));
+  return others.length === 0 ? one(first) : several(joinNames(appliances, texts));
+}
+
+/** A sentence that names a shared connection; empty if the sentence before has named it. */
+export function connectionNote(paired: PairedConnection, { connection: texts }: Texts): string {
+  return isOwnConnection(paired) || paired.appliances.length === 0 ? '' : texts.about(paired.connection);
+}
+
+/** The page that shows a connection: its own, or that of the appliance whose own connection it is. */
+export function pagePathOf(paired: PairedConnection): string {
+  return isOwnConnection(paired) ? appliancePath(paired.connection) : connectionPath(paired.connection);
+}

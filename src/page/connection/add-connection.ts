@@ -1,0 +1,135 @@
+import { html } from 'ghtml';
+import type { Administration } from '../../core/administration.ts';
+import { checkConnectionName } from '../../core/connections/connection.ts';
+import { Failure, type FailureCode } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
+import { sendConnectionFailure } from '../failures.ts';
+import { renderSelectField, renderTextField } from '../form-field.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import type { PageContext } from '../page-context.ts';
+import { connectionPath } from '../paths.ts';
+import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+
+/** What the form that adds a connection needs. */
+interface AddConnectionOptions {
+  readonly administration: Administration;
+  readonly random: Random;
+}
+
+/** Forms that are remembered, so that a connection is added once, however often its form is sent. */
+const MAX_REMEMBERED_FORMS = 50;
+
+/** The fields of the form, as typed. */
+interface ConnectionForm {
+  readonly name: string;
+  readonly scope: string;
+  readonly portal: string;
+}
+
+/** Error texts, by field. */
+type FieldErrors = Partial<Record<keyof ConnectionForm, string>>;
+
+const EMPTY_FORM: ConnectionForm = { name: '', scope: '', portal: '' };
+
+/** Serves the form that adds a connection for appliances to share. */
+export function serveAddConnection(guard: AuthenticatedRoutes, { administration, random }: AddConnectionOptions): void {
+  const sentForms = new Map<string, Promise<unknown>>();
+
+  function send(req: AuthenticatedRequest, status: number, key: string, typed: ConnectionForm, problems: FieldErrors) {
+    const portals = administration.portals();
+    return sendInstallerPage(req, status, addConnectionPage(req.context, req.session, key, portals, typed, problems));
+  }
+
+  /** Adds the connection of a form, unless the form was sent before. */
+  async function addOnce(formId: string, add: () => Promise<unknown>): Promise<void> {
+    const adding = sentForms.get(formId) ?? add();
+    sentForms.set(formId, adding);
+    const [oldest] = sentForms.keys();
+    if (sentForms.size > MAX_REMEMBERED_FORMS && oldest !== undefined) sentForms.delete(oldest);
+    try {
+      await adding;
+    } catch (error) {
+      sentForms.delete(formId);
+      throw error;
+    }
+  }
+
+  guard.page('/connections/add', async (req) => send(req, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
+
+  guard.form('/connections/add', async (submission) => {
+    const { form, reply, session, context } = submission;
+    const typed: ConnectionForm = {
+      name: (form.get('name') ?? '').trim(),
+      scope: form.get('scope') ?? '',
+      portal: form.get('portal') ?? '',
+    };
+    const { name, scope, portal } = typed;
+    const key = readIdempotencyKey(form) ?? createIdempotencyKey(random);
+    const problems = validateLogin(typed, checkConnectionName, administration.portals(), context.texts);
+    if (Object.keys(problems).length > 0) return send(submission, 400, key, typed, problems);
+    try {
+      await addOnce(JSON.stringify([session.csrfToken, key, name]), () =>
+        administration.addConnection(name, scope || null, portal || null),
+      );
+      return reply.redirect(connectionPath(name), 303);
+    } catch (error) {
+      const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
+      return problem === null
+        ? sendConnectionFailure(submission, name, error)
+        : send(submission, 400, key, typed, problem);
+    }
+  });
+}
+
+/** The error of a failure, at the field that caused it; null if no field did. */
+function fieldErrorsFor(code: FailureCode, { adding, addConnection }: Texts): FieldErrors | null {
+  switch (code) {
+    case 'connection_exists':
+      return { name: addConnection.nameTaken };
+    case 'name_invalid':
+      return { name: adding.nameInvalid };
+    case 'scope_invalid':
+      return { scope: adding.scopeInvalid };
+    case 'portal_unknown':
+      return { portal: adding.portalUnknown };
+    default:
+      return null;
+  }
+}
+
+/**
+ * The form that adds a connection.
+ * @param key the idempotency key: a form that is sent twice adds one connection
+ * @param portals the names of the configured portals, the default one first
+ */
+function addConnectionPage(
+  { texts }: PageContext,
+  session: PageSession,
+  key: string,
+  portals: readonly string[],
+  typed: ConnectionForm,
+  problems: FieldErrors,
+): InstallerPage {
+  const { adding, addConnection } = texts;
+  const isScopeFocused = problems.scope !== undefined && problems.name === undefined;
+  const name = { id: 'name', label: adding.name, hint: addConnection.nameHint, problem: problems.name };
+  const scope = { id: 'scope', label: adding.scope, hint: addConnection.scopeHint, problem: problems.scope };
+  const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal };
+  const portalOptions = portals.map((value) => ({ value, text: value }));
+  const content = html`<input type="hidden" name="form" value="${key}">
+!${renderTextField(name, typed.name, 63, !isScopeFocused)}
+!${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
+!${portals.length > 1 ? renderSelectField(portal, 'portal', portalOptions, typed.portal) : ''}
+<div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
+  return {
+    title: addConnection.title,
+    narrow: true,
+    body: html`!${backLink('/', texts.installer.overview)}
+<h1>${addConnection.title}</h1>
+<p>${addConnection.text}</p>
+!${csrfForm(session, '/connections/add', content, 'fields')}`,
+  };
+}

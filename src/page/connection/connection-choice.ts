@@ -1,0 +1,65 @@
+import type { StatusReport } from '../../core/administration.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
+import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { sameScope } from '../../core/connections/scope.ts';
+import { joinNames } from '../connection-names.ts';
+import { renderSelectField } from '../form-field.ts';
+import type { Texts } from '../texts/en.ts';
+
+/** Connections in a list: a page with more would be too heavy for a phone. */
+const MAX_OFFERED = 100;
+
+/** The connections that a new appliance can share, those that are shared already first. */
+export function sharableConnections({
+  connections,
+  appliances,
+}: Pick<StatusReport, 'connections' | 'appliances'>): readonly ConnectionStatus[] {
+  const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
+  return connections
+    .filter(({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)))
+    .toSorted((a, b) => Number(a.own ?? false) - Number(b.own ?? false))
+    .slice(0, MAX_OFFERED);
+}
+
+/** The connections that an appliance could use instead of its own: at the same portal, with the same permissions. */
+export function connectionsFor(
+  { connection, portal, scope }: ApplianceStatus,
+  status: Pick<StatusReport, 'connections' | 'appliances'>,
+): readonly ConnectionStatus[] {
+  return sharableConnections(status).filter(
+    (one) =>
+      one.name !== connection &&
+      one.portal === portal &&
+      (scope === null || one.scope === null || sameScope(scope, one.scope)),
+  );
+}
+
+/** Names a connection and the appliances that use it. */
+export function connectionOption(
+  { name, appliances }: ConnectionStatus,
+  texts: Texts,
+): { readonly value: string; readonly text: string } {
+  const text = appliances.length === 0 ? name : texts.connectionChoice.option(name, joinNames(appliances, texts));
+  return { value: name, text };
+}
+
+/**
+ * The list from which a person chooses the login of an appliance: one of its own, or a connection. The form's member is
+ * `connection`, empty for one of its own.
+ * @param id of the list
+ * @returns HTML
+ */
+export function renderConnectionChoice(
+  texts: Texts,
+  id: string,
+  offered: readonly ConnectionStatus[],
+  {
+    selected,
+    hint,
+    problem,
+  }: { readonly selected: string; readonly hint: string | null; readonly problem?: string | undefined },
+): string {
+  const { label, own } = texts.connectionChoice;
+  const options = [{ value: '', text: own }, ...offered.map((one) => connectionOption(one, texts))];
+  return renderSelectField({ id, label, hint, problem }, 'connection', options, selected);
+}

@@ -1,0 +1,162 @@
+import type { FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import type { Administration, StatusReport } from '../../core/administration.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
+import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { Failure } from '../../core/failure.ts';
+import { groupByConnection } from '../../core/health/condition.ts';
+import type { HistoryEntry } from '../../core/reports/history.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { withTimeout } from '../../system/clock.ts';
+import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
+import { confirmationPage } from '../appliance/confirmations.ts';
+import { renderHistory } from '../appliance/history.ts';
+import { sendConnectionFailure, withConnection } from '../failures.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import { connectionHealth } from '../overview/health.ts';
+import type { PageContext } from '../page-context.ts';
+import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
+import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+import { connectionRemovalConfirmation, disconnectConfirmation } from './confirmations.ts';
+import { groupByUser, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
+
+/** What the pages of connections need. */
+interface ConnectionPagesOptions {
+  readonly administration: Administration;
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+/** How long a browser waits for a refresh, in ms. */
+const REFRESH_TIMEOUT_MS = 8000;
+
+/** Serves the page of each connection, and its forms. An appliance's own connection is on the appliance's page. */
+export function serveConnections(
+  guard: AuthenticatedRoutes,
+  { administration, clock, timers }: ConnectionPagesOptions,
+): void {
+  function sendConnectionPage(req: AuthenticatedRequest): Promise<FastifyReply> {
+    return withConnection(req, administration, async (connection, status) => {
+      const { name, own } = connection;
+      if (own) return req.reply.redirect(appliancePath(name), 303);
+      const history = await administration.history(name);
+      const view = { connection, status, history, now: clock.now().wall };
+      return sendInstallerPage(req, 200, connectionPage(view, req.context, req.session));
+    });
+  }
+
+  /** A form that acts without a further confirmation. */
+  function serveAction(action: string, act: (name: string) => Promise<unknown>): void {
+    guard.form(`/connections/:name/${action}`, async (submission) => {
+      const name = pathParameter(submission, 'name');
+      try {
+        await act(name);
+      } catch (error) {
+        return sendConnectionFailure(submission, name, error);
+      }
+      return submission.reply.redirect(connectionPath(name), 303);
+    });
+  }
+
+  function sendRemoval(req: AuthenticatedRequest, status: number, connection: ConnectionStatus) {
+    const confirmation = connectionRemovalConfirmation(req.context.texts, connection);
+    return sendInstallerPage(req, status, confirmationPage(confirmation, req.context, req.session));
+  }
+
+  guard.page('/connections/:name', sendConnectionPage);
+  guard.page('/connections/:name/', sendConnectionPage);
+  serveAction('unpair', (name) => administration.unpair(name));
+  // A refresh that takes longer continues; the page then shows its result.
+  serveAction('refresh', (name) => withTimeout(administration.refresh(name), REFRESH_TIMEOUT_MS, timers));
+  guard.page('/connections/:name/unpair', (req) =>
+    withConnection(req, administration, (connection) => {
+      const confirmation = disconnectConfirmation(req.context.texts, connection);
+      return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
+    }),
+  );
+  guard.page('/connections/:name/remove', (req) =>
+    withConnection(req, administration, (connection) => {
+      if (connection.declared) throw new Failure('connection_declared', connection.name);
+      return sendRemoval(req, 200, connection);
+    }),
+  );
+  guard.form('/connections/:name/remove', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    const { form, reply } = submission;
+    try {
+      await administration.removeConnection(name, form.get('even_if_used') === 'yes');
+      return reply.redirect('/', 303);
+    } catch (error) {
+      if (!(error instanceof Failure && error.code === 'connection_in_use'))
+        return sendConnectionFailure(submission, name, error);
+      // It was unused when the page asked.
+      return withConnection(submission, administration, (connection) => sendRemoval(submission, 409, connection));
+    }
+  });
+}
+
+/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
+const WAITING_RELOAD_SECONDS = 10;
+
+/** What the page of a connection shows. */
+interface ConnectionView {
+  readonly connection: ConnectionStatus;
+  readonly status: Pick<StatusReport, 'conditions' | 'notices'>;
+  readonly history: readonly HistoryEntry[];
+  /** The hub's wall clock, in ms since 1970. */
+  readonly now: number;
+}
+
+/** The page of one connection: its state, its appliances, its actions and its history. */
+export function connectionPage(
+  { connection, status, history, now }: ConnectionView,
+  { texts }: PageContext,
+  session: PageSession,
+): InstallerPage {
+  const { name, state, appliances } = connection;
+  const conditions = groupByConnection(status.conditions).get(name) ?? [];
+  const notices = status.notices.filter((notice) => notice.connection === name && notice.appliance === null);
+  const health = connectionHealth(connection, conditions, notices, texts);
+  const title = texts.connection.title(name);
+  return {
+    title,
+    now,
+    live: true,
+    ...(state === 'pairing' && { reloadAfter: WAITING_RELOAD_SECONDS }),
+    body: html`!${backLink('/', texts.installer.overview)}
+<div class="two"><div class="stack head">
+<h1>${title}</h1>
+<section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
+!${renderConnectAction(texts, session, connection, health)}
+!${renderLoginDetails(texts, connection, true, now)}</section>
+<section class="stack" aria-labelledby="users"><h2 id="users">${texts.connection.usedBy}</h2>
+!${renderUserList(texts, appliances, groupByUser(status.conditions), MAX_SHOWN_USERS)}
+<div class="actions"><a class="button" id="add-user" href="${addAppliancePath(name)}">${texts.connection.addAppliance}</a></div></section>
+</div>
+!${renderHistory(texts, history, now)}
+!${renderManagement(texts, session, connection)}</div>`,
+  };
+}
+
+function renderManagement(
+  { appliance: texts, connection: own, overview }: Texts,
+  session: PageSession,
+  { name, state, declared, authorizeUrl }: ConnectionStatus,
+): string {
+  const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
+  const button = (action: string, text: string) =>
+    csrfForm(session, connectionPath(name, action), html`<button id="${action}">${text}</button>`);
+  const link = (action: string, text: string) =>
+    html`<a class="button danger" id="${action}" href="${connectionPath(name, action)}">${text}</a>`;
+  const buttons: string[] = [];
+  if (hasGrant) buttons.push(button('refresh', texts.refreshNow));
+  if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined)
+    buttons.push(button('pair', overview.connectAgain));
+  if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect));
+  if (!declared) buttons.push(link('remove', texts.remove));
+  if (buttons.length === 0 && !declared) return '';
+  return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
+!${declared ? html`<p class="quiet">${own.declared}</p>` : ''}
+!${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}</section>`;
+}

@@ -1,0 +1,70 @@
+import type * as english from '../en/connection.ts';
+
+export const connection: typeof english.connection = {
+  quoted: (name) => `die Anmeldung „${name}“`,
+  title: (name) => `Anmeldung „${name}“`,
+  about: (name) => `Es geht um die Anmeldung „${name}“.`,
+  others: (count) => (count === 1 ? 'ein weiteres' : `${count} weitere`),
+  usedBy: 'Genutzt von',
+  unused: 'Noch nutzt kein Gerät diese Anmeldung.',
+  addAppliance: 'Gerät zu dieser Anmeldung hinzufügen',
+  ends: 'Anmeldung endet',
+  declared:
+    'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen. Um sie zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
+  disconnectHeading: (name) => `Anmeldung „${name}“ vom Portal trennen?`,
+  disconnectText: (appliances) =>
+    `Der Hub löscht die gespeicherte Anmeldung und gibt diesen Geräten keinen Zugang zum Portal mehr: ${appliances}. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden.`,
+  disconnectUnused:
+    'Der Hub löscht die gespeicherte Anmeldung. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden.',
+  removeHeading: (name) => `Anmeldung „${name}“ entfernen?`,
+  removeUnused: 'Der Hub löscht die Anmeldung. Das lässt sich nicht rückgängig machen.',
+  removeUsed: (appliances) =>
+    `Der Hub löscht die Anmeldung. Jedes dieser Geräte braucht dann eine eigene Anmeldung: ${appliances}. Ihre Passwörter bleiben gültig.`,
+  notFound: 'Anmeldung nicht gefunden',
+  notFoundText: (name) => `Der Hub kennt die Anmeldung „${name}“ nicht. Vielleicht hat jemand sie entfernt.`,
+  backTo: (name) => `Zur Anmeldung „${name}“`,
+  failures: {
+    connection_declared:
+      'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort entfernen.',
+    connection_exists:
+      'Eines der Geräte kann keine eigene Anmeldung bekommen, weil eine andere Anmeldung schon so heißt wie das Gerät. Wählen Sie für dieses Gerät zuerst eine andere Anmeldung.',
+    token_unavailable:
+      'Diese Anmeldung ist nicht verbunden, deshalb gibt es keinen Zugang, der erneuert werden kann. Melden Sie sich zuerst am Portal an.',
+  },
+};
+
+export const addConnection: typeof english.addConnection = {
+  title: 'Gemeinsame Anmeldung hinzufügen',
+  text: 'Eine Anmeldung am Portal für mehrere Geräte. Fügen Sie sie hier hinzu, lassen Sie die Geräte sie nutzen und melden Sie sich einmal an.',
+  nameHint: 'Zum Beispiel „netatmo“: Kleinbuchstaben a–z, Ziffern und „-“; höchstens 63 Zeichen.',
+  nameTaken:
+    'Eine Anmeldung mit diesem Namen gibt es schon. Die eigene Anmeldung eines Geräts heißt wie das Gerät. Wählen Sie einen anderen Namen.',
+  scopeHint:
+    'Welche Berechtigungen ihre Geräte am Portal brauchen (in vielen Anleitungen „Scope“). Alle bekommen dieselben. Das Feld darf leer bleiben.',
+};
+
+export const connectionChoice: typeof english.connectionChoice = {
+  label: 'Anmeldung',
+  own: 'Eigene Anmeldung',
+  option: (name, appliances) => `${name} (genutzt von ${appliances})`,
+  hint: 'Wählen Sie eine vorhandene Anmeldung, wenn das Gerät sie mitnutzen soll. Es hat dann die Berechtigungen dieser Anmeldung.',
+  gone: 'Diese Anmeldung gibt es nicht mehr. Wählen Sie eine andere.',
+  nameIsLogin:
+    'Eine Anmeldung mit diesem Namen gibt es schon. Wählen Sie einen anderen Namen oder lassen Sie das Gerät diese Anmeldung nutzen.',
+  connected: (name) => `Es nutzt die Anmeldung „${name}“. Sie ist verbunden: Niemand muss sich anmelden.`,
+  removeText: (name) =>
+    `Der Hub löscht das Gerät und sein Passwort. Die Anmeldung „${name}“ bleibt. Das lässt sich nicht rückgängig machen.`,
+  move: 'Andere Anmeldung nutzen',
+  moveHeading: (appliance) => `Welche Anmeldung soll ${appliance} nutzen?`,
+  moveText: (login) =>
+    `Jetzt nutzt es die Anmeldung „${login}“. Sein Passwort bleibt gültig, und es bekommt ab dann den Zugang der anderen Anmeldung.`,
+  ownKept:
+    'Seine eigene Anmeldung bleibt auf dem Hub, weil sie verbunden ist. Entfernen Sie sie, wenn sie niemand mehr nutzt.',
+  ownRemoved: 'Seine eigene Anmeldung ist nicht verbunden, deshalb entfernt der Hub sie.',
+  moveButton: 'Diese Anmeldung nutzen',
+  noneFits:
+    'Es gibt keine andere Anmeldung am selben Portal mit denselben Berechtigungen. Fügen Sie zuerst eine hinzu.',
+  mismatch: (appliance, wanted, login, offered) =>
+    `${appliance} hat diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ hat diese: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen.`,
+  noPermissions: 'keine',
+};

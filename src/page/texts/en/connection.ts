@@ -1,0 +1,71 @@
+/** A login that several appliances can share: the hub calls it a connection. */
+export const connection = {
+  /** Where a sentence names it in place of its appliances. */
+  quoted: (name: string) => `login “${name}”`,
+  title: (name: string) => `Login “${name}”`,
+  /** Names the login after a sentence about its appliances. */
+  about: (name: string) => `This is about the login “${name}”.`,
+  /** The last of several names, if there are more than fit. */
+  others: (count: number) => (count === 1 ? 'one more' : `${count} more`),
+  usedBy: 'Used by',
+  unused: 'No appliance uses this login yet.',
+  addAppliance: 'Add an appliance to this login',
+  ends: 'Login ends',
+  declared: 'The hub’s configuration file declares this login. To change or remove it, edit that file.',
+  disconnectHeading: (name: string) => `Disconnect the login “${name}” from the portal?`,
+  disconnectText: (appliances: string) =>
+    `The hub deletes the stored login and no longer gives these appliances access to the portal: ${appliances}. To connect them again, somebody has to log in at the portal again.`,
+  disconnectUnused:
+    'The hub deletes the stored login. To connect it again, somebody has to log in at the portal again.',
+  removeHeading: (name: string) => `Remove the login “${name}”?`,
+  removeUnused: 'The hub deletes the login. This cannot be undone.',
+  removeUsed: (appliances: string) =>
+    `The hub deletes the login. Each of these appliances then needs a login of its own: ${appliances}. Their secrets stay valid.`,
+  notFound: 'Login not found',
+  notFoundText: (name: string) => `The hub does not know the login “${name}”. Perhaps somebody has removed it.`,
+  backTo: (name: string) => `To the login “${name}”`,
+  /** Why an action on a login failed, if an appliance’s reason has other words. */
+  failures: {
+    connection_declared: 'The hub’s configuration file declares this login, so it can only be removed there.',
+    connection_exists:
+      'One of the appliances cannot get a login of its own, because another login has its name. Let that appliance use another login first.',
+    token_unavailable: 'This login is not connected, so there is no access to refresh. Log in at the portal first.',
+  },
+};
+
+/** The form that adds a login to share. */
+export const addConnection = {
+  title: 'Add a login to share',
+  text: 'One login at the portal for several appliances. Add it here, let the appliances use it, and log in once.',
+  nameHint: 'Such as “netatmo”: small letters a–z, digits and “-”; at most 63 characters.',
+  nameTaken:
+    'There is already a login with this name. The own login of an appliance has the appliance’s name. Choose another name.',
+  scopeHint:
+    'The permissions that its appliances need at the portal (“scope” in many manuals). All of them get the same ones. May stay empty.',
+};
+
+/** The choice of the login that an appliance uses. */
+export const connectionChoice = {
+  label: 'Login',
+  own: 'A login of its own',
+  option: (name: string, appliances: string) => `${name} (used by ${appliances})`,
+  hint: 'Choose an existing login if the appliance is to share it. It then has the permissions of that login.',
+  gone: 'This login no longer exists. Choose another one.',
+  nameIsLogin: 'There is already a login with this name. Choose another name, or let the appliance use that login.',
+  /** The credentials of a new appliance whose login is connected already. */
+  connected: (name: string) => `It uses the login “${name}”, which is connected: nobody needs to log in.`,
+  /** Removing an appliance that shares a login. */
+  removeText: (name: string) =>
+    `The hub deletes the appliance and its secret. The login “${name}” stays. This cannot be undone.`,
+  move: 'Use another login',
+  moveHeading: (appliance: string) => `Which login is ${appliance} to use?`,
+  moveText: (login: string) =>
+    `It uses the login “${login}” now. Its secret stays valid, and it gets the access of the other login from then on.`,
+  ownKept: 'Its own login stays on the hub, because it is connected. Remove it if nobody needs it.',
+  ownRemoved: 'Its own login is not connected, so the hub removes it.',
+  moveButton: 'Use this login',
+  noneFits: 'There is no other login at the same portal with the same permissions. Add one first.',
+  mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
+    `${appliance} has these permissions: ${wanted}. The login “${login}” has these: ${offered}. Choose a login with the same permissions.`,
+  noPermissions: 'none',
+};

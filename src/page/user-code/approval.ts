@@ -1,0 +1,89 @@
+import type { FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import type { Administration } from '../../core/administration.ts';
+import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
+import { joinNames } from '../connection-names.ts';
+import { handlePairingFailures } from '../failures.ts';
+import { readQuery } from '../http.ts';
+import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import { userCodePath } from '../paths.ts';
+import type { AuthenticatedRequest, AuthenticatedRoutes, FormSubmission } from '../sign-in/authenticated-routes.ts';
+import { approvalHeading, hasCurrentCode } from './user-code-pages.ts';
+
+/** What the approval of device flows needs. */
+interface ApprovalOptions {
+  readonly administration: Pick<Administration, 'status'>;
+  readonly service: Pick<LanService, 'findPairingByUserCode' | 'approveDeviceFlow' | 'refuseDeviceFlow'>;
+}
+
+/**
+ * Serves the question whether an appliance that has begun a device flow may use its connection, which is connected
+ * already. `/pair` leads here, and shows the result.
+ */
+export function serveDeviceFlowApproval(
+  guard: AuthenticatedRoutes,
+  { administration, service }: ApprovalOptions,
+): void {
+  guard.page('/pair/approve', async (req) => {
+    const userCode = readQuery(req.request)?.get('user_code') ?? '';
+    const found = await service.findPairingByUserCode(userCode);
+    if (found === null || !found.isApprovable || !hasCurrentCode(found.pairing, userCode))
+      return redirectToResult(req, userCode);
+    return sendApprovalPage(req, administration, found);
+  });
+
+  const serveDecision = (path: string, decide: (userCode: string) => Promise<void>) =>
+    guard.form(path, (submission: FormSubmission) =>
+      handlePairingFailures(submission, async () => {
+        const userCode = submission.form.get('user_code') ?? '';
+        await decide(userCode);
+        return redirectToResult(submission, userCode);
+      }),
+    );
+  serveDecision('/pair/approve', (userCode) => service.approveDeviceFlow(userCode));
+  serveDecision('/pair/refuse', (userCode) => service.refuseDeviceFlow(userCode));
+}
+
+/** Sends the question to a browser that is signed in. */
+export async function sendApprovalPage(
+  req: AuthenticatedRequest,
+  administration: ApprovalOptions['administration'],
+  found: FoundDeviceFlow,
+): Promise<FastifyReply> {
+  const { connections } = await administration.status();
+  const account = connections.find(({ name }) => name === found.connection)?.account ?? null;
+  return sendInstallerPage(req, 200, approvalPage(req, found, account));
+}
+
+function redirectToResult({ reply }: AuthenticatedRequest, userCode: string): FastifyReply {
+  return reply.header('cache-control', 'no-store').redirect(userCodePath(userCode), 303);
+}
+
+/** The question, and whose login the appliance would use. */
+function approvalPage(
+  { context: { texts }, session }: AuthenticatedRequest,
+  found: FoundDeviceFlow,
+  account: string | null,
+): InstallerPage {
+  const { code, overview, connection } = texts;
+  const { appliance, pairing, appliances } = found;
+  const heading = approvalHeading(found, code);
+  const userCode = pairing.device?.userCode ?? '';
+  const field = html`<input type="hidden" name="user_code" value="${userCode}">`;
+  const others = appliances.filter((name) => name !== appliance);
+  const rows = [
+    ...(account === null ? [] : [[overview.account, account] as const]),
+    [overview.scope, pairing.scope ?? overview.scopeByPortal] as const,
+    ...(others.length === 0 ? [] : [[connection.usedBy, joinNames(others, texts)] as const]),
+  ];
+  return {
+    title: heading,
+    narrow: true,
+    body: html`<h1>${heading}</h1>
+<p>${code.connectedAlready}</p>
+<section class="card" aria-label="${code.label}"><p>${code.compare}</p><p><code class="compare">${userCode}</code></p></section>
+<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+<div class="actions">!${csrfForm(session, '/pair/approve', html`!${field}<button class="primary" id="allow">${code.allow}</button>`)}
+!${csrfForm(session, '/pair/refuse', html`!${field}<button class="danger" id="refuse">${code.refuse}</button>`)}</div>`,
+  };
+}

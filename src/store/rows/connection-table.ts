@@ -1,0 +1,102 @@
+import * as v from 'valibot';
+import type { Connection } from '../../core/connections/connection.ts';
+import type { Sql } from '../database/sql.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { connectionAttributes, connectionName, nullIfDamaged, parseJson, scope, sealed } from './schemas.ts';
+
+const sealedAttributes = v.object(connectionAttributes);
+
+/** A row of `connections`. The clear columns keep the connection and its grant usable if the rest can't be read. */
+export const connectionRow = v.object({
+  id: v.pipe(v.string(), v.uuid()),
+  name: connectionName,
+  portal: v.string(),
+  scope,
+  sealed,
+});
+
+export type ConnectionRow = v.InferOutput<typeof connectionRow>;
+
+/** The identity that a row is sealed with: its name, portal and scope. */
+export function connectionRowIdentity({ id, name, portal, scope }: Omit<ConnectionRow, 'sealed'>): string {
+  return JSON.stringify(['connections', id, name, portal, scope]);
+}
+
+/** A connection as a row. */
+export function toConnectionRow({ origin, ...columns }: Connection, sealing: Sealing): ConnectionRow {
+  return { ...columns, sealed: sealing.seal(connectionRowIdentity(columns), JSON.stringify({ origin })) };
+}
+
+/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
+export function readConnection({ sealed, ...columns }: ConnectionRow, sealing: Sealing): Connection {
+  const where = connectionRowIdentity(columns);
+  return { ...columns, ...parseJson(sealedAttributes, where, sealing.open(where, sealed)) };
+}
+
+/** The connection of an unreadable row: it keeps its grant, and only an installer removes it. */
+export function unreadableConnection({ sealed: _, ...columns }: ConnectionRow): Connection {
+  return { ...columns, origin: 'added' };
+}
+
+/** The connections as rows. */
+export class ConnectionTable {
+  readonly #sql: Sql;
+  readonly #damaged = new Set<string>();
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Ids of the connections whose rows were changed or can't be read. */
+  get damaged(): ReadonlySet<string> {
+    return this.#damaged;
+  }
+
+  all(): Connection[] {
+    this.#damaged.clear();
+    return this.#sql.all<ConnectionRow>('SELECT * FROM connections ORDER BY name').map((row) => this.#read(row));
+  }
+
+  /** @returns false if its id or its name is taken */
+  add(connection: Connection): boolean {
+    return this.#sql.run(
+      'INSERT INTO connections (id, name, portal, scope, sealed) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      ...this.#columnValues(connection),
+    );
+  }
+
+  /** Repairs a damaged row. @returns false if it does not exist, or its name is taken */
+  update(connection: Connection): boolean {
+    return this.#sql.run(
+      'UPDATE OR IGNORE connections SET (id, name, portal, scope, sealed) = (?, ?, ?, ?, ?) WHERE id = ?',
+      ...this.#columnValues(connection),
+      connection.id,
+    );
+  }
+
+  /** Whether an appliance uses a connection. */
+  isUsed(id: string): boolean {
+    return this.#sql.get('SELECT id FROM appliances WHERE connection = ?', id) !== undefined;
+  }
+
+  /** Removes a connection with its grant, pairings and history. */
+  remove(id: string): void {
+    this.#sql.run('DELETE FROM connections WHERE id = ?', id);
+  }
+
+  /** Call this when the transaction that has updated or removed connections is on disk. */
+  clearDamaged(ids: Iterable<string>): void {
+    for (const id of ids) this.#damaged.delete(id);
+  }
+
+  #columnValues(connection: Connection): unknown[] {
+    const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sql.sealing);
+    return [id, name, portal, scope, sealed];
+  }
+
+  #read(row: ConnectionRow): Connection {
+    const connection = nullIfDamaged(() => readConnection(row, this.#sql.sealing));
+    if (connection === null) this.#damaged.add(row.id);
+    return connection ?? unreadableConnection(row);
+  }
+}

@@ -1,0 +1,25 @@
+import { type BrokerAdministration, createBrokerAdministration } from '../../src/broker/administration.ts';
+import { createLanService } from '../../src/broker/lan-service.ts';
+import type { LanService } from '../../src/core/lan-service.ts';
+import type { BrokerHarness } from './broker-harness.ts';
+
+/** The administration of the harness's current run. */
+export function administrationOf({ run }: BrokerHarness): BrokerAdministration {
+  return createBrokerAdministration(run, {
+    endpoint: (path) => `https://hub${path}`,
+    shortLink: () => null,
+    fingerprint: () => '',
+  });
+}
+
+/** The LAN service of the harness's current run. */
+export function lanServiceOf({ run, time }: BrokerHarness): LanService {
+  return createLanService(run, { started: time.now(), caFingerprint: () => '', tokenRequested: () => undefined });
+}
+
+/** Requests a token like an appliance on the home network. @returns the token, or the kind of the result */
+export async function requestToken(harness: BrokerHarness, appliance: string): Promise<string> {
+  const request = { scope: null, minTtl: 0 };
+  const result = await lanServiceOf(harness).issueToken(harness.run.appliances.get(appliance), request);
+  return result.kind === 'token' ? result.accessToken.reveal() : result.kind;
+}

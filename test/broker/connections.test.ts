@@ -1,0 +1,330 @@
+// Connections and the appliances that use them, in virtual time, on a real store.
+import { describe, expect, test } from 'vitest';
+import { sampleRegistrant } from '../support/registration-samples.ts';
+import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf, requestToken } from './broker-services.ts';
+
+/** A waiting appliance with this name, and its own connection. @returns its id */
+async function registerWaiting({ run: { registrations } }: BrokerHarness, clientName: string): Promise<string> {
+  registrations.setOpenFor(60_000);
+  const metadata = { clientName, scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
+  const result = await registrations.register(metadata, null, sampleRegistrant(`the device ${clientName}`));
+  if (result.kind !== 'registered') throw new Error(`not registered: ${result.kind}`);
+  return result.clientId;
+}
+
+const namesOf = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name);
+const connectionNames = ({ run }: BrokerHarness) => namesOf(run.connections.list());
+const usersOf = (harness: BrokerHarness, connection: string) =>
+  namesOf(harness.run.appliances.usersOf(harness.run.connections.get(connection).id));
+const refusal = (code: string, message: RegExp) => ({ code, message: expect.stringMatching(message) });
+
+/** What the hub knows of connections and appliances, and after a restart the same from the store. */
+async function expectStored(harness: BrokerHarness): Promise<void> {
+  const known = () => [harness.run.connections.list(), harness.run.appliances.list()];
+  const before = known();
+  await harness.stop();
+  await harness.start();
+  expect(known()).toEqual(before);
+}
+
+describe('new connection', () => {
+  test('a connection can be added before any appliance uses it, and is still there after a restart', async () => {
+    await using harness = await BrokerHarness.start();
+    const status = await administrationOf(harness).addConnection('heating', ' RemoteControl  Monitoring ', 'other');
+    expect(status).toMatchObject({
+      ...{ name: 'heating', portal: 'other', scope: 'RemoteControl Monitoring', state: 'unpaired', appliances: [] },
+    });
+    expect(harness.connection('heating').origin).toBe('added');
+    await expectStored(harness);
+  });
+
+  test.each([
+    ['wallbox', null, null, 'connection_exists'],
+    ['shared', null, null, 'connection_exists'],
+    ['Shared', null, null, 'name_invalid'],
+    ['heater', 'a"b', null, 'scope_invalid'],
+    ['heater', null, 'nowhere', 'portal_unknown'],
+  ])('the hub does not add the connection %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
+    await using harness = await BrokerHarness.start();
+    await harness.addAppliance('wallbox');
+    await harness.addConnection('shared');
+    const before = harness.run.connections.list();
+    await expect(administrationOf(harness).addConnection(name, scope, portal)).rejects.toMatchObject({ code });
+    expect(harness.run.connections.list()).toEqual(before);
+  });
+
+  test('only one connection is added when several are added under one name at the same time', async () => {
+    await using harness = await BrokerHarness.start();
+    const added = Array.from({ length: 3 }, () => administrationOf(harness).addConnection('shared', null, null));
+    const results = await Promise.allSettled(added);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(connectionNames(harness)).toEqual(['shared']);
+    await expectStored(harness);
+  });
+
+  test('an appliance that waits for approval gives up its name for a connection, and its own one too', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await registerWaiting(harness, 'heating');
+    await administrationOf(harness).addConnection('heating', 'Monitoring', null);
+    expect(harness.run.appliances.byId(id)).toMatchObject({ name: 'heating-2', connection: id });
+    expect(usersOf(harness, 'heating')).toEqual([]);
+    expect(usersOf(harness, 'heating-2')).toEqual(['heating-2']);
+    await expectStored(harness);
+  });
+
+  test('a registered appliance gets a name that no connection has', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addConnection('heating');
+    const id = await registerWaiting(harness, 'heating');
+    expect(harness.run.appliances.byId(id)?.name).toBe('heating-2');
+    expect(usersOf(harness, 'heating')).toEqual([]);
+  });
+});
+
+describe('connection of a new appliance', () => {
+  test('an appliance can be added to a connection with its scope and portal named', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id } = await harness.addConnection('shared', { scope: 'RemoteControl Monitoring' });
+    const choice = { connection: 'shared', scope: 'Monitoring RemoteControl', portal: 'home' };
+    const { appliance } = await harness.run.appliances.add('heater', choice);
+    expect(appliance.connection).toBe(id);
+    expect(connectionNames(harness)).toEqual(['shared']);
+    await expectStored(harness);
+  });
+
+  test.each([
+    ['heater', { connection: 'nowhere', scope: null, portal: null }, 'connection_unknown', /no connection nowhere/],
+    [
+      ...['heater', { connection: 'shared', scope: 'Other', portal: null }, 'connection_mismatch'],
+      /the scope "Other", and the connection shared has "Monitoring"/,
+    ],
+    [
+      ...['heater', { connection: 'shared', scope: null, portal: 'other' }, 'connection_mismatch'],
+      /the portal other, and the connection shared is at home/,
+    ],
+    [
+      ...['shared', { connection: null, scope: null, portal: null }, 'connection_exists'],
+      /a connection shared already: add --connection shared/,
+    ],
+  ] as const)('the hub does not add the appliance %s with %o: %s', async (name, choice, code, message) => {
+    await using harness = await BrokerHarness.start();
+    await harness.addConnection('shared');
+    await expect(harness.run.appliances.add(name, choice)).rejects.toMatchObject(refusal(code, message));
+    expect(harness.run.appliances.list()).toEqual([]);
+    expect(connectionNames(harness)).toEqual(['shared']);
+  });
+
+  test('an appliance may have the name of a shared connection that it uses', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addConnection('shared');
+    await harness.addUser('shared', 'shared');
+    await administrationOf(harness).removeAppliance('shared');
+    expect(connectionNames(harness)).toEqual(['shared']);
+  });
+
+  test('an installer chooses the connection of an appliance that registered itself', async () => {
+    await using harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    await harness.addConnection('shared');
+    await registerWaiting(harness, 'heater');
+    await expect(administration.approveAppliance('heater', null, 'nowhere')).rejects.toMatchObject({
+      code: 'connection_unknown',
+    });
+    expect(await administration.approveAppliance('heater', null, 'shared')).toMatchObject({ connection: 'shared' });
+    expect(connectionNames(harness)).toEqual(['shared']);
+    await registerWaiting(harness, 'lamp');
+    expect(await administration.approveAppliance('lamp', null, null)).toMatchObject({ connection: 'lamp' });
+    await expectStored(harness);
+  });
+});
+
+describe('own connection', () => {
+  test('the own connection of an appliance is removed with it, and its grant with it', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance('wallbox');
+    await administrationOf(harness).removeAppliance('wallbox');
+    expect(connectionNames(harness)).toEqual([]);
+    expect(await harness.token(id)).toBe('not_paired');
+    expect(await harness.run.store.grants()).toEqual([]);
+    await harness.time.pass(3 * 3_600_000);
+    expect(harness.refreshes).toBe(0);
+  });
+
+  test('the own connection of an appliance stays while another appliance uses it, and is removed with the last', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance('wallbox');
+    await harness.addUser('dashboard', 'wallbox');
+    await administrationOf(harness).removeAppliance('wallbox');
+    expect(usersOf(harness, 'wallbox')).toEqual(['dashboard']);
+    expect(await harness.whoami(await requestToken(harness, 'dashboard'))).toBe(200);
+    await expect(harness.addAppliance('wallbox')).rejects.toMatchObject({ code: 'connection_exists' });
+    await harness.addUser('wallbox', 'wallbox');
+    await administrationOf(harness).removeAppliance('wallbox');
+    await administrationOf(harness).removeAppliance('dashboard');
+    expect(connectionNames(harness)).toEqual([]);
+    expect(await harness.token(id)).toBe('not_paired');
+    await expectStored(harness);
+  });
+});
+
+describe('appliance that moves to another connection', () => {
+  test('an own connection with a grant is kept when its appliance moves, and can be removed then', async () => {
+    await using harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    const id = await harness.addPairedAppliance('wallbox');
+    await harness.addConnection('shared');
+    await harness.pairAgain('shared');
+    const former = await harness.token(id);
+    expect(await administration.moveAppliance('wallbox', 'shared')).toMatchObject({ connection: 'shared' });
+    expect(harness.run.connections.byId(id)).toMatchObject({ name: 'wallbox', origin: 'added' });
+    expect(await requestToken(harness, 'wallbox')).toBe(await harness.token(harness.connection('shared').id));
+    expect(await harness.token(id)).toBe(former);
+    await expectStored(harness);
+    await administrationOf(harness).moveAppliance('wallbox', 'wallbox');
+    expect(await requestToken(harness, 'wallbox')).toBe(former);
+    expect(usersOf(harness, 'shared')).toEqual([]);
+    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    await administrationOf(harness).removeConnection('wallbox', false);
+    expect(connectionNames(harness)).toEqual(['shared']);
+    expect(await harness.token(id)).toBe('not_paired');
+  });
+
+  test('an own connection without a grant is removed with its open pairing when its appliance moves', async () => {
+    await using harness = await BrokerHarness.start();
+    const { appliance } = await harness.addAppliance('wallbox');
+    const run = await harness.beginPairing('wallbox');
+    await harness.addConnection('shared');
+    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    expect(connectionNames(harness)).toEqual(['shared']);
+    expect(run.isOpen).toBe(false);
+    expect(harness.run.pairings.newestFor(appliance.id)).toBeUndefined();
+    expect((await harness.run.store.pairings()).filter(({ connection }) => connection === appliance.id)).toEqual([]);
+    const polls = harness.portal.requests('code').length;
+    await harness.time.pass(60_000);
+    expect(harness.portal.requests('code')).toHaveLength(polls);
+    await expectStored(harness);
+  });
+
+  test('an appliance moves only to a connection with its portal and scope, and the failure names both', async () => {
+    await using harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    await harness.addAppliance('wallbox', 'RemoteControl');
+    await harness.addConnection('shared');
+    await harness.addConnection('none', { scope: null });
+    await harness.addConnection('elsewhere', { scope: 'RemoteControl', portal: 'other' });
+    for (const [name, message] of [
+      ['shared', /wallbox has the scope "RemoteControl", and the connection shared has "Monitoring"/],
+      ['none', /wallbox has the scope "RemoteControl", and the connection none has none/],
+      ['elsewhere', /wallbox is for the portal home, and the connection elsewhere is at other/],
+    ] as const) {
+      await expect(administration.moveAppliance('wallbox', name)).rejects.toMatchObject(
+        refusal('connection_mismatch', message),
+      );
+    }
+    await expect(administration.moveAppliance('wallbox', 'nowhere')).rejects.toMatchObject({
+      code: 'connection_unknown',
+    });
+    expect(usersOf(harness, 'wallbox')).toEqual(['wallbox']);
+    await harness.addConnection('same', { scope: 'RemoteControl' });
+    await administration.moveAppliance('wallbox', 'same');
+    expect(usersOf(harness, 'same')).toEqual(['wallbox']);
+  });
+
+  test('moving an appliance to the connection that it uses changes nothing', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addAppliance('wallbox');
+    const { changeCount } = harness.run.store;
+    expect(await administrationOf(harness).moveAppliance('wallbox', 'wallbox')).toMatchObject({
+      connection: 'wallbox',
+    });
+    expect(harness.run.store.changeCount).toBe(changeCount);
+  });
+
+  test('a move leaves everything as it was when the store cannot save it', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance('wallbox');
+    await harness.addConnection('shared');
+    harness.failingWrites.add('saveRegistry');
+    await expect(administrationOf(harness).moveAppliance('wallbox', 'shared')).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    expect(usersOf(harness, 'wallbox')).toEqual(['wallbox']);
+    expect(harness.run.connections.byId(id)?.origin).toBe('implicit');
+    expect(await harness.whoami(await requestToken(harness, 'wallbox'))).toBe(200);
+  });
+});
+
+describe('removed connection', () => {
+  test('a connection that appliances use is removed only on request, and the failure names them', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addConnection('shared');
+    for (const name of ['thermostat', 'dashboard']) await harness.addUser(name, 'shared');
+    await harness.pairAgain('shared');
+    const message = /^dashboard and thermostat use the connection shared: move or remove them first/;
+    await expect(administrationOf(harness).removeConnection('shared', false)).rejects.toMatchObject(
+      refusal('connection_in_use', message),
+    );
+    expect(await harness.whoami(await requestToken(harness, 'dashboard'))).toBe(200);
+  });
+
+  test('each appliance of a removed connection gets its own, and its credentials serve that', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id } = await harness.addConnection('shared', { scope: 'RemoteControl' });
+    for (const name of ['dashboard', 'shared', 'thermostat']) await harness.addUser(name, 'shared');
+    await harness.pairAgain('shared');
+    const credentials = harness.run.appliances.list().map((appliance) => appliance.credentials);
+    await administrationOf(harness).removeConnection('shared', true);
+    expect(connectionNames(harness)).toEqual(['dashboard', 'shared', 'thermostat']);
+    expect(harness.run.connections.list()).toMatchObject(
+      Array(3).fill({ scope: 'RemoteControl', portal: 'home', origin: 'implicit' }),
+    );
+    expect(harness.connection('shared').id).toBe(id);
+    for (const name of connectionNames(harness)) expect(await requestToken(harness, name)).toBe('not_paired');
+    expect(harness.run.appliances.list().map((appliance) => appliance.credentials)).toEqual(credentials);
+    expect(await harness.run.store.grants()).toEqual([]);
+    await expectStored(harness);
+    await harness.pairAgain('thermostat');
+    expect(await harness.whoami(await requestToken(harness, 'thermostat'))).toBe(200);
+    expect(await requestToken(harness, 'dashboard')).toBe('not_paired');
+    await administrationOf(harness).removeAppliance('shared');
+    expect(connectionNames(harness)).toEqual(['dashboard', 'thermostat']);
+  });
+
+  test('a connection is not removed if one of its appliances cannot get a connection with its own name', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addConnection('shared');
+    await harness.addConnection('lamp');
+    for (const name of ['dashboard', 'lamp']) await harness.addUser(name, 'shared');
+    await harness.pairAgain('shared');
+    await expect(administrationOf(harness).removeConnection('shared', true)).rejects.toMatchObject(
+      refusal('connection_exists', /^lamp .* connection lamp .*move lamp/),
+    );
+    expect(usersOf(harness, 'shared')).toEqual(['dashboard', 'lamp']);
+    expect(await harness.whoami(await requestToken(harness, 'lamp'))).toBe(200);
+  });
+
+  test('a removed connection is neither refreshed nor paired any more', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id } = await harness.addConnection('shared');
+    await harness.pairAgain('shared');
+    const run = await harness.beginPairing('shared');
+    await administrationOf(harness).removeConnection('shared', false);
+    expect(run.isOpen).toBe(false);
+    await harness.time.pass(3 * 3_600_000);
+    expect([harness.refreshes, await harness.token(id)]).toEqual([0, 'not_paired']);
+    const again = await harness.addConnection('shared');
+    expect(again.id).not.toBe(id);
+    expect(await harness.token(again.id)).toBe('not_paired');
+  });
+});
+
+test('an operation with the name of an appliance that uses a shared connection names the connection', async () => {
+  await using harness = await BrokerHarness.start();
+  const administration = administrationOf(harness);
+  await harness.addConnection('shared');
+  await harness.addUser('dashboard', 'shared');
+  const expected = refusal('connection_unknown', /dashboard uses the connection shared: name that one instead/);
+  for (const operation of ['pair', 'unpair', 'token', 'refresh', 'history'] as const)
+    await expect(administration[operation]('dashboard')).rejects.toMatchObject(expected);
+});

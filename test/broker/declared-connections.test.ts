@@ -1,0 +1,176 @@
+// Connections that the configuration declares, in virtual time, on a real store.
+import { expect, test } from 'vitest';
+import { declareConnection } from '../../src/broker/connections/declared-connections.ts';
+import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
+import type { DeclaredConnection } from '../../src/core/connections/connection.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
+import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf, requestToken } from './broker-services.ts';
+
+const FAMILY: DeclaredConnection = { name: 'family', scope: 'Monitoring', portal: null };
+
+/** A declared appliance. @param connection null: it has its own */
+function appliance(name: string, connection: string | null): DeclaredAppliance {
+  const scope = connection === null ? 'Monitoring' : null;
+  return { name, clientId: name, connection, scope, portal: null, credentials: { kind: 'secret', hash: 'the-hash' } };
+}
+
+/** Starts the broker anew with these declarations. */
+async function declare(
+  harness: BrokerHarness,
+  declaredConnections: readonly DeclaredConnection[],
+  ...declared: readonly DeclaredAppliance[]
+): Promise<void> {
+  await harness.stop();
+  Object.assign(harness, { declaredConnections, declared });
+  await harness.start();
+}
+
+const originsOf = ({ run }: BrokerHarness) =>
+  Object.fromEntries(run.connections.list().map(({ name, origin }) => [name, origin]));
+
+test('a declared connection is shared by declared appliances, and nothing is written while it does not change', async () => {
+  await using harness = await BrokerHarness.start();
+  const appliances = [appliance('dashboard', 'family'), appliance('heater', 'family')];
+  await declare(harness, [FAMILY], ...appliances);
+  expect(originsOf(harness)).toEqual({ family: 'declared' });
+  await harness.pairAgain('family');
+  const token = await requestToken(harness, 'dashboard');
+  await declare(harness, [FAMILY], ...appliances);
+  expect(await requestToken(harness, 'heater')).toBe(token);
+  const { changeCount } = harness.run.store;
+  const { connections } = harness.run;
+  const log = logTo(() => undefined);
+  const context = { ...harness.run, identityOf: () => undefined, random: systemRandom, log };
+  expect(await declareConnection(FAMILY, 'another-id', context)).toEqual({
+    ...{ id: connections.get('family').id, hasMoved: false },
+  });
+  expect(harness.run.store.changeCount).toBe(changeCount);
+});
+
+test('a declaration takes over a connection that was added before, with its grant and its appliances', async () => {
+  await using harness = await BrokerHarness.start();
+  await harness.addConnection('family');
+  await harness.addUser('heater', 'family');
+  await harness.pairAgain('family');
+  const token = await requestToken(harness, 'heater');
+  await declare(harness, [FAMILY], appliance('dashboard', 'family'));
+  expect(originsOf(harness)).toEqual({ family: 'declared' });
+  for (const name of ['dashboard', 'heater']) expect(await requestToken(harness, name)).toBe(token);
+});
+
+test('a connection that is no longer declared is removed only if it has no grant and no appliance', async () => {
+  await using harness = await BrokerHarness.start();
+  const named = (name: string) => ({ ...FAMILY, name });
+  await declare(harness, [named('paired'), named('unused'), named('used')]);
+  await harness.pairAgain('paired');
+  await harness.addUser('heater', 'used');
+  const token = await harness.token(harness.connection('paired').id);
+  await declare(harness, []);
+  expect(originsOf(harness)).toEqual({ paired: 'added', used: 'added' });
+  expect(await harness.token(harness.connection('paired').id)).toBe(token);
+  expect(harness.events.flatMap(({ event, fields }) => (event === 'connection_undeclared' ? [fields] : []))).toEqual([
+    { connection: 'paired', kept: true },
+    { connection: 'unused', kept: false },
+    { connection: 'used', kept: true },
+  ]);
+  await administrationOf(harness).removeConnection('paired', false);
+});
+
+test('a declared appliance that switches to a shared connection gets its own grant back when it switches back', async () => {
+  await using harness = await BrokerHarness.start();
+  await declare(harness, [FAMILY], appliance('heater', null));
+  await harness.pairAgain('heater');
+  const own = await requestToken(harness, 'heater');
+  await harness.pairAgain('family');
+  await declare(harness, [FAMILY], appliance('heater', 'family'));
+  expect(await requestToken(harness, 'heater')).toBe(await harness.token(harness.connection('family').id));
+  expect(originsOf(harness)).toEqual({ family: 'declared', heater: 'added' });
+  await declare(harness, [FAMILY], appliance('heater', null));
+  expect(await requestToken(harness, 'heater')).toBe(own);
+  expect(originsOf(harness)).toEqual({ family: 'declared', heater: 'declared' });
+});
+
+test('the own connection of a declared appliance that switches is removed if it has no grant', async () => {
+  await using harness = await BrokerHarness.start();
+  await declare(harness, [FAMILY], appliance('heater', null));
+  await declare(harness, [FAMILY], appliance('heater', 'family'));
+  expect(originsOf(harness)).toEqual({ family: 'declared' });
+  await harness.addAppliance('wallbox');
+  await declare(harness, [FAMILY], appliance('heater', 'family'), appliance('wallbox', 'family'));
+  expect(originsOf(harness)).toEqual({ family: 'declared' });
+});
+
+test('an appliance that is no longer declared keeps its own connection, and loses its credentials', async () => {
+  await using harness = await BrokerHarness.start();
+  await declare(harness, [], appliance('heater', null));
+  await harness.pairAgain('heater');
+  await declare(harness, []);
+  expect(originsOf(harness)).toEqual({ heater: 'implicit' });
+  expect(harness.run.appliances.get('heater')).toMatchObject({ origin: 'added', credentials: { kind: 'none' } });
+  await administrationOf(harness).removeAppliance('heater');
+  expect(originsOf(harness)).toEqual({});
+});
+
+test('a declared connection moves to another portal, and keeps its grant for the way back', async () => {
+  await using harness = await BrokerHarness.start();
+  await declare(harness, [FAMILY]);
+  await harness.pairAgain('family');
+  const { id } = harness.connection('family');
+  const before = await harness.run.store.grant(id);
+  const log = logTo((event, fields, level) => void harness.events.push({ event, fields, level }));
+  const identityOf = (name: string) => ({ origin: `https://${name}.example`, clientId: 'the-hub', name });
+  const context = { ...harness.run, identityOf, random: systemRandom, log };
+  expect(await declareConnection({ ...FAMILY, portal: 'other' }, '', context)).toEqual({ id, hasMoved: true });
+  expect(harness.connection('family')).toMatchObject({ id, portal: 'other' });
+  expect(harness.events.findLast(({ event }) => event === 'connection_moved')?.fields).toEqual({
+    ...{ connection: 'family', before: 'home', portal: 'other' },
+  });
+  expect(await harness.run.store.grant(id)).toEqual(before);
+  await declareConnection(FAMILY, '', context);
+  expect(await harness.whoami(await harness.token(id))).toBe(200);
+});
+
+test('a declared scope that differs from that of the grant is pointed out, and the grant stays in use', async () => {
+  await using harness = await BrokerHarness.start();
+  await declare(harness, [FAMILY], appliance('heater', 'family'));
+  await harness.pairAgain('family');
+  await declare(harness, [{ ...FAMILY, scope: 'RemoteControl' }], appliance('heater', 'family'));
+  expect(harness.statusOf('heater')).toMatchObject({ scope: 'Monitoring', wantedScope: 'RemoteControl' });
+  expect(harness.events.findLast(({ event }) => event === 'scope_changed')?.fields).toMatchObject({
+    ...{ connection: 'family', scope: 'RemoteControl' },
+  });
+  expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
+});
+
+test('an appliance that waits for approval gives up its name for a declared connection', async () => {
+  await using harness = await BrokerHarness.start();
+  harness.run.registrations.setOpenFor(60_000);
+  const metadata = { clientName: 'family', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
+  await harness.run.registrations.register(metadata, null, sampleRegistrant('a stranger'));
+  await declare(harness, [FAMILY]);
+  await harness.pairAgain('family');
+  expect(administrationOf(harness).connectionStatusOf(harness.run.connections.get('family'))).toMatchObject({
+    ...{ state: 'active', appliances: [] },
+  });
+  expect(await administrationOf(harness).approveAppliance('family-2', null, null)).toMatchObject({
+    ...{ connection: 'family-2', state: 'unpaired' },
+  });
+});
+
+test('the hub serves declared connections while the store is unwritable, and saves them at a later start', async () => {
+  await using harness = await BrokerHarness.start();
+  harness.failingWrites.add('saveRegistry');
+  const declared = [appliance('dashboard', 'family'), appliance('heater', null)];
+  await declare(harness, [FAMILY], ...declared);
+  expect(originsOf(harness)).toEqual({ family: 'declared', heater: 'declared' });
+  expect(harness.statusOf('dashboard')).toMatchObject({ connection: 'family', state: 'unpaired' });
+  expect(await harness.run.store.connections()).toEqual([]);
+  harness.failingWrites.clear();
+  await declare(harness, [FAMILY], ...declared);
+  expect(await harness.run.store.connections()).toEqual(harness.run.connections.list());
+  await harness.pairAgain('family');
+  expect(await harness.whoami(await requestToken(harness, 'dashboard'))).toBe(200);
+});

@@ -1,0 +1,342 @@
+// Imports of another program's grant, on a real store and with a real emulator as the portal.
+import { describe, expect, test } from 'vitest';
+import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { OtherClient } from '../support/other-client.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
+import { administrationOf } from './broker-services.ts';
+
+const MINUTE = 60_000;
+
+/** A broker whose store writes in the order of the requests, and a program that holds a grant of its own. */
+async function startImport(options: BrokerHarnessOptions = {}) {
+  const harness = await BrokerHarness.start({ writeTimes: [0, 0], ...options });
+  return { harness, other: await OtherClient.logIn(harness.emulator) };
+}
+
+function importTo(harness: BrokerHarness, refreshToken: string, changes: Partial<GrantImport> = {}) {
+  const request = { name: 'cloud', portal: null, scope: 'Monitoring', replace: false, ...changes };
+  return administrationOf(harness).importGrant({ ...request, refreshToken: new Secret(refreshToken) });
+}
+
+const refusal = (code: string, message: RegExp) => ({ code, message: expect.stringMatching(message) });
+const stateOf = (harness: BrokerHarness, name = 'cloud') =>
+  administrationOf(harness).connectionStatusOf(harness.run.connections.get(name)).state;
+const tokenOf = (harness: BrokerHarness, name = 'cloud') => harness.token(harness.run.connections.get(name).id);
+
+async function restart(harness: BrokerHarness): Promise<void> {
+  await harness.stop();
+  await harness.start();
+}
+
+/** A refresh works, now and after a restart. */
+async function expectUsable(harness: BrokerHarness, name = 'cloud'): Promise<void> {
+  for (const isRestarted of [false, true]) {
+    if (isRestarted) await restart(harness);
+    const { refreshes } = harness;
+    await harness.run.grants.refresh(harness.run.connections.get(name).id);
+    expect(harness.refreshes).toBe(refreshes + 1);
+    expect([stateOf(harness, name), await harness.whoami(await tokenOf(harness, name))]).toEqual(['active', 200]);
+  }
+}
+
+describe('import of a grant', () => {
+  test('an import adds the connection, and gets an access token at once', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    expect(await importTo(harness, other.refreshToken)).toMatchObject({
+      ...{ name: 'cloud', state: 'active', scope: 'Monitoring', appliances: [] },
+    });
+    expect(harness.connection('cloud').origin).toBe('added');
+    expect(await harness.whoami(await tokenOf(harness))).toBe(200);
+    expect(await other.refresh()).toBe(400);
+    expect(harness.emittedEvents).toMatchObject([{ kind: 'paired', connection: harness.connection('cloud').id }]);
+    expect(harness.events.filter(({ event }) => event === 'grant_imported')).toHaveLength(1);
+    await harness.untilRefreshed();
+    await expectUsable(harness);
+  });
+
+  test('an import to a connection that exists serves the appliances that use it', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    await harness.addConnection('cloud');
+    await harness.addUser('heater', 'cloud');
+    await importTo(harness, other.refreshToken, { scope: null });
+    expect(harness.statusOf('heater')).toMatchObject({ state: 'active', connection: 'cloud' });
+    await expectUsable(harness);
+  });
+
+  test.each([
+    [{ scope: 'Other' }, 'connection_mismatch', /the scope "Other", and the connection cloud has "Monitoring"/],
+    [{ portal: 'other' }, 'connection_mismatch', /the portal other, and the connection cloud is at home/],
+    [{ name: 'Cloud' }, 'name_invalid', /not a valid connection name/],
+    [{ name: 'new', scope: 'a"b' }, 'scope_invalid', /not allowed/],
+    [{ name: 'new', portal: 'nowhere' }, 'portal_unknown', /no portal nowhere/],
+    [{ name: 'new', portal: 'other' }, 'portal_unknown', /other is not configured/],
+  ] as const)('an import with %o fails before anything is sent: %s', async (changes, code, message) => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    await harness.addConnection('cloud');
+    await expect(importTo(harness, other.refreshToken, changes)).rejects.toMatchObject(refusal(code, message));
+    expect(harness.refreshes).toBe(0);
+    expect(harness.run.connections.list()).toEqual([harness.connection('cloud')]);
+    expect(await other.refresh()).toBe(200);
+  });
+
+  test('an import does not go to the connection of an appliance that waits for approval', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    const { registrations } = harness.run;
+    registrations.setOpenFor(MINUTE);
+    const metadata = { clientName: 'cloud', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
+    await registrations.register(metadata, null, sampleRegistrant('a stranger'));
+    expect(await importTo(harness, other.refreshToken)).toMatchObject({ state: 'active', appliances: [] });
+    expect(harness.run.appliances.list().map(({ name }) => name)).toEqual(['cloud-2']);
+    // The stranger is not approved in time.
+    await harness.time.pass(25 * 60 * MINUTE);
+    expect(harness.run.appliances.list()).toEqual([]);
+    await expectUsable(harness);
+  });
+});
+
+describe('import that fails', () => {
+  test.each([
+    ['an unknown token', null, /does not accept this refresh token.*nothing was kept/],
+    ['wrong credentials', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }, /client_id and client/],
+    ['a portal that defers it', { kind: 'answer', status: 429 }, /come back later.*nothing was kept/],
+    ['a portal that rejects it', { kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, /rejects the/],
+  ] as const)('an import with %s leaves nothing behind', async (_what, fault, message) => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    const token = fault === null ? 'a-token-of-nobody' : other.refreshToken;
+    if (fault !== null) harness.portal.fail('token', fault);
+    await expect(importTo(harness, token)).rejects.toMatchObject(refusal('import_failed', message));
+    expect(harness.run.connections.list()).toEqual([]);
+    await restart(harness);
+    expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
+    await harness.time.pass(60 * MINUTE);
+    expect(harness.refreshes).toBe(1);
+    expect(await other.refresh()).toBe(200);
+    await importTo(harness, other.refreshToken);
+    await expectUsable(harness);
+  });
+
+  test('an import to an unreachable portal leaves nothing behind, and can be repeated', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    await harness.addConnection('cloud');
+    await harness.portal.disconnect();
+    const message = /could not be reached, so the refresh token was not used/;
+    await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
+    await harness.portal.reconnect();
+    await restart(harness);
+    expect([stateOf(harness), await harness.run.store.grants()]).toEqual(['unpaired', []]);
+    await harness.time.pass(60 * MINUTE);
+    expect(harness.refreshes).toBe(0);
+    await importTo(harness, other.refreshToken);
+    await expectUsable(harness);
+  });
+
+  test('an import whose answer was lost is in doubt, and the hub gets the tokens later by itself', async () => {
+    const { harness, other } = await startImport({ emulator: { refreshGraceTime: 3600 } });
+    await using _ = harness;
+    harness.portal.fail('token', { kind: 'commit then drop' });
+    const message = /answer was lost.*the connection cloud has the refresh token.*do not use the token elsewhere/;
+    await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
+    expect(administrationOf(harness).connectionStatusOf(harness.connection('cloud'))).toMatchObject({
+      ...{ state: 'retrying', problem: { code: 'answer_lost' } },
+    });
+    expect(await tokenOf(harness)).toBe('unavailable');
+    await restart(harness);
+    expect(stateOf(harness)).toBe('retrying');
+    await harness.untilRefreshed();
+    await expectUsable(harness);
+  });
+
+  test('an import that a power cut interrupts is in doubt after the restart', async () => {
+    const { harness, other } = await startImport({ emulator: { refreshGraceTime: 3600 } });
+    await using _ = harness;
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const imported = importTo(harness, other.refreshToken).catch(() => undefined);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    await harness.crash();
+    response.resolve();
+    await imported;
+    await harness.start();
+    expect(stateOf(harness)).toBe('retrying');
+    await harness.untilRefreshed();
+    await expectUsable(harness);
+  });
+
+  test.each(['saveRegistry', 'replaceGrant', 'beginAttempt'] as const)(
+    'an import that cannot be written ahead (%s) is not sent, and leaves nothing behind',
+    async (write) => {
+      const { harness, other } = await startImport();
+      await using _ = harness;
+      harness.failingWrites.add(write);
+      await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject({ code: 'store_unwritable' });
+      harness.failingWrites.clear();
+      expect(harness.refreshes).toBe(0);
+      expect(harness.run.connections.list()).toEqual([]);
+      await restart(harness);
+      expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
+      await importTo(harness, other.refreshToken);
+      await expectUsable(harness);
+    },
+  );
+
+  test('tokens of an import that cannot be saved are served from memory, and saved later', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const imported = importTo(harness, other.refreshToken);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    harness.failingWrites.add('replaceGrant');
+    response.resolve();
+    await imported;
+    expect(await harness.whoami(await tokenOf(harness))).toBe(200);
+    harness.failingWrites.clear();
+    expect(await harness.run.grants.save()).toBe(true);
+    await expectUsable(harness);
+  });
+
+  test('of two imports to one connection at once, one is refused and its token is not sent', async () => {
+    const { harness, other } = await startImport();
+    await using _ = harness;
+    const second = await OtherClient.logIn(harness.emulator);
+    const results = await Promise.allSettled([
+      importTo(harness, other.refreshToken),
+      importTo(harness, second.refreshToken),
+    ]);
+    expect(results).toMatchObject([
+      { status: 'fulfilled' },
+      { status: 'rejected', reason: refusal('not_allowed', /an import to the connection cloud is under way/) },
+    ]);
+    expect(harness.refreshes).toBe(1);
+    expect(await second.refresh()).toBe(200);
+    await expectUsable(harness);
+  });
+});
+
+describe('import to a paired connection', () => {
+  /** A broker with a paired connection, and a program that holds a grant of its own. */
+  async function startPaired(options: BrokerHarnessOptions = {}) {
+    const started = await startImport(options);
+    await started.harness.addConnection('cloud');
+    await started.harness.pairAgain('cloud');
+    return started;
+  }
+
+  test('an import replaces a grant only on request', async () => {
+    const { harness, other } = await startPaired();
+    await using _ = harness;
+    const before = await tokenOf(harness);
+    await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(
+      refusal('not_allowed', /the connection cloud has a grant already: add --yes/),
+    );
+    expect([await tokenOf(harness), harness.refreshes]).toEqual([before, 0]);
+    await importTo(harness, other.refreshToken, { replace: true });
+    expect(await tokenOf(harness)).not.toBe(before);
+    expect(await other.refresh()).toBe(400);
+    await expectUsable(harness);
+  });
+
+  test.each([
+    ['is refused', null],
+    ['is not sent', { kind: 'answer', status: 429 }],
+  ] as const)('the grant of a connection is kept if an import that would replace it %s', async (_what, fault) => {
+    const { harness } = await startPaired();
+    await using _ = harness;
+    const before = await tokenOf(harness);
+    if (fault !== null) harness.portal.fail('token', fault);
+    await expect(importTo(harness, 'a-token-of-nobody', { replace: true })).rejects.toMatchObject({
+      code: 'import_failed',
+    });
+    expect([stateOf(harness), await tokenOf(harness)]).toEqual(['active', before]);
+    await expectUsable(harness);
+  });
+
+  test.each(['replaceGrant', 'beginAttempt'] as const)(
+    'the grant of a connection is kept if an import that would replace it cannot be written ahead (%s)',
+    async (write) => {
+      const { harness, other } = await startPaired();
+      await using _ = harness;
+      harness.failingWrites.add(write);
+      await expect(importTo(harness, other.refreshToken, { replace: true })).rejects.toMatchObject({
+        code: 'store_unwritable',
+      });
+      harness.failingWrites.clear();
+      await expectUsable(harness);
+      expect(await other.refresh()).toBe(200);
+    },
+  );
+
+  test('a refresh that ends while an import waits for it is not lost when the import is refused', async () => {
+    const { harness } = await startPaired();
+    await using _ = harness;
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const refreshed = harness.run.grants.refresh(harness.connection('cloud').id);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    const imported = importTo(harness, 'a-token-of-nobody', { replace: true }).catch(({ code }) => code);
+    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+    response.resolve();
+    await refreshed;
+    expect(await imported).toBe('import_failed');
+    await expectUsable(harness);
+  });
+
+  test('the token of a connection is issued while an import waits for the portal', async () => {
+    const { harness, other } = await startPaired();
+    await using _ = harness;
+    const before = await tokenOf(harness);
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const imported = importTo(harness, other.refreshToken, { replace: true });
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    expect(await tokenOf(harness)).toBe(before);
+    response.resolve();
+    await imported;
+    await expectUsable(harness);
+  });
+
+  test('a login during an import wins, and the import says so', async () => {
+    const { harness, other } = await startPaired();
+    await using _ = harness;
+    const run = await harness.beginPairing('cloud');
+    await harness.login(run);
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const imported = importTo(harness, other.refreshToken, { replace: true }).catch((error: unknown) => error);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    for (let second = 0; second < 30 && run.isOpen; second++) {
+      harness.time.skip(1000);
+      for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+    const paired = await tokenOf(harness);
+    response.resolve();
+    expect(await imported).toMatchObject(refusal('import_failed', /got another login meanwhile/));
+    expect(await tokenOf(harness)).toBe(paired);
+    await expectUsable(harness);
+  });
+
+  test('an import to a connection that is removed meanwhile fails, and leaves nothing behind', async () => {
+    const { harness, other } = await startPaired();
+    await using _ = harness;
+    const { id } = harness.connection('cloud');
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const imported = importTo(harness, other.refreshToken, { replace: true }).catch((error: unknown) => error);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    await administrationOf(harness).removeConnection('cloud', false);
+    response.resolve();
+    expect(await imported).toMatchObject(refusal('import_failed', /was removed/));
+    expect(await harness.token(id)).toBe('not_paired');
+    await restart(harness);
+    expect([harness.run.connections.list(), await harness.run.store.grants()]).toEqual([[], []]);
+  });
+});

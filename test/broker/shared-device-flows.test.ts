@@ -1,0 +1,193 @@
+// Device flows of appliances that use one connection, in virtual time, with a real emulator as the portal.
+import { describe, expect, test } from 'vitest';
+import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
+import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** A broker with a connection that two appliances use; nobody has logged in. */
+async function startShared(): Promise<BrokerHarness> {
+  const harness = await BrokerHarness.start();
+  await harness.addConnection('shared');
+  for (const name of ['dashboard', 'heater']) await harness.addUser(name, 'shared');
+  return harness;
+}
+
+/** An appliance begins a device flow. */
+async function begin(harness: BrokerHarness, name: string): Promise<DeviceAuthorization> {
+  const outcome = await harness.run.deviceFlows.begin(harness.run.appliances.get(name), null);
+  if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
+  await harness.time.settle();
+  rememberSecrets([outcome.authorization.deviceCode.reveal()]);
+  return outcome.authorization;
+}
+
+/** A person opens the page, continues, and logs in. */
+async function logIn(harness: BrokerHarness, { userCode }: DeviceAuthorization): Promise<void> {
+  const result = await harness.run.deviceFlows.openLink(userCode);
+  if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
+  const state = new URL(result.authorizeUrl).searchParams.get('state') ?? '';
+  await harness.emulator.login({ state, user: 'demo' });
+  await harness.time.pass(10 * SECOND);
+}
+
+function poll(harness: BrokerHarness, name: string, { deviceCode }: DeviceAuthorization): string {
+  const result = harness.run.deviceFlows.poll(harness.run.appliances.get(name).id, deviceCode.reveal());
+  return result.kind === 'failed' ? result.reason : result.kind;
+}
+
+const isKnown = (harness: BrokerHarness, { userCode }: DeviceAuthorization) =>
+  harness.run.deviceFlows.findByUserCode(userCode) !== null;
+
+describe('device flows of two appliances of one connection', () => {
+  test('two appliances of one connection can have device flows at once, each with its own codes', async () => {
+    await using harness = await startShared();
+    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    expect(first.userCode).not.toBe(second.userCode);
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'pending']);
+    expect([poll(harness, 'heater', first), poll(harness, 'dashboard', second)]).toEqual(['unknown', 'unknown']);
+    expect(harness.portal.recordedRequests).toEqual([]);
+    await harness.stop();
+    await harness.start();
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'pending']);
+    expect([isKnown(harness, first), isKnown(harness, second)]).toEqual([true, true]);
+  });
+
+  test('the login of one device flow connects both appliances, but ends only its own flow', async () => {
+    await using harness = await startShared();
+    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    await logIn(harness, first);
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['paired', 'pending']);
+    const token = await requestToken(harness, 'dashboard');
+    expect(await harness.whoami(token)).toBe(200);
+    expect(await requestToken(harness, 'heater')).toBe(token);
+    // The second flow can still lead to a login of its own, which replaces the first.
+    await logIn(harness, second);
+    expect(poll(harness, 'heater', second)).toBe('paired');
+    expect(await requestToken(harness, 'dashboard')).toBe(await requestToken(harness, 'heater'));
+    expect(await harness.run.store.grants()).toHaveLength(1);
+  });
+
+  test('a new device flow replaces only that of the same appliance', async () => {
+    await using harness = await startShared();
+    const [first, other] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const again = await begin(harness, 'dashboard');
+    expect(poll(harness, 'dashboard', first)).toBe('replaced');
+    expect([poll(harness, 'dashboard', again), poll(harness, 'heater', other)]).toEqual(['pending', 'pending']);
+  });
+
+  test('the flow that nobody opens expires alone', async () => {
+    await using harness = await startShared();
+    const first = await begin(harness, 'dashboard');
+    await harness.time.pass(10 * MINUTE);
+    const second = await begin(harness, 'heater');
+    await harness.time.pass(6 * MINUTE);
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['expired', 'pending']);
+    await logIn(harness, second);
+    expect(poll(harness, 'heater', second)).toBe('paired');
+  });
+
+  test('a pairing by an installer ends the newest flow, and the other one waits on', async () => {
+    await using harness = await startShared();
+    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const run = await harness.beginPairing('shared');
+    await harness.login(run);
+    await harness.time.pass(10 * SECOND);
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'paired']);
+  });
+
+  test('unpairing a connection ends the device flows of all its appliances', async () => {
+    await using harness = await startShared();
+    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    await administrationOf(harness).unpair('shared');
+    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['cancelled', 'cancelled']);
+  });
+
+  test.each(['removed', 'moved'] as const)(
+    'the device flow of an appliance that is %s ends, and no other',
+    async (how) => {
+      await using harness = await startShared();
+      const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+      await harness.addConnection('another');
+      if (how === 'removed') await administrationOf(harness).removeAppliance('dashboard');
+      else {
+        await administrationOf(harness).moveAppliance('dashboard', 'another');
+        expect(poll(harness, 'dashboard', first)).toBe('cancelled');
+      }
+      await expect(logIn(harness, first)).rejects.toThrow('not opened: over');
+      expect(poll(harness, 'heater', second)).toBe('pending');
+      await logIn(harness, second);
+      expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
+    },
+  );
+});
+
+describe('device flow of an appliance whose connection is paired', () => {
+  /** The second appliance begins a device flow when the first one has led to a login. */
+  async function startPaired() {
+    const harness = await startShared();
+    await logIn(harness, await begin(harness, 'dashboard'));
+    return { harness, flow: await begin(harness, 'heater'), before: harness.portal.recordedRequests.length };
+  }
+
+  test('an installer approves the appliance without a login, and its next poll says so, also after a restart', async () => {
+    const { harness, flow, before } = await startPaired();
+    await using _ = harness;
+    expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
+      ...{ connection: 'shared', appliance: 'heater', appliances: ['dashboard', 'heater'], isApprovable: true },
+    });
+    expect(poll(harness, 'heater', flow)).toBe('pending');
+    await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
+    expect(poll(harness, 'heater', flow)).toBe('paired');
+    expect(harness.events.findLast(({ event }) => event === 'device_flow_approved')?.fields).toEqual({
+      ...{ appliance: 'heater', connection: 'shared' },
+    });
+    await harness.stop();
+    await harness.start();
+    expect(poll(harness, 'heater', flow)).toBe('paired');
+    expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
+    expect(harness.portal.recordedRequests).toHaveLength(before);
+    expect(harness.emittedEvents.filter(({ kind }) => kind === 'paired')).toHaveLength(1);
+  });
+
+  test('an installer refuses the appliance, and the connection stays as it is', async () => {
+    const { harness, flow } = await startPaired();
+    await using _ = harness;
+    const token = await requestToken(harness, 'dashboard');
+    await lanServiceOf(harness).refuseDeviceFlow(flow.userCode);
+    expect(poll(harness, 'heater', flow)).toBe('refused_by_user');
+    expect(await requestToken(harness, 'dashboard')).toBe(token);
+    await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
+    expect(poll(harness, 'heater', flow)).toBe('refused_by_user');
+  });
+
+  test('an approval with a replaced user code, or of an unpaired connection, changes nothing', async () => {
+    const { harness, flow } = await startPaired();
+    await using _ = harness;
+    const again = await begin(harness, 'heater');
+    await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
+    expect([poll(harness, 'heater', flow), poll(harness, 'heater', again)]).toEqual(['replaced', 'pending']);
+    await administrationOf(harness).unpair('shared');
+    const last = await begin(harness, 'heater');
+    expect(await lanServiceOf(harness).findPairingByUserCode(last.userCode)).toMatchObject({ isApprovable: false });
+    await lanServiceOf(harness).approveDeviceFlow(last.userCode);
+    expect(poll(harness, 'heater', last)).toBe('pending');
+  });
+
+  test('an approval that cannot be saved fails, and the appliance waits on', async () => {
+    const { harness, flow } = await startPaired();
+    await using _ = harness;
+    harness.failingWrites.add('savePairing');
+    await expect(lanServiceOf(harness).approveDeviceFlow(flow.userCode)).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    expect(poll(harness, 'heater', flow)).toBe('pending');
+    harness.failingWrites.clear();
+    await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
+    expect(poll(harness, 'heater', flow)).toBe('paired');
+  });
+});

@@ -1,0 +1,172 @@
+// One grant that several appliances use, in virtual time, on a real store and with a real emulator as the portal.
+import { describe, expect, test } from 'vitest';
+import { rememberSecrets } from '../support/logs.ts';
+import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
+
+const MINUTE = 60_000;
+const USERS = ['dashboard', 'heater', 'thermostat'];
+
+/** A broker with a paired connection that three appliances use. */
+async function startShared(): Promise<BrokerHarness> {
+  const harness = await BrokerHarness.start();
+  await harness.addConnection('shared');
+  for (const name of USERS) await harness.addUser(name, 'shared');
+  await harness.pairAgain('shared');
+  return harness;
+}
+
+/** The appliances report that the cloud refuses a token, one after another. */
+async function report(harness: BrokerHarness, token: string, appliances = USERS): Promise<void> {
+  for (const name of appliances) await lanServiceOf(harness).revoke(harness.run.appliances.get(name), token);
+}
+
+const tokensOf = (harness: BrokerHarness) => Promise.all(USERS.map((name) => requestToken(harness, name)));
+
+/** The log events of this name. */
+const logged = (harness: BrokerHarness, name: string) => harness.events.filter(({ event }) => event === name);
+
+test('one login connects all appliances of a connection, and they get the same token', async () => {
+  await using harness = await startShared();
+  const tokens = await tokensOf(harness);
+  expect(new Set(tokens).size).toBe(1);
+  expect(await harness.whoami(tokens[0] ?? '')).toBe(200);
+  expect(harness.emulator.grants()).toHaveLength(1);
+  expect(harness.exchanges).toBe(1);
+  expect(await harness.run.store.grants()).toHaveLength(1);
+});
+
+test('requests of all appliances of a connection join one refresh, and get its token', async () => {
+  await using harness = await startShared();
+  const [before] = await tokensOf(harness);
+  const response = Promise.withResolvers<void>();
+  await harness.portal.disconnect();
+  await harness.time.pass(60 * MINUTE);
+  await harness.portal.reconnect();
+  harness.portal.fail('token', { kind: 'wait', until: response.promise });
+  const { grants } = harness.run;
+  const refreshes = harness.refreshes;
+  const requests = [...USERS, ...USERS].map((name) => requestToken(harness, name));
+  const forced = grants.refresh(harness.connection('shared').id);
+  response.resolve();
+  const tokens = new Set(await Promise.all(requests));
+  await forced;
+  expect(tokens.size).toBe(1);
+  expect(tokens).not.toContain(before);
+  expect(await harness.whoami([...tokens][0] ?? '')).toBe(200);
+  expect(harness.refreshes).toBe(refreshes + 1);
+});
+
+describe('token that appliances of one connection report as refused', () => {
+  test('the report of each appliance about one token counts once, and causes one refresh', async () => {
+    await using harness = await startShared();
+    const [token = ''] = await tokensOf(harness);
+    await report(harness, token, [...USERS, ...USERS]);
+    await harness.time.settle();
+    const tokens = await tokensOf(harness);
+    expect(new Set(tokens).size).toBe(1);
+    expect(tokens).not.toContain(token);
+    expect(harness.refreshes).toBe(1);
+    expect(logged(harness, 'access_token_rejected')).toHaveLength(1);
+    expect(logged(harness, 'access_token_rejected')[0]?.fields).toMatchObject({ connection: 'shared' });
+  });
+
+  test('a report about the previous token does not affect the current one', async () => {
+    await using harness = await startShared();
+    const [token = ''] = await tokensOf(harness);
+    await report(harness, token, ['heater']);
+    await harness.time.settle();
+    const current = await requestToken(harness, 'heater');
+    await report(harness, token);
+    await harness.time.pass(2 * MINUTE);
+    expect(new Set(await tokensOf(harness))).toEqual(new Set([current]));
+    expect(harness.refreshes).toBe(1);
+  });
+
+  test('appliances that report each new token in turn cause at most one forced refresh a minute together', async () => {
+    await using harness = await startShared();
+    const before = harness.refreshes;
+    const [first = ''] = await tokensOf(harness);
+    const seen = new Set([first]);
+    for (let second = 0; second < 600; second++) {
+      const name = USERS[second % USERS.length] ?? '';
+      const token = await requestToken(harness, name);
+      if (token !== 'unavailable') {
+        seen.add(token);
+        await report(harness, token, [name]);
+      }
+      await harness.time.pass(1000);
+    }
+    expect(harness.refreshes - before).toBeGreaterThanOrEqual(9);
+    expect(harness.refreshes - before).toBeLessThanOrEqual(11);
+    expect(seen.size).toBeGreaterThanOrEqual(9);
+  });
+
+  test('an appliance of another connection cannot report a token of this one', async () => {
+    await using harness = await startShared();
+    await harness.addPairedAppliance('wallbox');
+    const [token = ''] = await tokensOf(harness);
+    await report(harness, token, ['wallbox']);
+    await harness.time.pass(MINUTE);
+    expect(new Set(await tokensOf(harness))).toEqual(new Set([token]));
+    expect(harness.refreshes).toBe(0);
+  });
+});
+
+describe('appliance of a shared connection', () => {
+  test('removing an appliance or rotating its secret does not affect the connection and the others', async () => {
+    await using harness = await startShared();
+    const administration = administrationOf(harness);
+    const [token] = await tokensOf(harness);
+    const before = await harness.run.store.grants();
+    await administration.removeAppliance('dashboard');
+    await administration.rotateSecret('heater', false);
+    expect(await Promise.all(['heater', 'thermostat'].map((name) => requestToken(harness, name)))).toEqual([
+      token,
+      token,
+    ]);
+    expect(await harness.run.store.grants()).toEqual(before);
+    expect(administration.connectionStatusOf(harness.connection('shared'))).toMatchObject({
+      ...{ state: 'active', appliances: ['heater', 'thermostat'] },
+    });
+    for (const name of ['heater', 'thermostat']) await administration.removeAppliance(name);
+    expect(await harness.token(harness.connection('shared').id)).toBe(token);
+    await harness.stop();
+    await harness.start();
+    expect(await harness.token(harness.connection('shared').id)).toBe(token);
+  });
+
+  test('unpairing a connection ends the sessions of its appliances, and leaves their credentials as they are', async () => {
+    await using harness = await startShared();
+    const credentials = harness.run.appliances.list();
+    const sessions = await Promise.all(
+      credentials.map(async ({ id }) => ({
+        id,
+        token: (await harness.run.sessions.create(id, `a flow of ${id}`)).reveal(),
+      })),
+    );
+    rememberSecrets(sessions.map(({ token }) => token));
+    await administrationOf(harness).unpair('shared');
+    expect(sessions.map(({ id, token }) => harness.run.sessions.has(id, token))).toEqual([false, false, false]);
+    expect(await tokensOf(harness)).toEqual(['not_paired', 'not_paired', 'not_paired']);
+    expect(harness.run.appliances.list()).toEqual(credentials);
+    expect(await harness.run.store.grants()).toEqual([]);
+    expect(harness.emittedEvents.filter(({ kind }) => kind === 'unpaired')).toMatchObject([
+      { connection: harness.connection('shared').id },
+    ]);
+    await harness.pairAgain('shared');
+    expect(new Set(await tokensOf(harness)).size).toBe(1);
+  });
+
+  test('an appliance uses its connection also after a restart in which the grant is refreshed', async () => {
+    await using harness = await startShared();
+    const [before] = await tokensOf(harness);
+    await harness.crash();
+    await harness.start();
+    await harness.untilRefreshed();
+    const tokens = await tokensOf(harness);
+    expect(new Set(tokens).size).toBe(1);
+    expect(tokens).not.toContain(before);
+    expect(await harness.whoami(tokens[0] ?? '')).toBe(200);
+  });
+});

@@ -1,0 +1,337 @@
+// The usage of appliances in virtual time, on a real store and with a real emulator as the portal.
+import { describe, expect, test } from 'vitest';
+import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
+import { createLanService } from '../../src/broker/lan-service.ts';
+import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
+import { rfc3339, utcDay } from '../../src/core/clock.ts';
+import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
+import { connectionsOf } from '../control/status-samples.ts';
+import { BrokerHarness } from './broker-harness.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Requests a token like an appliance on the home network. @returns the kind of the result */
+async function requestToken(harness: BrokerHarness, name: string): Promise<string> {
+  const context = { started: harness.time.now(), caFingerprint: () => '', tokenRequested: () => undefined };
+  const { kind } = await createLanService(harness.run, context).issueToken(harness.run.appliances.get(name), {
+    scope: null,
+    minTtl: 0,
+  });
+  return kind;
+}
+
+function usageOf(harness: BrokerHarness, name = 'wallbox') {
+  const { lastToken, tokens } = harness.statusOf(name);
+  return { lastToken, ...tokens };
+}
+
+/** The codes of the conditions of an appliance. */
+function conditionsOf(harness: BrokerHarness, name = 'wallbox') {
+  const status = harness.statusOf(name);
+  const context = { problems: [], pageUrl: 'https://hub/', now: harness.time.wall };
+  return deriveConditions({ connections: connectionsOf([status]), appliances: [status], ...context }).map(
+    ({ code, severity, since }) => ({ code, severity, since }),
+  );
+}
+
+async function restart(harness: BrokerHarness): Promise<void> {
+  await harness.stop();
+  await harness.start();
+}
+
+/** The number of tokens of an appliance that are in the store. */
+async function storedCount(harness: BrokerHarness, id: string): Promise<number> {
+  const { days = [] } = (await harness.run.store.usage()).get(id) ?? {};
+  return days.reduce((sum, { count }) => sum + count, 0);
+}
+
+test('each appliance of a connection has its own last token and counts, and only issued tokens count', async () => {
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  expect(usageOf(harness)).toEqual({ lastToken: null, today: 0, last14Days: 0 });
+  expect(await requestToken(harness, 'wallbox')).toBe('not_paired');
+  expect(usageOf(harness)).toEqual({ lastToken: null, today: 0, last14Days: 0 });
+  await harness.pairAgain('wallbox');
+  await harness.addUser('dashboard', 'wallbox');
+  expect(await requestToken(harness, 'wallbox')).toBe('token');
+  await harness.time.pass(MINUTE);
+  for (let times = 0; times < 2; times++) expect(await requestToken(harness, 'dashboard')).toBe('token');
+  // What people do with the connection is no use by an appliance.
+  await harness.token(appliance.id);
+  const [first, second] = [usageOf(harness), usageOf(harness, 'dashboard')];
+  expect([first, second]).toMatchObject([
+    { today: 1, last14Days: 1 },
+    { today: 2, last14Days: 2 },
+  ]);
+  expect(Date.parse(second.lastToken ?? '') - Date.parse(first.lastToken ?? '')).toBeGreaterThanOrEqual(59 * SECOND);
+});
+
+test('tokens are counted by UTC days, and count for fourteen of them', async () => {
+  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 40 * 24 * 3600 } });
+  await harness.addPairedAppliance();
+  const { time } = harness;
+  await requestToken(harness, 'wallbox');
+  // The last minute of the day, and the first one of the next.
+  await time.pass(DAY - (time.wall % DAY) - MINUTE);
+  await requestToken(harness, 'wallbox');
+  const lastToken = rfc3339(time.wall);
+  expect(usageOf(harness)).toMatchObject({ today: 2, last14Days: 2 });
+  await time.pass(2 * MINUTE);
+  expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 2 });
+  expect(Math.abs(Date.parse(usageOf(harness).lastToken ?? '') - Date.parse(lastToken))).toBeLessThanOrEqual(SECOND);
+  await requestToken(harness, 'wallbox');
+  expect(usageOf(harness)).toMatchObject({ today: 1, last14Days: 3 });
+  await time.pass(12 * DAY);
+  expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 3 });
+  await time.pass(DAY);
+  expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 1 });
+  await time.pass(DAY);
+  expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 0 });
+});
+
+describe('usage in the store', () => {
+  test('the usage survives an orderly restart, and is counted on', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    for (let times = 0; times < 3; times++) await requestToken(harness, 'wallbox');
+    const before = usageOf(harness);
+    await restart(harness);
+    expect(usageOf(harness)).toEqual(before);
+    await requestToken(harness, 'wallbox');
+    expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
+    await restart(harness);
+    expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
+  });
+
+  test('a token is not written before it is six hours old, and then with a refresh of its connection', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance();
+    let alone = 0;
+    const { store } = harness.run;
+    const save = store.saveUsage.bind(store);
+    store.saveUsage = (usage) => {
+      alone += 1;
+      return save(usage);
+    };
+    await requestToken(harness, 'wallbox');
+    await harness.time.pass(5 * HOUR);
+    await requestToken(harness, 'wallbox');
+    expect(await storedCount(harness, id)).toBe(0);
+    await harness.time.pass(2 * HOUR);
+    expect(await storedCount(harness, id)).toBe(2);
+    await requestToken(harness, 'wallbox');
+    expect([await storedCount(harness, id), usageOf(harness).last14Days]).toEqual([2, 3]);
+    expect(alone).toBe(0);
+  });
+
+  test('a power cut costs only the tokens that were not written', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    await requestToken(harness, 'wallbox');
+    const { lastToken } = usageOf(harness);
+    await harness.time.pass(7 * HOUR);
+    for (let times = 0; times < 5; times++) await requestToken(harness, 'wallbox');
+    expect(usageOf(harness)).toMatchObject({ last14Days: 6 });
+    await harness.crash();
+    await harness.start();
+    expect(usageOf(harness)).toMatchObject({ last14Days: 1 });
+    const difference = Date.parse(usageOf(harness).lastToken ?? '') - Date.parse(lastToken ?? '');
+    expect(Math.abs(difference)).toBeLessThanOrEqual(SECOND);
+  });
+
+  test('of tokens that could not be written for forty days, those of the last fourteen are counted and written', async () => {
+    await using harness = await BrokerHarness.start();
+    // Without a grant, nothing else is written.
+    const { appliance } = await harness.addAppliance('wallbox');
+    for (let day = 0; day < 40; day++) {
+      harness.run.usageRecorder.record(appliance.id);
+      await harness.time.pass(DAY);
+    }
+    expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 13 });
+    await restart(harness);
+    expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 13 });
+    expect(await storedCount(harness, appliance.id)).toBe(13);
+  });
+
+  test('the hub stops and starts, and logs what is lost, if the usage cannot be written and read', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    await requestToken(harness, 'wallbox');
+    harness.run.store.saveUsage = () => Promise.reject(new Error('the disk is full'));
+    await restart(harness);
+    expect(harness.events.filter(({ event }) => event === 'usage_write_failed')).toMatchObject([
+      { level: 'warn', fields: { error: 'the disk is full' } },
+    ]);
+    expect(usageOf(harness)).toEqual({ lastToken: null, today: 0, last14Days: 0 });
+  });
+
+  test('the usage of an appliance that was removed is neither written nor kept in memory', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    const user = await harness.addUser('dashboard', 'wallbox');
+    await requestToken(harness, 'dashboard');
+    expect(harness.run.usageRecorder.usageOf(user)).toMatchObject({ today: 1 });
+    await harness.run.appliances.remove(harness.run.appliances.get('dashboard'));
+    await requestToken(harness, 'wallbox');
+    expect(harness.run.usageRecorder.usageOf(user)).toMatchObject({ last: null, today: 0 });
+    await restart(harness);
+    expect((await harness.run.store.usage()).size).toBe(1);
+  });
+});
+
+describe('usage while the clock is wrong', () => {
+  test('tokens that an appliance gets before the clock is confirmed count for their true day', async () => {
+    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
+    const id = await harness.addPairedAppliance();
+    const { time } = harness;
+    await harness.stop();
+    const truth = time.wall;
+    time.wall = truth - 3 * DAY;
+    await harness.start();
+    const { usageRecorder, referenceClock } = harness.run;
+    usageRecorder.record(id);
+    expect(usageOf(harness).lastToken).toBe(rfc3339(truth - 3 * DAY));
+    // Without a confirmed time, a write of the connection leaves them out.
+    expect(usageRecorder.pending(id).size).toBe(0);
+    await time.pass(7 * HOUR);
+    expect(usageRecorder.pending(id).size).toBe(0);
+    referenceClock.recordPortalTime(truth + 7 * HOUR);
+    expect(usageOf(harness).lastToken).toBe(rfc3339(truth));
+    expect([...usageRecorder.pending(id).values()]).toEqual([
+      { last: truth, days: [{ day: utcDay(truth), count: 1 }] },
+    ]);
+  });
+
+  test('a clock that is set to another day does not move tokens that were counted by the confirmed time', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    for (let times = 0; times < 3; times++) await requestToken(harness, 'wallbox');
+    const before = usageOf(harness);
+    for (const jump of [-40 * DAY, 80 * DAY, -40 * DAY + HOUR]) {
+      harness.time.wall += jump;
+      expect(usageOf(harness)).toEqual(before);
+    }
+    await requestToken(harness, 'wallbox');
+    expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
+  });
+
+  test('the usage is not written while the clock is in 1970, and the earlier usage is kept', async () => {
+    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
+    const id = await harness.addPairedAppliance();
+    await requestToken(harness, 'wallbox');
+    await harness.stop();
+    const truth = harness.time.wall;
+    harness.time.wall = 7 * MINUTE;
+    await harness.start();
+    harness.run.usageRecorder.record(id);
+    await harness.stop();
+    harness.time.wall = truth;
+    await harness.start();
+    expect(usageOf(harness)).toMatchObject({ today: 1, last14Days: 1 });
+  });
+
+  test('a clock that jumps back and forth at each token keeps the tokens together', async () => {
+    await using harness = await BrokerHarness.start();
+    const { appliance } = await harness.addAppliance('wallbox');
+    for (let times = 0; times < 100; times++) {
+      harness.time.wall += times % 2 === 0 ? 10 * DAY : -10 * DAY;
+      harness.run.usageRecorder.record(appliance.id);
+    }
+    expect(usageOf(harness)).toMatchObject({ today: 100, last14Days: 100 });
+  });
+});
+
+describe('what is pointed out', () => {
+  test('an appliance that has not asked for a week is pointed out until it asks again, with its last token', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    await harness.time.pass(8 * DAY);
+    expect(conditionsOf(harness)).toEqual([]);
+    await requestToken(harness, 'wallbox');
+    const { lastToken } = usageOf(harness);
+    await harness.time.pass(7 * DAY - MINUTE);
+    expect(conditionsOf(harness)).toEqual([]);
+    await harness.time.pass(2 * MINUTE);
+    const silent = { code: 'appliance_silent', severity: 'info' };
+    expect(conditionsOf(harness)).toMatchObject([silent]);
+    const [{ since } = { since: null }] = conditionsOf(harness);
+    expect(Math.abs(Date.parse(since ?? '') - Date.parse(lastToken ?? ''))).toBeLessThanOrEqual(SECOND);
+    // After a start, the appliance first has the time to ask.
+    await restart(harness);
+    harness.run.referenceClock.recordPortalTime(harness.time.wall);
+    expect(conditionsOf(harness)).toEqual([]);
+    await harness.time.pass(HOUR + MINUTE);
+    expect(conditionsOf(harness)).toMatchObject([silent]);
+    await requestToken(harness, 'wallbox');
+    expect(conditionsOf(harness)).toEqual([]);
+  });
+
+  test('an appliance is not silent while its connection gives it no tokens, nor right after a new login', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    await requestToken(harness, 'wallbox');
+    await harness.time.pass(8 * DAY);
+    expect(conditionsOf(harness)).toMatchObject([{ code: 'appliance_silent' }]);
+    harness.emulator.revoke(harness.emulator.grants().at(-1)?.id ?? '');
+    await harness.run.grants.refresh(harness.connection('wallbox').id);
+    expect(conditionsOf(harness)).toMatchObject([{ code: 'refused' }]);
+    await harness.pairAgain('wallbox');
+    const { run } = harness;
+    const appliance = run.appliances.get('wallbox');
+    const managed = run.grants.get(appliance.connection);
+    const login = { at: harness.time.now(), portalTime: null, refreshTokenLifetime: null };
+    const grants = Object.assign(Object.create(run.grants), {
+      get: () => managed && { ...managed, grant: { ...managed.grant, login } },
+      schedule: run.grants.schedule,
+    });
+    const unusual = () => {
+      const [connection] = connectionsOf([harness.statusOf('wallbox')]);
+      return connection && applianceStatus(appliance, connection, { ...run, grants }).unusualUsage;
+    };
+    expect(unusual()).toBeUndefined();
+    await harness.time.pass(HOUR + MINUTE);
+    expect(unusual()).toBe('silent');
+  });
+
+  test('an appliance that asks more than a hundred times as often as its token lasts is pointed out that day', async () => {
+    await using harness = await BrokerHarness.start();
+    await harness.addPairedAppliance();
+    const id = harness.run.appliances.get('wallbox').id;
+    const { time } = harness;
+    await time.pass(DAY - (time.wall % DAY) + 2 * HOUR);
+    for (let times = 0; times < 190; times++) harness.run.usageRecorder.record(id);
+    expect(conditionsOf(harness)).toEqual([]);
+    for (let times = 0; times < 20; times++) harness.run.usageRecorder.record(id);
+    expect(conditionsOf(harness)).toEqual([{ code: 'appliance_asks_often', severity: 'info', since: null }]);
+    await time.pass(HOUR);
+    expect(conditionsOf(harness)).toEqual([]);
+  });
+
+  test('what is pointed out causes no notice, and hides no other', async () => {
+    await using harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance();
+    const problem = { code: 'portal_unreachable', message: 'No answer', since: '2031-05-05T06:00:00Z' } as const;
+    for (const unusualUsage of ['silent', 'asks_often'] as const) {
+      const active = { ...harness.statusOf('wallbox'), unusualUsage };
+      for (const status of [active, { ...active, state: 'retrying', problem } as const]) {
+        const connections = connectionsOf([status]).map((one) => [{ id }, one] as const);
+        const { conditions, subjects } = collectNoticeInput(connections, [status], [], harness.run, 'https://hub/');
+        expect(conditions.at(-1)).toMatchObject({ code: `appliance_${unusualUsage}`, severity: 'info' });
+        expect(subjects.map(({ condition }) => condition?.code ?? null)).toEqual([status.problem?.code ?? null]);
+      }
+    }
+  });
+
+  test('nothing is pointed out while the clock is not confirmed', async () => {
+    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
+    const id = await harness.addPairedAppliance();
+    await harness.stop();
+    harness.time.wall += 90 * DAY;
+    await harness.start();
+    for (let times = 0; times < 1000; times++) harness.run.usageRecorder.record(id);
+    expect(conditionsOf(harness)).toEqual([]);
+  });
+});

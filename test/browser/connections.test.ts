@@ -1,0 +1,220 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { textsFor } from '../../src/page/page-context.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { setUpOnce } from '../support/set-up.ts';
+import { expectUsable } from '../support/usability.ts';
+import {
+  type BrowserTestHub,
+  logIn,
+  openTrustingVisit,
+  resetBrowserTestHub,
+  startBrowserTestHub,
+} from './browser-test-hub.ts';
+
+/** Where the documentation's screenshots go, if the run is to renew them. */
+const IMAGES =
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+
+let browser: Browser;
+let testHub: BrowserTestHub;
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    testHub = parts.use(await startBrowserTestHub());
+  },
+  { skipReason: browserSkipReason },
+);
+afterEach(async () => {
+  await resetBrowserTestHub(testHub);
+  const { connections } = await testHub.hub.status();
+  for (const { name } of connections) await testHub.hub.ask((control) => control.removeConnection(name, true));
+});
+
+/** A browser that is signed in and shows the overview. */
+async function signedIn(options: BrowserContextOptions): Promise<Visit> {
+  const visit = await openTrustingVisit(browser, options);
+  await visit.page.goto(`${testHub.origin}/`);
+  await enterSetupCode(visit.page);
+  await visit.page.locator('#health').waitFor();
+  return visit;
+}
+
+async function enterSetupCode(page: Page): Promise<void> {
+  await page.getByLabel(/Setup code|Einrichtungscode/).fill((await testHub.hub.setupCode()).code);
+  await page.keyboard.press('Enter');
+}
+
+async function capture(visit: Visit, name: string, image?: string): Promise<void> {
+  await expectUsable(visit, name);
+  if (IMAGES !== null && image !== undefined)
+    await writeFile(join(IMAGES, `${image}.png`), await visit.page.screenshot({ scale: 'css' }));
+}
+
+const VARIANTS: readonly [string, BrowserContextOptions][] = [
+  ['phone', PHONE],
+  ['phone-german', { ...PHONE, locale: 'de-DE' }],
+  ['phone-german-dark-without-scripts', { ...PHONE, locale: 'de-DE', colorScheme: 'dark', javaScriptEnabled: false }],
+  ['desktop', DESKTOP],
+];
+
+describe('a login that several appliances share', () => {
+  it.each(VARIANTS)(
+    'an installer adds a login with two appliances, connects it once, and removes one of them (%s)',
+    async (variant, options) => {
+      const texts = textsFor(options.locale);
+      const names = { login: texts.connection.title('netatmo'), both: /dashboard (and|und) thermostat/ };
+      const isPictured = variant === 'phone';
+      await using visit = await signedIn(options);
+      const { page } = visit;
+      const shows = (text: string | RegExp) => page.getByText(text).first().waitFor();
+
+      await page.getByRole('link', { name: texts.addConnection.title }).click();
+      await shows(texts.addConnection.text);
+      await capture(visit, `${variant}-add-login`);
+      await page.getByLabel(texts.adding.name, { exact: true }).fill('netatmo');
+      await page.getByLabel(texts.adding.scope, { exact: true }).fill('Monitoring');
+      await page.getByRole('button', { name: texts.adding.add, exact: true }).click();
+      await page.getByRole('heading', { name: names.login }).waitFor();
+      await shows(texts.connection.unused);
+      await capture(visit, `${variant}-unused`);
+
+      for (const name of ['thermostat', 'dashboard']) {
+        await page.getByRole('link', { name: texts.connection.addAppliance }).click();
+        await page.getByLabel(texts.adding.name, { exact: true }).fill(name);
+        expect(await page.getByLabel(texts.connectionChoice.label, { exact: true }).inputValue()).toBe('netatmo');
+        // Only a login of its own has permissions and a portal of its own.
+        expect(await page.getByLabel(texts.adding.scope, { exact: true }).isVisible()).toBe(false);
+        if (name === 'thermostat') await capture(visit, `${variant}-choose-login`);
+        await page.getByRole('button', { name: texts.adding.add, exact: true }).click();
+        await page.getByRole('heading', { name: texts.adding.credentials.added(name) }).waitFor();
+        rememberSecrets([(await page.locator('#client-secret').textContent()) ?? '']);
+        await page.getByRole('button', { name: texts.adding.credentials.done }).click();
+        await page.getByRole('heading', { name, exact: true }).waitFor();
+        await capture(visit, `${variant}-appliance-${name}`);
+        await page.getByRole('link', { name: 'netatmo', exact: true }).click();
+        await page.getByRole('heading', { name: names.login }).waitFor();
+      }
+      await page.getByRole('link', { name: texts.installer.overview }).click();
+      await shows(texts.overview.login.notConnected('netatmo'));
+      await capture(visit, `${variant}-overview-not-connected`);
+
+      await page.getByRole('button', { name: texts.overview.connect, exact: true }).click();
+      await page.getByRole('heading', { name: texts.pairing.loginTitle('netatmo') }).waitFor();
+      await shows(names.both);
+      await page.getByRole('link', { name: texts.pairing.logIn }).waitFor();
+      await capture(visit, `${variant}-pairing`);
+      await page.getByRole('link', { name: texts.pairing.logIn }).click();
+      await logIn(page);
+      await page.getByRole('heading', { name: names.both }).waitFor();
+      await shows(texts.connection.about('netatmo'));
+      await capture(visit, `${variant}-connected`);
+      for (const name of ['thermostat', 'dashboard']) {
+        expect(await testHub.hub.appliance(name)).toMatchObject({ state: 'active', connection: 'netatmo' });
+      }
+      expect(testHub.emulator.grants().filter(({ revoked }) => !revoked)).toHaveLength(1);
+
+      await page.getByRole('link', { name: texts.batch.openHubPage }).click();
+      await shows(names.both);
+      await page.goto(`${testHub.origin}/`);
+      await shows(texts.overview.allConnected(2));
+      await capture(visit, `${variant}-overview`, isPictured ? 'shared-login' : undefined);
+      await page.getByRole('link', { name: names.login }).click();
+      await shows(texts.history.kinds.paired);
+      await capture(visit, `${variant}-login`);
+      await page.getByRole('link', { name: texts.appliance.remove }).click();
+      await shows(texts.connection.removeUsed('dashboard'.concat(options.locale ? ' und ' : ' and ', 'thermostat')));
+      await capture(visit, `${variant}-remove-login`);
+      await page.getByRole('link', { name: texts.installer.cancel }).click();
+
+      await page.getByRole('link', { name: 'thermostat', exact: true }).click();
+      await page.getByRole('heading', { name: 'thermostat', exact: true }).waitFor();
+      await capture(visit, `${variant}-appliance-connected`);
+      await page.getByRole('link', { name: texts.appliance.remove }).click();
+      await shows(texts.connectionChoice.removeText('netatmo'));
+      await capture(visit, `${variant}-remove-appliance`);
+      await page.getByRole('button', { name: texts.appliance.remove }).click();
+      await shows(texts.overview.oneConnected('dashboard'));
+      expect(await testHub.hub.connection('netatmo')).toMatchObject({ state: 'active', appliances: ['dashboard'] });
+      await capture(visit, `${variant}-one-left`);
+      expect(visit.browserErrors).toEqual([]);
+    },
+  );
+
+  it.each(VARIANTS)('an installer lets an appliance use another login (%s)', async (variant, options) => {
+    const texts = textsFor(options.locale);
+    await testHub.hub.addConnection('netatmo', 'Monitoring');
+    await testHub.hub.addAppliance('thermostat', null, null, 'netatmo');
+    await testHub.hub.addAppliance('wallbox', 'Monitoring');
+    await using visit = await signedIn(options);
+    const { page } = visit;
+    await page.goto(`${testHub.origin}/appliances/wallbox`);
+    await page.getByRole('link', { name: texts.connectionChoice.move }).click();
+    await page.getByText(texts.connectionChoice.ownRemoved).waitFor();
+    await capture(visit, `${variant}-move`);
+    await page.getByRole('button', { name: texts.connectionChoice.moveButton }).click();
+    await page.getByRole('link', { name: 'netatmo', exact: true }).waitFor();
+    expect((await testHub.hub.appliance('wallbox')).connection).toBe('netatmo');
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it('an open overview shows that a shared login was connected elsewhere', async () => {
+    await testHub.hub.addConnection('netatmo', 'Monitoring');
+    for (const name of ['dashboard', 'thermostat']) await testHub.hub.addAppliance(name, null, null, 'netatmo');
+    await using visit = await signedIn(PHONE);
+    await visit.page.getByText('The login “netatmo” is not connected yet.').waitFor();
+    await testHub.hub.pair('netatmo', testHub.emulator);
+    await visit.page.getByText('Both appliances are connected.').waitFor();
+    expect(visit.browserErrors).toEqual([]);
+  });
+});
+
+describe('the code of an appliance whose login is connected already', () => {
+  async function begin(credentials: CredentialsResponse): Promise<string> {
+    await using client = await HubClient.of(testHub.hub);
+    const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
+    const begun = parseJsonBody(
+      await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }),
+    );
+    rememberSecrets([String(begun['device_code'])]);
+    return String(begun['verification_uri_complete']);
+  }
+
+  it.each(VARIANTS)(
+    'a person with the setup code lets an appliance use the login, without the portal (%s)',
+    async (variant, options) => {
+      const texts = textsFor(options.locale);
+      await testHub.hub.addConnection('netatmo', 'Monitoring');
+      await testHub.hub.addAppliance('thermostat', null, null, 'netatmo');
+      const credentials = await testHub.hub.addAppliance('dashboard', null, null, 'netatmo');
+      await testHub.hub.pair('netatmo', testHub.emulator);
+      const link = await begin(credentials);
+      await using visit = await openTrustingVisit(browser, options);
+      const { page } = visit;
+      await page.goto(link);
+      await page.getByRole('heading', { name: texts.code.mayUse('dashboard', 'netatmo') }).waitFor();
+      await capture(visit, `${variant}-approval-needed`);
+      await page.getByRole('button', { name: texts.code.signIn }).click();
+      await page.getByLabel(texts.signIn.label).waitFor();
+      await enterSetupCode(page);
+      await page.getByRole('heading', { name: texts.code.mayUse('dashboard', 'netatmo') }).waitFor();
+      await page.getByText('thermostat').waitFor();
+      await capture(visit, `${variant}-approval`, variant === 'phone' ? 'allow-login' : undefined);
+      await page.getByRole('button', { name: texts.code.allow }).click();
+      await page.getByRole('heading', { name: texts.result.connected('dashboard') }).waitFor();
+      await capture(visit, `${variant}-approved`);
+      expect(testHub.hub.events('device_flow_approved').at(-1)).toMatchObject({ appliance: 'dashboard' });
+      // A signed-in browser gets to the question at once, and can refuse.
+      await page.goto(await begin(credentials));
+      await page.getByRole('button', { name: texts.code.refuse }).click();
+      await page.getByRole('heading', { name: texts.result.notConnected('dashboard') }).waitFor();
+      await capture(visit, `${variant}-refused`);
+      expect(visit.browserErrors).toEqual([]);
+    },
+  );
+});

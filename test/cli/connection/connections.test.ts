@@ -1,0 +1,249 @@
+import { stripVTControlCharacters } from 'node:util';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { toWire } from '../../../src/control/route-handlers.ts';
+import { waitingForApproval } from '../../support/registration-samples.ts';
+import { shareFakeAdministration } from '../command.ts';
+
+const hub = shareFakeAdministration();
+const { administration } = hub;
+
+beforeEach(() => {
+  administration.appliances.clear();
+  administration.addedConnections.clear();
+});
+
+/** A paired connection that two appliances use, and an appliance with its own. */
+function setUpShared(): void {
+  administration.setConnection({ name: 'heating', state: 'active', scope: 'A B' });
+  administration.set({ name: 'thermostat', connection: 'heating' });
+  administration.set({ name: 'dashboard', connection: 'heating' });
+  administration.set({ name: 'wallbox', state: 'active', scope: 'A' });
+}
+
+describe('latchkey connection', () => {
+  test('connection add --json prints the documented members', async () => {
+    const added = await hub.latchkey('connection', 'add', 'heating', '--scope', 'A B', '--portal', 'home', '--json');
+    expect(added).toMatchObject({ status: 0, stderr: '' });
+    expect(JSON.parse(added.stdout)).toEqual({ name: 'heating', portal: 'home', scope: 'A B', state: 'unpaired' });
+  });
+
+  test('connection add names the next commands', async () => {
+    const { status, stdout } = await hub.latchkey('connection', 'add', 'heating');
+    expect(status).toBe(0);
+    expect(stdout).toContain('latchkey pair heating\n');
+    expect(stdout).toContain('latchkey appliance add APPLIANCE --connection heating\n');
+  });
+
+  test('connection list --json prints what status says of each connection, and --names their names', async () => {
+    setUpShared();
+    const listed = await hub.latchkey('connection', 'list', '--json');
+    expect(listed).toMatchObject({ status: 0, stderr: '' });
+    expect(JSON.parse(listed.stdout)).toEqual(toWire(administration.connections()));
+    expect(JSON.parse((await hub.latchkey('status', '--json')).stdout).connections).toEqual(JSON.parse(listed.stdout));
+    expect((await hub.latchkey('connection', 'list', '--names')).stdout).toBe('heating\nwallbox\n');
+  });
+
+  test('connection list shows a person each connection with its appliances', async () => {
+    setUpShared();
+    administration.setConnection({ name: 'spare', portal: 'garage' });
+    expect(
+      (await hub.latchkey('connection', 'list')).stdout,
+    ).toBe(`CONNECTION  STATE     SCOPE  EXPIRES  REFRESH  REFRESHED  PORTAL  APPLIANCES
+heating     active    A      –        –        –          home    dashboard
+                      B                                           thermostat
+spare       unpaired  –      –        –        –          garage  –
+wallbox     active    A      –        –        –          home    wallbox
+
+The login spare is not paired yet. Log in once to connect it: open https://192.168.1.7:8443/connections/spare or run "latchkey pair spare".
+`);
+  });
+
+  test('connection list says how to add a connection if there is none', async () => {
+    expect((await hub.latchkey('connection', 'list')).stdout).toContain('latchkey connection add NAME');
+  });
+
+  test('connection remove refuses while appliances use it, and with --yes says which need a login', async () => {
+    setUpShared();
+    const refused = await hub.latchkey('connection', 'remove', 'heating');
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^latchkey: dashboard, thermostat use the connection heating: add --yes\n$/);
+    expect(administration.addedConnections.has('heating')).toBe(true);
+    const removed = await hub.latchkey('connection', 'remove', 'heating', '--yes');
+    expect(removed).toMatchObject({ status: 0, stdout: '' });
+    expect(removed.stderr).toBe(
+      'heating is removed. dashboard and thermostat each need a login of their own: latchkey pair --all\n',
+    );
+    expect(administration.addedConnections.has('heating')).toBe(false);
+  });
+
+  test('connection remove asks a person about an unused connection', async () => {
+    administration.setConnection({ name: 'spare' });
+    for (const [answer, status] of [
+      ['n', 1],
+      ['y', 0],
+    ] as const) {
+      const running = hub.onTerminal('connection', 'remove', 'spare');
+      await running.stdout(/Remove spare and its grant\? \[y\/N\] /);
+      running.process.stdin?.write(`${answer}\r`);
+      expect((await running.ended).status).toBe(status);
+      expect(administration.addedConnections.has('spare')).toBe(status === 1);
+    }
+  });
+});
+
+describe('appliances of a shared connection', () => {
+  test('appliance add --connection keeps its JSON members, and names the next command for a person', async () => {
+    administration.setConnection({ name: 'heating' });
+    const json = await hub.latchkey('appliance', 'add', 'thermostat', '--connection', 'heating', '--json');
+    expect(json).toMatchObject({ status: 0, stderr: '' });
+    expect(Object.keys(JSON.parse(json.stdout))).toEqual([
+      ...['name', 'client_id', 'client_secret', 'token_endpoint', 'ca_fingerprint'],
+    ]);
+    expect(administration.appliances.get('thermostat')?.connection).toBe('heating');
+    const unpaired = await hub.latchkey('appliance', 'add', 'dashboard', '--connection', 'heating');
+    expect(unpaired.stdout).toContain('dashboard is registered. Pair it next: latchkey pair heating\n');
+    administration.setConnection({ name: 'heating', state: 'active' });
+    const paired = await hub.latchkey('appliance', 'add', 'lamp', '--connection', 'heating');
+    expect(paired.stdout).toContain('lamp is registered. It uses the connection heating, and gets tokens at once.\n');
+  });
+
+  test('appliance move prints the status of the appliance, or the connection that no appliance uses any more', async () => {
+    setUpShared();
+    administration.setConnection({ name: 'spare', state: 'active', scope: 'A B' });
+    const json = await hub.latchkey('appliance', 'move', 'dashboard', '--connection', 'spare', '--json');
+    expect(json).toMatchObject({ status: 0, stderr: '' });
+    expect(JSON.parse(json.stdout)).toMatchObject({ name: 'dashboard', state: 'active', connection: 'spare' });
+    const moved = await hub.latchkey('appliance', 'move', 'dashboard', '--connection', 'heating');
+    expect(moved).toMatchObject({ status: 0, stdout: 'dashboard uses the connection heating now.\n' });
+    expect(moved.stderr).toContain('latchkey connection remove spare');
+  });
+
+  test('appliance move without a connection is wrong usage', async () => {
+    const { status, stderr } = await hub.latchkey('appliance', 'move', 'thermostat');
+    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('--connection <name>') });
+  });
+
+  test('appliance approve --connection and invite --connection pass the connection to the hub', async () => {
+    administration.setConnection({ name: 'heating' });
+    administration.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
+    const approved = await hub.latchkey('appliance', 'approve', 'lamp', '--connection', 'heating');
+    expect(approved.stdout).toMatch(/is approved\..* latchkey pair heating\n$/);
+    expect(administration.appliances.get('lamp')?.connection).toBe('heating');
+    administration.setConnection({ name: 'heating', state: 'active' });
+    administration.set({ name: 'fan', waitingForApproval: waitingForApproval() });
+    const paired = await hub.latchkey('appliance', 'approve', 'fan', '--connection', 'heating');
+    expect(paired.stdout).toMatch(/is approved\. It uses the connection heating, and gets tokens at once\.\n$/);
+    const invited = await hub.latchkey('invite', '--connection', 'heating');
+    expect(invited.stdout).toMatch(/^ {2}connection {13}heating$/m);
+    expect(administration.invites.at(-1)).toMatchObject({ connection: 'heating', scope: null, portal: null });
+  });
+
+  test('appliance remove and unpair ask a person with what happens to a shared connection', async () => {
+    setUpShared();
+    for (const [args, question] of [
+      [['appliance', 'remove', 'dashboard'], /Remove dashboard and its secret\? The connection heating stays\. \[y/],
+      [['unpair', 'heating'], /The appliances that use it get no tokens until/],
+      [['unpair', 'wallbox'], /The appliance gets no tokens until/],
+    ] as const) {
+      const running = hub.onTerminal(...args);
+      await running.stdout(question);
+      running.process.stdin?.write('n\r');
+      expect((await running.ended).status).toBe(1);
+    }
+  });
+
+  test('token, refresh, history and pair take the name of a connection', async () => {
+    setUpShared();
+    expect((await hub.latchkey('token', 'heating')).stdout).toBe(`${administration.accessToken}\n`);
+    expect(JSON.parse((await hub.latchkey('refresh', 'heating', '--json')).stdout)).toEqual(
+      toWire(administration.connections().find(({ name }) => name === 'heating')),
+    );
+    expect((await hub.latchkey('history', 'heating')).stdout).toContain('latchkey pair heating');
+    administration.script = [{ event: 'paired', scope: 'A B' }];
+    expect((await hub.latchkey('pair', 'heating')).stdout).toBe('heating is connected, scope A B\n');
+    administration.script = [];
+  });
+
+  test('refresh fails with the condition of a shared connection, which names its appliances', async () => {
+    setUpShared();
+    const problem = { code: 'refused', message: 'The portal refused it', since: '2026-01-01T00:00:00Z' } as const;
+    administration.setConnection({ name: 'heating', state: 'needs_pairing', problem });
+    const { status, stderr } = await hub.latchkey('refresh', 'heating');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /^latchkey: The login heating is no longer connected: the portal refused it; dashboard and thermostat are affected\./,
+    );
+  });
+});
+
+describe('the status of shared connections', () => {
+  test('status shows shared connections in their own section, and each appliance with its connection', async () => {
+    setUpShared();
+    const problem = { code: 'refused', message: 'The portal refused it', since: '2026-01-01T00:00:00Z' } as const;
+    administration.setConnection({ name: 'heating', state: 'needs_pairing', scope: 'A', problem, wantedScope: 'B' });
+    administration.setConnection({ name: 'spare', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
+    const { status, stdout } = await hub.latchkey('status');
+    expect(status).toBe(3);
+    const [, appliances, connections, remarks] = stdout.trimEnd().split('\n\n');
+    expect(appliances).toBe(`APPLIANCE   STATE          SCOPE  EXPIRES  REFRESH  REFRESHED  CONNECTION
+thermostat  needs_pairing  A      –        –        –          heating
+dashboard   needs_pairing  A      –        –        –          heating
+wallbox     active         A      –        –        –          wallbox`);
+    expect(connections).toBe(`CONNECTION  STATE          SCOPE  EXPIRES  REFRESH  REFRESHED  APPLIANCES
+heating     needs_pairing  A      –        –        –          dashboard
+                                                               thermostat
+spare       pairing        –      –        –        –          –`);
+    expect(remarks?.split('\n')).toEqual([
+      expect.stringMatching(/^The login heating is no longer connected: .*; dashboard and thermostat are affected\./),
+      'heating: its configured scope was changed to B; until somebody logs in again, it keeps A: latchkey pair heating',
+      'spare: log in at https://portal.example/a',
+    ]);
+  });
+
+  test('appliance list shows what concerns a shared connection once', async () => {
+    setUpShared();
+    administration.setConnection({ name: 'heating', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
+    administration.set({ name: 'dashboard', withoutCredentials: true });
+    const remarks = (await hub.latchkey('appliance', 'list')).stdout.split('\n\n')[1]?.trimEnd().split('\n');
+    expect(remarks).toEqual([
+      'heating: log in at https://portal.example/a',
+      expect.stringMatching(/^dashboard gets no tokens, because it is no longer in the configuration/),
+    ]);
+  });
+
+  test('status says when a login ends where that is known', async () => {
+    setUpShared();
+    expect((await hub.latchkey('status')).stdout).not.toContain('login ends');
+    administration.setConnection({ name: 'heating', loginEnds: '2031-05-12T06:00:00Z' });
+    const { stdout } = await hub.latchkey('status');
+    expect(stdout).toMatch(/^heating: login ends on 2031-05-12T06:00:00Z/m);
+    const list = (await hub.latchkey('connection', 'list')).stdout;
+    expect(list.match(/login ends on/g)).toHaveLength(1);
+  });
+
+  test('status --watch prints a line for each change of a shared connection, and none for each of its appliances', async () => {
+    setUpShared();
+    const running = hub.start('status', '--watch');
+    await running.stdout(/wallbox active/);
+    administration.setConnection({ name: 'heating', state: 'retrying' });
+    await running.stdout(/heating retrying/);
+    administration.set({ name: 'wallbox', connection: 'heating' });
+    await running.stdout(/wallbox uses/);
+    administration.appliances.clear();
+    administration.addedConnections.clear();
+    await running.stdout(/wallbox was removed/);
+    running.process.kill('SIGINT');
+    const { stdout } = await running.ended;
+    const lines = stripVTControlCharacters(stdout).trimEnd().split('\n');
+    expect(lines.map((line) => line.replace(/^\S+ /, ''))).toEqual([
+      'the connection heating active, scope A B',
+      'thermostat uses the connection heating',
+      'dashboard uses the connection heating',
+      'wallbox active, scope A',
+      'the connection heating retrying, scope A B',
+      'wallbox uses the connection heating',
+      'the connection heating was removed',
+      ...['thermostat', 'dashboard', 'wallbox'].map((name) => `${name} was removed`),
+    ]);
+  });
+});

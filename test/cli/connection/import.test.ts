@@ -1,0 +1,116 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { rememberSecrets } from '../../support/logs.ts';
+import { runShell, shareFakeAdministration } from '../command.ts';
+import type { CliResult } from '../shared-process.ts';
+
+const hub = shareFakeAdministration();
+const { administration } = hub;
+
+const TOKEN = `rt-${crypto.randomUUID()}`;
+rememberSecrets([TOKEN]);
+const file = join(mkdtempSync(join(tmpdir(), 'lk-')), 'token');
+
+beforeEach(() => {
+  administration.appliances.clear();
+  administration.addedConnections.clear();
+  administration.imports.length = 0;
+});
+
+/** Runs `latchkey connection import` with these words. @param input of the command */
+function importGrant(input: string, words: string): Promise<CliResult> {
+  writeFileSync(file, input);
+  return runShell(`$LATCHKEY connection import ${words} < ${file}`, hub.env);
+}
+
+test('connection import reads the refresh token from standard input, and says what to do next', async () => {
+  const { status, stdout, stderr } = await importGrant(`${TOKEN}\n`, 'cloud --scope "A B" --portal home');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.split('\n')).toEqual([
+    'cloud is connected: the hub has taken the login over.',
+    expect.stringMatching(/^Stop the other program now, .* would log the hub out\.$/),
+    'To let an appliance use it: latchkey appliance add APPLIANCE --connection cloud',
+    '',
+  ]);
+  const [request] = administration.imports;
+  expect(request).toMatchObject({ name: 'cloud', scope: 'A B', portal: 'home', replace: false });
+  expect(request?.refreshToken.reveal()).toBe(TOKEN);
+});
+
+test('connection import --json prints the documented members, and the warning on standard error', async () => {
+  const { status, stdout, stderr } = await importGrant(`\r\n ${TOKEN}\r\n`, 'cloud --json');
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toEqual({ name: 'cloud', state: 'active', scope: null });
+  expect(stderr).toMatch(/^Stop the other program now/);
+  expect(stdout + stderr).not.toContain(TOKEN);
+});
+
+test.each([
+  ['nothing', '', /standard input is empty/],
+  ['an empty line', ' \n\n', /standard input is empty/],
+  ['several lines', `${TOKEN}\n${TOKEN}\n`, /has several lines/],
+  ['a space', `my ${TOKEN}`, /has a space or a character that is not printable ASCII/],
+  ['a control character', `${TOKEN}\u001b[2J`, /not printable ASCII/],
+  ['another letter', `${TOKEN}ä`, /not printable ASCII/],
+  ['a long token', 'x'.repeat(16_385), /has more than 16384 characters/],
+  ['a long file', `${TOKEN}\n`.repeat(100_000), /has more than 16384 characters/],
+])('connection import rejects %s in one line that does not show it', async (_, input, problem) => {
+  const { status, stdout, stderr } = await importGrant(input, 'cloud');
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
+  expect(stderr).toMatch(problem);
+  expect(stderr).toContain('nothing was done');
+  expect(stderr).not.toContain(TOKEN);
+  expect(administration.imports).toEqual([]);
+});
+
+test('connection import accepts the longest token', async () => {
+  expect((await importGrant('x'.repeat(16_384), 'cloud')).status).toBe(0);
+});
+
+test('connection import replaces a grant only with --yes', async () => {
+  administration.setConnection({ name: 'cloud', state: 'needs_pairing', scope: 'A' });
+  const refused = await importGrant(TOKEN, 'cloud');
+  expect(refused).toMatchObject({ status: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^latchkey: cloud has a grant already, .* run the command again with --yes\n$/);
+  expect(administration.imports).toEqual([]);
+  expect(await importGrant(TOKEN, 'cloud --yes')).toMatchObject({ status: 0 });
+  expect(administration.imports).toMatchObject([{ replace: true }]);
+});
+
+test('connection import asks for the token on a terminal, and does not show it', async () => {
+  const running = hub.onTerminal('connection', 'import', 'cloud');
+  await running.stdout(/refresh token: /);
+  running.process.stdin?.write(`${TOKEN}\r`);
+  const { status, stdout } = await running.ended;
+  expect(status).toBe(0);
+  expect(stdout).toContain('cloud is connected');
+  expect(stdout).not.toContain(TOKEN);
+  expect(administration.imports[0]?.refreshToken.reveal()).toBe(TOKEN);
+});
+
+test.each(['\u0003', '\u0004', '\r'])(
+  'Ctrl-C, Ctrl-D and an empty line at the question import nothing',
+  async (key) => {
+    const running = hub.onTerminal('connection', 'import', 'cloud');
+    await running.stdout(/refresh token: /);
+    running.process.stdin?.write(key);
+    const { status, stdout } = await running.ended;
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/latchkey: .*nothing was done/);
+    expect(administration.imports).toEqual([]);
+  },
+);
+
+test('connection import asks on a terminal before it replaces a grant', async () => {
+  administration.setConnection({ name: 'cloud', state: 'active' });
+  const running = hub.onTerminal('connection', 'import', 'cloud');
+  await running.stdout(/would replace it\.\s+Continue\? \[y\/N\] /);
+  running.process.stdin?.write('y\r');
+  await running.stdout(/refresh token: /);
+  running.process.stdin?.write(`${TOKEN}\r`);
+  expect((await running.ended).status).toBe(0);
+  expect(administration.imports).toMatchObject([{ replace: true }]);
+});

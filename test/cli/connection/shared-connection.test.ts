@@ -1,0 +1,182 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
+import { extract } from 'tar-stream';
+import { describe, expect, it } from 'vitest';
+import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { OtherClient } from '../../support/other-client.ts';
+import { startPortal } from '../../support/portal.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { type RunningCommand, runLatchkey, runShell, startLatchkey } from '../command.ts';
+
+let emulator: Emulator;
+let hub: HubProcess;
+
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  const { baseUrl, frontendUrl, clientId } = emulator;
+  const away = `[portals.away]
+base_url = "${baseUrl}"
+frontend_url = "${frontendUrl}"
+client_id = "${clientId}"
+client_secret_file = "portal.secret"
+revocation_endpoint = "${baseUrl}/oauth2/revoke?key=of-the-maker"
+login_lifetime = "7d"
+`;
+  hub = parts.use(await HubProcess.start({ emulator, toml: away, portal: 'redirect = "off"' }));
+  await hub.addConnection('heating', 'Monitoring');
+  await hub.addAppliance('thermostat', null, null, 'heating');
+  await hub.addAppliance('dashboard', null, null, 'heating');
+  await hub.addAppliance('wallbox', 'Monitoring');
+});
+
+function lines(text: string): Record<string, unknown>[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** A person logs in through the link that `pair --all --json` shows for a connection. */
+async function logIn(running: RunningCommand, connection: string): Promise<void> {
+  const shown = await running.stdout(new RegExp(`"waiting".*"connection":"${connection}".*\\n`));
+  const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['connection'] === connection);
+  const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
+  await emulator.login({ state, user: 'demo' });
+}
+
+/** The texts of some files of a diagnostics archive. */
+async function filesOf(archive: string, ...names: string[]): Promise<string[]> {
+  const found = new Map<string, string>();
+  for await (const entry of Readable.from([gunzipSync(readFileSync(archive))]).pipe(extract())) {
+    const pieces: Buffer[] = [];
+    for await (const piece of entry) pieces.push(piece as Buffer);
+    found.set(entry.header.name.replace(/^latchkey-diagnostics\//, ''), Buffer.concat(pieces).toString('utf8'));
+  }
+  return names.map((name) => found.get(name) ?? '');
+}
+
+describe('pair --all with a shared connection', () => {
+  it('pair --all pairs a shared connection once, and its events name the connection and an own appliance', async () => {
+    const late = await runLatchkey(['pair', '--all', '--timeout', '2', '--config', `${hub.directory}/latchkey.toml`]);
+    expect(late).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('not all connections were paired within'),
+    });
+    const running = startLatchkey(['pair', '--all', '--json', '--config', `${hub.directory}/latchkey.toml`]);
+    await logIn(running, 'heating');
+    await logIn(running, 'wallbox');
+    const { status, stdout, stderr } = await running.ended;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const events = lines(stdout).map(({ event, appliance, connection }) => ({ event, appliance, connection }));
+    expect(events).toEqual([
+      { event: 'waiting', appliance: undefined, connection: 'heating' },
+      { event: 'paired', appliance: undefined, connection: 'heating' },
+      { event: 'waiting', appliance: 'wallbox', connection: 'wallbox' },
+      { event: 'paired', appliance: 'wallbox', connection: 'wallbox' },
+      { event: 'done', appliance: undefined, connection: undefined },
+    ]);
+    expect(lines(stdout).at(-1)).toEqual({ event: 'done', connected: ['heating', 'wallbox'], left_out: [] });
+    expect(emulator.grants()).toHaveLength(2);
+    expect((await hub.cli('pair', '--all')).stdout).toBe('Both connections are paired\n');
+  });
+});
+
+describe('commands for a shared connection', () => {
+  it('status has the connection beside its appliances, which show its login', async () => {
+    const { connections, appliances } = await hub.json<Record<string, Record<string, unknown>[]>>('status');
+    const heating = connections?.find(({ name }) => name === 'heating');
+    expect(Object.keys(heating ?? {}).sort()).toEqual([
+      ...['account', 'appliances', 'expires_in', 'last_refresh', 'login_ends', 'name', 'portal', 'problem'],
+      ...['refresh_in', 'scope', 'state'],
+    ]);
+    expect(heating).toMatchObject({ state: 'active', appliances: ['dashboard', 'thermostat'], login_ends: null });
+    expect(appliances?.map(({ name, connection, state }) => [name, connection, state])).toEqual([
+      ['dashboard', 'heating', 'active'],
+      ['thermostat', 'heating', 'active'],
+      ['wallbox', 'wallbox', 'active'],
+    ]);
+    expect((await hub.cli('status')).stdout).toMatch(/^CONNECTION .* APPLIANCES$/m);
+  });
+
+  it('doctor reports a shared connection, and each appliance with its connection', async () => {
+    const { checks } = await hub.json<{ checks: NamedCheckResult[] }>('doctor');
+    const found = checks.filter(({ name }) => /^(connection|appliance)\./.test(name));
+    expect(found).toEqual([
+      { name: 'connection.heating', result: 'ok', detail: 'heating is active' },
+      { name: 'appliance.dashboard', result: 'ok', detail: 'dashboard uses the connection heating' },
+      { name: 'appliance.thermostat', result: 'ok', detail: 'thermostat uses the connection heating' },
+      { name: 'appliance.wallbox', result: 'ok', detail: 'wallbox is active' },
+    ]);
+  });
+
+  it('doctor --bundle lists the connections with their history, and the keys of the portal without a query', async () => {
+    await hub.addConnection('cabin', null, 'away');
+    const link = await hub.beginPairing('cabin');
+    const file = join(hub.directory, 'diagnostics.tar.gz');
+    expect(await hub.cli('doctor', '--bundle', file)).toMatchObject({ stderr: '' });
+    const [status = '', history = '', configuration = ''] = await filesOf(
+      ...([file, 'status.json', 'history.json', 'configuration.json'] as const),
+    );
+    expect(JSON.parse(status).connections).toMatchObject([
+      { name: 'cabin', authorize_url: 'left out' },
+      { name: 'heating', appliances: ['dashboard', 'thermostat'] },
+      { name: 'wallbox' },
+    ]);
+    expect(status).not.toContain(link.searchParams.get('state'));
+    expect(JSON.parse(history)).toMatchObject({ heating: [{ kind: 'paired' }], cabin: [] });
+    expect(Object.keys(JSON.parse(history))).not.toContain('thermostat');
+    expect(JSON.parse(configuration).portals[1]).toMatchObject({
+      ...{ name: 'away', revocationEndpoint: emulator.baseUrl, loginLifetime: 7 * 86_400_000 },
+      ...{ idleLifetime: null, refreshEndsAccessToken: false },
+    });
+    expect(configuration).not.toContain('of-the-maker');
+    await hub.ask((control) => control.removeConnection('cabin', false));
+  });
+
+  it.each([
+    [
+      ['appliance', 'add', 'lamp', '--connection', 'heating', '--portal', 'away'],
+      /lamp is for the portal away, .* at home/,
+    ],
+    [['appliance', 'move', 'wallbox', '--connection', 'nothing'], /no connection nothing: "latchkey connection list"/],
+    [['appliance', 'move', 'nobody', '--connection', 'heating'], /no appliance nobody: "latchkey appliance list"/],
+    [['invite', '--connection', 'nothing'], /no connection nothing/],
+    [['invite', '--connection', 'heating', '--scope', 'Other'], /has the scope "Other", .* heating has "Monitoring"/],
+    [['connection', 'remove', 'nothing'], /no connection nothing/],
+    [['connection', 'remove', 'a/b'], /is not a valid connection name/],
+    [['connection', 'add', 'lamp', '--scope', 'ä'], /a character that is not allowed/],
+    [['token', 'thermostat'], /the appliance thermostat uses the connection heating: name that one instead/],
+    [['history', 'dashboard'], /the appliance dashboard uses the connection heating/],
+  ])('the command %j fails with one clear line', async (args, problem) => {
+    const { status, stdout, stderr } = await hub.cli(...args);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(problem);
+    expect(stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
+  });
+
+  it('of two imports into one connection at once, one is refused with one clear line', async () => {
+    const other = await OtherClient.logIn(emulator);
+    emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1 });
+    const command = `$LATCHKEY connection import cloud --config ${hub.directory}/latchkey.toml`;
+    const one = `(echo "$TOKEN" | ${command}; echo "ended with $?")`;
+    const { stdout, stderr } = await runShell(`${one} & ${one} & wait`, { TOKEN: other.refreshToken });
+    expect(stdout.match(/ended with \d/g)?.sort()).toEqual(['ended with 0', 'ended with 1']);
+    expect(stderr).toMatch(/^latchkey: an import to the connection cloud is under way: wait until it has ended\n$/);
+    expect(await hub.connection('cloud')).toMatchObject({ state: 'active', appliances: [] });
+    expect(await other.refresh()).toBe(400);
+    expect(await hub.cli('refresh', 'cloud')).toMatchObject({ status: 0 });
+  });
+
+  it('a shared connection that needs a login ends status with 3, and shows what to do once', async () => {
+    for (const { id } of emulator.grants()) emulator.revoke(id);
+    await hub.cli('refresh', 'heating');
+    const { status, stdout } = await hub.cli('status');
+    expect(status).toBe(3);
+    expect(stdout.match(/latchkey pair heating/g)).toHaveLength(1);
+    expect(stdout).toContain('dashboard and thermostat are affected');
+  });
+});

@@ -1,0 +1,217 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Configuration, loadConfiguration, readConfiguration } from '../../src/configuration/configuration.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const folder = stateFolder();
+const file = join(folder.path, 'latchkey.toml');
+afterAll(() => folder[Symbol.dispose]());
+
+beforeAll(() => {
+  writeFileSync(join(folder.path, 'secret'), 'a-secret-of-enough-characters', { mode: 0o600 });
+});
+
+/** Two portals; `home` is the default one. */
+const PORTALS = ['home', 'away']
+  .map(
+    (name) => `[portals.${name}]
+base_url = "https://api.${name}.example"
+frontend_url = "https://${name}.example"
+client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"
+client_secret_file = "secret"
+`,
+  )
+  .join('');
+
+/** The declaration of an appliance. @param keys further lines */
+function appliance(name: string, ...keys: string[]): string {
+  return [`[appliances.${name}]`, 'secret_file = "secret"', ...keys, ''].join('\n');
+}
+
+/** The declaration of a connection. */
+function connection(name: string, ...keys: string[]): string {
+  return [`[connections.${name}]`, ...keys, ''].join('\n');
+}
+
+function load(declarations: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration> {
+  writeFileSync(file, `${declarations}\n${PORTALS}`);
+  return loadConfiguration(file, { HOME: folder.path, ...env });
+}
+
+async function errorMessage(declarations: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const failure: unknown = await load(declarations, env).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  expect(failure).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/^[^\n]+$/) });
+  return failure instanceof Error ? failure.message : '';
+}
+
+describe('a declared connection', () => {
+  it('a declared connection defaults to the default portal and no scope', async () => {
+    expect((await load(connection('netatmo'))).connections).toEqual([{ name: 'netatmo', scope: null, portal: null }]);
+  });
+
+  it('a declared connection can have all its keys', async () => {
+    const { connections } = await load(connection('netatmo', 'portal = "away"', 'scope = " B  A B "'));
+    expect(connections).toEqual([{ name: 'netatmo', scope: 'B A', portal: 'away' }]);
+  });
+
+  it('environment variables override the keys of a declared connection, and can declare one', async () => {
+    const { connections } = await load(connection('heating', 'scope = "A"', 'portal = "away"'), {
+      LATCHKEY_CONNECTIONS_HEATING_SCOPE: 'Monitoring RemoteControl',
+      LATCHKEY_CONNECTIONS_LIVING_ROOM_PORTAL: 'away',
+    });
+    expect(connections).toEqual([
+      { name: 'heating', scope: 'Monitoring RemoteControl', portal: 'away' },
+      { name: 'living-room', scope: null, portal: 'away' },
+    ]);
+  });
+});
+
+describe('the connection of a declared appliance', () => {
+  it('several declared appliances can use one declared connection, whatever the order of the sections', async () => {
+    const { appliances, connections } = await load(
+      appliance('thermostat', 'connection = "netatmo"') +
+        connection('netatmo', 'scope = "A"') +
+        appliance('dashboard', 'connection = "netatmo"'),
+    );
+    expect(connections).toMatchObject([{ name: 'netatmo', scope: 'A' }]);
+    expect(appliances).toMatchObject([
+      { name: 'thermostat', connection: 'netatmo', scope: null, portal: null },
+      { name: 'dashboard', connection: 'netatmo', scope: null, portal: null },
+    ]);
+  });
+
+  it.for<[keys: string[], connectionKeys: string[]]>([
+    [['scope = "A B"'], ['scope = "B A"']],
+    [['portal = "home"'], []],
+    [['portal = "home"'], ['portal = "home"']],
+    [
+      ['portal = "away"', 'scope = "A"'],
+      ['portal = "away"', 'scope = "A"'],
+    ],
+  ])('an appliance with %j may use a connection with %j', async ([keys, connectionKeys]) => {
+    const { appliances } = await load(
+      connection('netatmo', ...connectionKeys) + appliance('thermostat', 'connection = "netatmo"', ...keys),
+    );
+    expect(appliances).toMatchObject([{ connection: 'netatmo' }]);
+  });
+
+  it('a declared appliance can use the own connection of another one, also of one that is declared after it', async () => {
+    const { appliances, connections } = await load(
+      appliance('dashboard', 'connection = "thermostat"', 'scope = "A"') +
+        appliance('thermostat', 'scope = "A"') +
+        appliance('clock', 'connection = "thermostat"'),
+    );
+    expect(connections).toEqual([]);
+    expect(appliances).toMatchObject([
+      { name: 'dashboard', connection: 'thermostat' },
+      { name: 'thermostat', connection: null, scope: 'A' },
+      { name: 'clock', connection: 'thermostat' },
+    ]);
+  });
+
+  it('an appliance may have the name of the declared connection that it uses', async () => {
+    const { appliances } = await load(connection('netatmo') + appliance('netatmo', 'connection = "netatmo"'));
+    expect(appliances).toMatchObject([{ name: 'netatmo', connection: 'netatmo' }]);
+  });
+
+  it('an environment variable chooses the connection of an appliance', async () => {
+    const env = { LATCHKEY_APPLIANCES_HEAT_PUMP_CONNECTION: 'netatmo' };
+    const { appliances } = await load(connection('netatmo') + appliance('heat-pump'), env);
+    expect(appliances).toMatchObject([{ name: 'heat-pump', connection: 'netatmo' }]);
+  });
+});
+
+describe('errors about connections in the configuration', () => {
+  const netatmo = connection('netatmo', 'scope = "A"');
+  const isUnknown = 'must be the name of a section [connections.NAME], or of an appliance without a connection';
+  it.for<[toml: string, key: string, ...says: string[]]>([
+    ['connections = "netatmo"', 'connections', 'found a string', 'a table'],
+    ['[[connections.netatmo]]', 'connections.netatmo', 'found a list', 'a table'],
+    ['[connections."My home"]', 'connections', '"My home" is not a valid connection name'],
+    ['[connections.netatmo]\nclient_id = "x"', 'connections.netatmo.client_id', 'unknown key', 'scope, portal'],
+    ['[connection.netatmo]', 'connection', 'unknown key', 'did you mean connections?'],
+    [connection('netatmo', 'scope = ["A"]'), 'connections.netatmo.scope', 'found ["A"]', 'a string such as'],
+    [connection('netatmo', 'scope = "Ü"'), 'connections.netatmo.scope', 'the scope "Ü" has a character'],
+    [connection('netatmo', 'portal = "gone"'), 'connections.netatmo.portal', 'found "gone"', 'home, away'],
+    [connection('netatmo', 'portal = 7'), 'connections.netatmo.portal', 'found 7', '[portals.NAME]'],
+    [appliance('clock', 'connection = 7'), 'appliances.clock.connection', 'found 7', '[connections.NAME]'],
+    [appliance('clock', 'connection = ""'), 'appliances.clock.connection', 'found ""', '[connections.NAME]'],
+    [netatmo + appliance('clock', 'connection = "netamo"'), 'appliances.clock.connection', isUnknown, '"netamo"'],
+    [netatmo + appliance('clock', 'connection = "constructor"'), 'appliances.clock.connection', isUnknown],
+    [appliance('clock', 'connection = "clock"'), 'appliances.clock.connection', isUnknown, 'found "clock"'],
+    [
+      netatmo + appliance('a', 'connection = "netatmo"') + appliance('b', 'connection = "a"'),
+      'appliances.b.connection',
+      isUnknown,
+      'found "a"',
+    ],
+    [
+      netatmo + appliance('clock', 'connection = "netatmo"', 'portal = "away"'),
+      'appliances.clock.portal',
+      'is "away", and the connection netatmo is at "home"; leave it out',
+    ],
+    [
+      connection('netatmo', 'portal = "away"') + appliance('clock', 'connection = "netatmo"', 'portal = "home"'),
+      'appliances.clock.portal',
+      'is "home", and the connection netatmo is at "away"; leave it out',
+    ],
+    [
+      netatmo + appliance('clock', 'connection = "netatmo"', 'scope = "A B"'),
+      'appliances.clock.scope',
+      'is "A B", and the connection netatmo has "A"; leave it out',
+    ],
+    [
+      connection('netatmo') + appliance('clock', 'connection = "netatmo"', 'scope = "A"'),
+      'appliances.clock.scope',
+      'is "A", and the connection netatmo has ""; leave it out',
+    ],
+    [
+      appliance('thermostat', 'scope = "A"') + appliance('clock', 'connection = "thermostat"', 'scope = "B"'),
+      'appliances.clock.scope',
+      'is "B", and the connection thermostat has "A"; leave it out',
+    ],
+    [
+      appliance('thermostat', 'portal = "away"') + appliance('clock', 'connection = "thermostat"', 'portal = "home"'),
+      'appliances.clock.portal',
+      'is "home", and the connection thermostat is at "away"; leave it out',
+    ],
+    [
+      netatmo + appliance('netatmo'),
+      'appliances.netatmo',
+      'has no connection, but there is a section [connections.netatmo]',
+      'add connection = "netatmo", or rename one of the two',
+    ],
+  ])('the configuration %j is rejected with its key, what was found and what to do', async ([toml, key, ...says]) => {
+    const line = await errorMessage(toml);
+    expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
+    for (const words of says) expect(line).toContain(words);
+  });
+
+  it.for<[variable: string, value: string, key: string, says: string]>([
+    ['LATCHKEY_CONNECTIONS_HEATING_SCOPE', 'ä', 'connections.heating.scope', 'the scope "ä"'],
+    ['LATCHKEY_CONNECTIONS_HEATING_PORTAL', 'x', 'connections.heating.portal', 'found "x"'],
+    ['LATCHKEY_CONNECTIONS_HEATING_NOPE', 'x', 'connections.heating.nope', 'unknown key; allowed keys: scope, portal'],
+    ['LATCHKEY_CONNECTIONS_HEATING', 'x', 'connections.heating', 'must be a table (found a string)'],
+    ['LATCHKEY_APPLIANCES_CLOCK_CONNECTION', 'x', 'appliances.clock.connection', 'found "x"'],
+  ])('the error about a variable of a connection names it: %s=%s', async ([variable, value, key, says]) => {
+    const line = await errorMessage(appliance('clock'), { [variable]: value });
+    expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
+    expect(line).toContain(says);
+  });
+
+  it('the usable part of an invalid configuration leaves out only what is wrong', async () => {
+    const toml =
+      connection('netatmo', 'portal = "gone"') +
+      connection('family', 'scope = "A"') +
+      appliance('thermostat', 'connection = "netatmo"') +
+      appliance('dashboard', 'connection = "family"');
+    writeFileSync(file, `${toml}\n${PORTALS}`);
+    const { configuration, errors } = await readConfiguration(file, { HOME: folder.path });
+    expect(errors).toHaveLength(2);
+    expect(configuration).toMatchObject({ connections: [{ name: 'family' }], appliances: [{ name: 'dashboard' }] });
+  });
+});

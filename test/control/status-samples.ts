@@ -1,0 +1,96 @@
+import type { HubStatus, StatusReport } from '../../src/core/administration.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
+import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
+import type { Notice } from '../../src/core/reports/notice.ts';
+
+/** The status of an unpaired appliance with these changes; unless they say otherwise, it has its own connection. */
+export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
+  const usage = { lastToken: null, tokens: { today: 0, last14Days: 0 } };
+  return { clientId: crypto.randomUUID(), connection: changes.name, ...usage, ...UNPAIRED, ...changes };
+}
+
+/** The status of an unpaired connection that nobody uses, with these changes. */
+export function connectionStatus(changes: Partial<ConnectionStatus> & { name: string }): ConnectionStatus {
+  return { appliances: [], loginEnds: null, ...UNPAIRED, ...changes };
+}
+
+/** The connections that these appliances use, sorted by name. */
+export function connectionsOf(appliances: readonly ApplianceStatus[]): ConnectionStatus[] {
+  const byName = Map.groupBy(appliances, ({ connection }) => connection);
+  const connections = [...byName].map(([name, [first, ...others]]) => {
+    const users = [first, ...others].flatMap((user) => user?.name ?? []).sort();
+    const own = users.length === 1 && users[0] === name ? { own: true as const } : {};
+    return connectionStatus({ ...(first && loginOf(first)), name, appliances: users, ...own });
+  });
+  return connections.sort(byNameOrder);
+}
+
+const UNPAIRED = {
+  state: 'unpaired',
+  scope: null,
+  expiresIn: null,
+  refreshIn: null,
+  lastRefresh: null,
+  problem: null,
+  portal: 'home',
+  account: null,
+} as const;
+
+/** What an appliance shows of its connection. */
+function loginOf({
+  name: _,
+  clientId: __,
+  connection: ___,
+  declared: ____,
+  waitingForApproval: _____,
+  withoutCredentials: ______,
+  credentialsDamaged: _______,
+  lastToken: ________,
+  tokens: _________,
+  unusualUsage: __________,
+  ...login
+}: ApplianceStatus): LoginStatus {
+  return login;
+}
+
+/** Sorts by name. */
+export function byNameOrder(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1;
+}
+
+/** The address of the installer's page of a {@link FakeAdministration}. */
+export const PAGE = 'https://192.168.1.7:8443/';
+
+/** A hub's status report, with the conditions that a hub derives. @param now the wall clock, in ms since 1970 */
+export function hubStatusReport(
+  hub: HubStatus,
+  appliances: readonly ApplianceStatus[],
+  notices: readonly Notice[] = [],
+  now = Date.now(),
+  connections: readonly ConnectionStatus[] = connectionsOf(appliances),
+): StatusReport {
+  const problems = hub.problems ?? [];
+  return {
+    hub,
+    connections,
+    appliances,
+    conditions: deriveConditions({ connections, appliances, problems, pageUrl: PAGE, now }),
+    notices,
+  };
+}
+
+/** An appliance with the login of a connection. */
+export function withLoginOf(appliance: ApplianceStatus, connection: ConnectionStatus): ApplianceStatus {
+  const { name: _, appliances: __, loginEnds: ___, declared: ____, own: _____, ...login } = connection;
+  const { clientId, lastToken, tokens, unusualUsage } = appliance;
+  const { waitingForApproval, declared, withoutCredentials, credentialsDamaged } = appliance;
+  return {
+    ...{ name: appliance.name, clientId, connection: appliance.connection, lastToken, tokens, ...login },
+    ...(unusualUsage && { unusualUsage }),
+    ...(waitingForApproval && { waitingForApproval }),
+    ...(declared && { declared }),
+    ...(withoutCredentials && { withoutCredentials }),
+    ...(credentialsDamaged && { credentialsDamaged }),
+  };
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { withAvailabilityListener } from '../../src/broker/portal-availability.ts';
+import type { PortalConfiguration } from '../../src/configuration/configuration.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { connectPortals } from '../../src/hub/portals.ts';
+import { httpResponse, startRawServer } from '../support/raw-server.ts';
+
+const CONFIGURATION: Omit<PortalConfiguration, 'name' | 'baseUrl' | 'frontendUrl' | 'revocationEndpoint'> = {
+  clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
+  clientSecret: new Secret('the-client-secret'),
+  ca: [],
+  retryLostAnswer: 'late',
+  redirect: 'off',
+  loginLifetime: 604_800_000,
+  idleLifetime: 86_400_000,
+  refreshEndsAccessToken: true,
+};
+
+test('a connected portal has the lifetimes of its configuration, and revokes at the endpoint of its configuration', async () => {
+  await using server = await startRawServer((socket) => socket.end(httpResponse(200, '')));
+  const origins = { baseUrl: server.origin, frontendUrl: server.origin };
+  const configured = { name: 'home', ...CONFIGURATION, ...origins, revocationEndpoint: `${server.origin}/revoke` };
+  const without = { name: 'other', ...CONFIGURATION, ...origins, revocationEndpoint: null };
+  await using portals = connectPortals([configured, without], () => null, 8480);
+  const available: string[] = [];
+  const observed = withAvailabilityListener(portals, (name) => available.push(name));
+  expect(observed.get('home')).toMatchObject({
+    ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
+  });
+  expect(await observed.get('home')?.portal.revoke(new Secret('the-refresh-token'))).toEqual({ kind: 'revoked' });
+  expect(await observed.get('other')?.portal.revoke(new Secret('the-refresh-token'))).toEqual({ kind: 'unsupported' });
+  expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /revoke']);
+});

@@ -1,0 +1,287 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { HubClient } from '../lan/hub-client.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
+
+/** The form key of a page, which a form carries once. */
+const formKey = (index: number) => `form-key-number-${String(index).padStart(6, '0')}`;
+
+let emulator: Emulator;
+let hub: HubProcess;
+let visitor: PageVisitor;
+let csrf: string;
+let made = 0;
+/** A connection for appliances to share, with the permission `Monitoring`. */
+let login = '';
+
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  hub = parts.use(await HubProcess.start({ emulator }));
+  visitor = parts.use(await PageVisitor.signedIn(hub));
+  csrf = await visitor.csrf();
+});
+beforeEach(async () => {
+  login = `login-${++made}`;
+  await hub.addConnection(login, 'Monitoring');
+});
+
+const send = (path: string, more: Record<string, string> = {}) => visitor.post(path, { csrf, ...more });
+const redirectOf = ({ status, headers }: PageResponse) => [status, headers['location']];
+
+async function share(...names: string[]): Promise<void> {
+  for (const name of names) await hub.addAppliance(name, null, null, login);
+}
+
+describe('the form that adds a login to share', () => {
+  it('the form adds a connection once, however often it is sent, and leads to its page', async () => {
+    const name = `netatmo-${made}`;
+    const fields = { form: formKey(made), name, scope: 'Monitoring RemoteControl' };
+    const sent = await Promise.all([send('/connections/add', fields), send('/connections/add', fields)]);
+    for (const response of sent) expect(redirectOf(response)).toEqual([303, `/connections/${name}`]);
+    expect(redirectOf(await send('/connections/add', fields))).toEqual([303, `/connections/${name}`]);
+    expect(await hub.connection(name)).toMatchObject({ scope: 'Monitoring RemoteControl', appliances: [] });
+    const page = await visitor.get(`/connections/${name}`);
+    expect(page.text).toContain('No appliance uses this login yet.');
+    expect(page.text).toContain(`action="/connections/${name}/pair"`);
+  });
+
+  it.each([
+    ['', '', 'Type a name.'],
+    ['No Name', '', 'This name is not possible.'],
+    ['fine', 'not"so', 'This is too long or has a character that is not allowed.'],
+  ])(
+    'the form says beside the field what is wrong with the name %j and the permissions %j',
+    async (name, scope, text) => {
+      const response = await send('/connections/add', { form: formKey(made), name, scope });
+      expect(response.status).toBe(400);
+      expect(response.text).toContain(text);
+      expect(response.text).toContain('aria-invalid="true"');
+    },
+  );
+
+  it('the form does not take the name of another login', async () => {
+    const response = await send('/connections/add', { form: formKey(made), name: login });
+    expect(response.status).toBe(400);
+    expect(response.text).toContain('There is already a login with this name.');
+  });
+
+  it('a connection with the name "add" has its own address', async () => {
+    const added = await send('/connections/add', { form: formKey(made), name: 'add' });
+    expect(redirectOf(added)).toEqual([303, '/connections/add/']);
+    expect((await visitor.get('/connections/add/')).text).toContain('<h1>Login “add”</h1>');
+    expect((await visitor.get('/connections/add')).text).toContain('<h1>Add a login to share</h1>');
+    expect(redirectOf(await send('/connections/add/remove'))).toEqual([303, '/']);
+  });
+});
+
+describe('the page of a connection', () => {
+  it('the page of a connection shows its appliances, its account and its history, and can refresh and disconnect it', async () => {
+    const [one, other] = [`thermostat-${made}`, `dashboard-${made}`];
+    await share(one, other);
+    await hub.pair(login, emulator);
+    const { status, text } = await visitor.get(`/connections/${login}`);
+    expect(status).toBe(200);
+    for (const name of [one, other]) expect(text).toContain(`href="/appliances/${name}"`);
+    expect(text).toContain('Connected after a login');
+    const before = (await hub.connection(login)).last_refresh;
+    expect(before).not.toBeNull();
+    expect(redirectOf(await send(`/connections/${login}/refresh`))).toEqual([303, `/connections/${login}`]);
+    expect((await visitor.get(`/connections/${login}`)).text).toContain('Access refreshed');
+
+    const question = await visitor.get(`/connections/${login}/unpair`);
+    expect(question.text).toContain(`access to the portal: ${other} and ${one}.`);
+    expect(redirectOf(await send(`/connections/${login}/unpair`))).toEqual([303, `/connections/${login}`]);
+    expect((await hub.connection(login)).state).toBe('unpaired');
+  });
+
+  it('the page of an own connection is the page of its appliance', async () => {
+    const name = `wallbox-${made}`;
+    await hub.addAppliance(name);
+    expect(redirectOf(await visitor.get(`/connections/${name}`))).toEqual([303, `/appliances/${name}`]);
+  });
+
+  it.each(['', '/remove', '/unpair'])('the page %s of an unknown connection says that there is none', async (below) => {
+    const { status, text } = await visitor.get(`/connections/nobody${below}`);
+    expect(status).toBe(404);
+    expect(text).toContain('The hub does not know the login “nobody”.');
+  });
+
+  it.each(['pair', 'unpair', 'remove'])('the form %s of an unknown connection changes nothing', async (action) => {
+    const { status, text } = await send(`/connections/nobody/${action}`);
+    expect(status).toBe(404);
+    expect(text).toContain('Login not found');
+  });
+
+  it('the page of a pairing names the login and its appliances, and leads back to the login', async () => {
+    const [one, other] = [`thermostat-${made}`, `dashboard-${made}`];
+    await share(one, other);
+    // Connecting one of the appliances connects their login.
+    const [status, path] = redirectOf(await send(`/appliances/${one}/pair`));
+    expect(status).toBe(303);
+    expect(redirectOf(await send(`/connections/${login}/pair`))).toEqual([303, path]);
+    const { text } = await visitor.get(String(path));
+    expect(text).toContain(`<h1>Connect the login “${login}”</h1>`);
+    expect(text).toContain(`Used by ${other} and ${one}`);
+    expect(text).toContain(`href="/connections/${login}"`);
+    expect(redirectOf(await send(`${path}/cancel`))).toEqual([303, `/connections/${login}`]);
+    expect(redirectOf(await visitor.get(`/p/${one}`, { 'sec-fetch-site': 'none' }))[0]).toBe(303);
+    expect((await hub.connection(login)).state).toBe('pairing');
+  });
+});
+
+describe('removing a connection', () => {
+  it('an unused connection is removed with one confirmation', async () => {
+    const question = await visitor.get(`/connections/${login}/remove`);
+    expect(question.text).toContain('The hub deletes the login. This cannot be undone.');
+    expect(question.text).not.toContain('even_if_used');
+    expect(redirectOf(await send(`/connections/${login}/remove`))).toEqual([303, '/']);
+    await expect(hub.connection(login)).rejects.toThrow('there is no connection');
+  });
+
+  it('a connection in use is removed only after a question that names its appliances, which then have their own ones', async () => {
+    const name = `thermostat-${made}`;
+    await share(name);
+    const question = await visitor.get(`/connections/${login}/remove`);
+    expect(question.text).toContain(`needs a login of its own: ${name}.`);
+    expect(question.text).toContain('name="even_if_used" value="yes"');
+    expect(redirectOf(await send(`/connections/${login}/remove`, { even_if_used: 'yes' }))).toEqual([303, '/']);
+    expect(await hub.appliance(name)).toMatchObject({ connection: name, state: 'unpaired' });
+  });
+
+  it('the hub asks again if an appliance has begun to use a connection since the question', async () => {
+    const name = `late-${made}`;
+    await share(name);
+    const { status, text } = await send(`/connections/${login}/remove`);
+    expect(status).toBe(409);
+    expect(text).toContain(`needs a login of its own: ${name}.`);
+    expect((await hub.connection(login)).appliances).toEqual([name]);
+  });
+});
+
+describe('the login of an appliance', () => {
+  it('the form for a new appliance adds it to the chosen login, which the link of the login has chosen', async () => {
+    const name = `blinds-${made}`;
+    const form = await visitor.get(`/appliances/add?login=${login}`);
+    expect(form.text).toContain(`<option value="${login}" selected>${login}</option>`);
+    const fields = { form: formKey(made), name, connection: login, scope: 'ignored', portal: 'ignored' };
+    const added = await send('/appliances/add', fields);
+    const [status, credentials] = redirectOf(added);
+    expect(status).toBe(303);
+    expect(redirectOf(await send('/appliances/add', fields))).toEqual([303, credentials]);
+    expect(await hub.appliance(name)).toMatchObject({ connection: login, scope: 'Monitoring' });
+    const shown = await visitor.get(String(credentials));
+    rememberSecrets([/id="client-secret">([^<]+)</.exec(shown.text)?.[1] ?? '']);
+    expect(shown.text).toContain(`action="/appliances/${name}/pair"`);
+    await hub.pair(login, emulator);
+    const later = await visitor.get(String(credentials));
+    expect(later.text).toContain(`It uses the login “${login}”, which is connected`);
+    expect(later.text).not.toContain(`action="/appliances/${name}/pair"`);
+  });
+
+  it('the form for a new appliance says that a login no longer exists, and that a name is that of a login', async () => {
+    const gone = await send('/appliances/add', { form: formKey(made), name: `x-${made}`, connection: 'gone' });
+    expect(gone.status).toBe(400);
+    expect(gone.text).toContain('This login no longer exists.');
+    const taken = await send('/appliances/add', { form: formKey(made), name: login, connection: '' });
+    expect(taken.status).toBe(400);
+    expect(taken.text).toContain('There is already a login with this name.');
+  });
+
+  it('the page of an appliance that shares a login leads to the login, and leaves the login to its own page', async () => {
+    const [one, other] = [`thermostat-${made}`, `dashboard-${made}`];
+    await share(one, other);
+    await hub.pair(login, emulator);
+    const { text } = await visitor.get(`/appliances/${one}`);
+    expect(text).toContain(`href="/connections/${login}"`);
+    for (const action of ['unpair', 'refresh', 'pair']) expect(text).not.toContain(`/appliances/${one}/${action}"`);
+    const leads = [303, `/connections/${login}/unpair`];
+    expect(redirectOf(await visitor.get(`/appliances/${one}/unpair`))).toEqual(leads);
+    expect(redirectOf(await send(`/appliances/${one}/unpair`))).toEqual(leads);
+    expect((await hub.connection(login)).state).toBe('active');
+
+    const question = await visitor.get(`/appliances/${one}/remove`);
+    expect(question.text).toContain(`The login “${login}” stays.`);
+    await send(`/appliances/${one}/remove`);
+    expect(await hub.connection(login)).toMatchObject({ state: 'active', appliances: [other] });
+  });
+
+  it('an appliance is moved to another login at the same portal with the same permissions', async () => {
+    const name = `wallbox-${made}`;
+    await hub.addAppliance(name, 'Monitoring');
+    const page = await visitor.get(`/appliances/${name}`);
+    expect(page.text).toContain(`href="/appliances/${name}/move"`);
+    const form = await visitor.get(`/appliances/${name}/move`);
+    expect(form.text).toContain(`<option value="${login}">`);
+    expect(form.text).toContain('Its own login is not connected, so the hub removes it.');
+    for (let times = 0; times < 2; times++) {
+      const moved = await send(`/appliances/${name}/move`, { connection: login });
+      expect(redirectOf(moved)).toEqual([303, `/appliances/${name}`]);
+    }
+    expect((await hub.appliance(name)).connection).toBe(login);
+    await expect(hub.connection(name)).rejects.toThrow('there is no connection');
+  });
+
+  it('the page says that a connected own login stays when its appliance is moved', async () => {
+    const name = `wallbox-${made}`;
+    await hub.addAppliance(name, 'Monitoring');
+    await hub.pair(name, emulator);
+    expect((await visitor.get(`/appliances/${name}/move`)).text).toContain('Its own login stays on the hub');
+    await send(`/appliances/${name}/move`, { connection: login });
+    expect(await hub.connection(name)).toMatchObject({ state: 'active', appliances: [] });
+  });
+
+  it('an appliance is not moved to a login with other permissions, and the page names both', async () => {
+    const name = `wallbox-${made}`;
+    await hub.addAppliance(name, 'RemoteControl');
+    expect((await visitor.get(`/appliances/${name}/move`)).text).not.toContain(`<option value="${login}">`);
+    const { status, text } = await send(`/appliances/${name}/move`, { connection: login });
+    expect(status).toBe(409);
+    expect(text).toContain(`has these permissions: RemoteControl. The login “${login}” has these: Monitoring.`);
+    const gone = await send(`/appliances/${name}/move`, { connection: 'gone' });
+    expect(gone.status).toBe(409);
+    expect(gone.text).toContain('This login no longer exists.');
+    expect((await hub.appliance(name)).connection).toBe(name);
+  });
+});
+
+describe('the approval of an appliance that asks to join', () => {
+  async function register(scope?: string) {
+    await hub.ask((control) => control.openRegistration(600));
+    await using client = await HubClient.of(hub);
+    const registered = await client.register({ client_name: `sensor ${made}`, ...(scope && { scope }) });
+    const id = String(registered['client_id']);
+    const { appliances } = await hub.status();
+    return { id, name: appliances.find(({ client_id }) => client_id === id)?.name ?? '' };
+  }
+
+  it('an appliance is approved for the login that the person has chosen', async () => {
+    const { id, name } = await register('Monitoring');
+    const { text } = await visitor.get('/');
+    expect(text).toContain(`<select id="login-${name}" name="connection"`);
+    expect(text).toContain(`<option value="${login}">${login}</option>`);
+    const approved = await send(`/appliances/${name}/approve`, { client_id: id, connection: login });
+    expect(redirectOf(approved)).toEqual([303, `/appliances/${name}`]);
+    expect((await hub.appliance(name)).connection).toBe(login);
+    await hub.ask((control) => control.removeAppliance(name));
+  });
+
+  it('an appliance is approved for a login of its own, unless the person chooses another', async () => {
+    const { id, name } = await register('Monitoring');
+    await send(`/appliances/${name}/approve`, { client_id: id, connection: '' });
+    expect((await hub.appliance(name)).connection).toBe(name);
+    await hub.ask((control) => control.removeAppliance(name));
+  });
+
+  it('an appliance is not approved for a login with other permissions, and goes on waiting', async () => {
+    const { id, name } = await register('RemoteControl');
+    const { status, text } = await send(`/appliances/${name}/approve`, { client_id: id, connection: login });
+    expect(status).toBe(409);
+    expect(text).toContain('has these permissions: RemoteControl.');
+    expect((await hub.appliance(name)).waiting_for_approval).toBeDefined();
+    await hub.ask((control) => control.removeAppliance(name));
+  });
+});

@@ -1,0 +1,300 @@
+import { describe, expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
+import type { BackupContents } from '../../src/core/backup-contents.ts';
+import type { Connection } from '../../src/core/connections/connection.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { captureState, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
+import { encryptWithPassphrase, parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
+import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from './test-store.ts';
+
+const MADE = Date.UTC(2031, 4, 5, 6);
+const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
+const SHARED: Connection = {
+  id: '88888888-8888-4888-8888-888888888888',
+  name: 'netatmo',
+  portal: 'home',
+  scope: 'Monitoring',
+  origin: 'added',
+};
+const THERMOSTAT: Appliance = { ...HEATER, name: 'thermostat', connection: SHARED.id };
+const DASHBOARD: Appliance = {
+  ...HEATER,
+  id: '99999999-9999-4999-8999-999999999999',
+  clientId: 'dashboard',
+  name: 'dashboard',
+  connection: SHARED.id,
+};
+const sharedGrant = sampleGrant({
+  connection: SHARED.id,
+  generation: 3,
+  idToken: new Secret('the-id-token'),
+  login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: 9 },
+  refreshTokenLifetime: 8,
+});
+const BACKUP: BackupContents = {
+  made: MADE,
+  settings: new Map([['hub_id', 'the hub']]),
+  connections: [SHARED, ownConnection(WALLBOX)],
+  appliances: [DASHBOARD, THERMOSTAT, WALLBOX],
+  grants: [sharedGrant],
+  sessions: [sampleSession(DASHBOARD, 'dashboard'), sampleSession(THERMOSTAT, 'thermostat')],
+};
+const OTHER_ID = '44444444-4444-4444-8444-444444444444';
+
+type OpenStore = ReturnType<typeof open>;
+
+async function contentOf(store: OpenStore) {
+  return {
+    connections: await store.connections(),
+    appliances: await store.appliances(),
+    grants: (await store.grants()).map(({ grant }) => grant),
+    sessions: (await store.sessions()).map(({ hash }) => hash),
+  };
+}
+
+async function saveGenerations(store: OpenStore, connection: string, last: number): Promise<void> {
+  for (let generation = 1; generation <= last; generation++) {
+    expect(await store.replaceGrant(sampleGrant({ connection, generation }))).toBe(true);
+  }
+}
+
+test('a backup contains connections with their appliances, and is restored on a new hub', async () => {
+  using first = memoryStateFolder();
+  using second = memoryStateFolder();
+  let copy: BackupContents;
+  {
+    using store = open(first.path);
+    await store.saveSetting('hub_id', 'the hub');
+    await store.saveRegistry({ addedConnections: BACKUP.connections, addedAppliances: BACKUP.appliances });
+    for (const generation of [1, 2, 3]) await store.replaceGrant({ ...sharedGrant, generation });
+    for (const session of BACKUP.sessions) await store.saveSession(session);
+    copy = parseBackup(serializeBackup(await captureState(store, MADE)));
+  }
+  expect(copy).toEqual({
+    ...BACKUP,
+    connections: expect.arrayContaining([...BACKUP.connections]),
+    appliances: expect.arrayContaining([...BACKUP.appliances]),
+  });
+  using store = open(second.path);
+  expect(await restoreState(store, copy)).toEqual({ restored: ['netatmo'], kept: [] });
+  expect(await contentOf(store)).toEqual({
+    connections: [SHARED, ownConnection(WALLBOX)],
+    appliances: [DASHBOARD, THERMOSTAT, WALLBOX],
+    grants: [{ ...sharedGrant, doubt }],
+    sessions: ['hash-dashboard', 'hash-thermostat'],
+  });
+  expect((await store.grant(SHARED.id))?.grant.idToken?.reveal()).toBe('the-id-token');
+});
+
+describe('backup of format 1', () => {
+  /** As the former code wrote it, with a grant, a scope and a portal for each appliance. */
+  const FORMER = {
+    format: 1,
+    settings: { hub_id: 'the hub' },
+    grants: [
+      {
+        appliance: WALLBOX.id,
+        generation: 2,
+        accessToken: 'the-access-token',
+        refreshToken: 'the-refresh-token',
+        scope: 'Monitoring RemoteControl',
+        lifetime: 3_600_000,
+        obtained: instantAt(0),
+        portalTime: MADE,
+        doubt: null,
+        refused: null,
+        misconfigured: null,
+        asked: null,
+        givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
+        distrusted: null,
+      },
+    ],
+    made: MADE,
+    appliances: [WALLBOX, { ...HEATER, origin: 'declared' }].map((appliance) => {
+      const { connection: _, ...rest } = appliance;
+      return { ...rest, portal: 'home', scope: appliance.id === WALLBOX.id ? 'Monitoring' : null };
+    }),
+    sessions: [sampleSession(WALLBOX, 'wallbox')],
+  };
+  const DECLARED = { ...HEATER, origin: 'declared' } as const;
+  const grant = sampleGrant({ connection: WALLBOX.id, generation: 2 });
+
+  test('each appliance of a backup of format 1 gets a connection of its own', () => {
+    expect(parseBackup(JSON.stringify(FORMER))).toEqual({
+      made: MADE,
+      settings: new Map([['hub_id', 'the hub']]),
+      connections: [WALLBOX, DECLARED].map(ownConnection),
+      appliances: [WALLBOX, DECLARED],
+      grants: [grant],
+      sessions: [sampleSession(WALLBOX, 'wallbox')],
+    });
+  });
+
+  test('a backup of format 1 is restored on a new hub, and on the migrated hub that it is from', async () => {
+    const passphrase = new Secret('correct horse battery staple');
+    const copy = await encryptWithPassphrase(JSON.stringify(FORMER), passphrase);
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    expect(await restoreBackup(store, copy, passphrase)).toMatchObject({ restored: ['wallbox'], kept: [] });
+    const restored = {
+      connections: [DECLARED, WALLBOX].map(ownConnection),
+      appliances: [DECLARED, WALLBOX],
+      grants: [{ ...grant, doubt }],
+      sessions: ['hash-wallbox'],
+    };
+    expect(await contentOf(store)).toEqual(restored);
+    expect(await restoreBackup(store, copy, passphrase)).toMatchObject({ restored: [], kept: ['wallbox'] });
+    expect(await contentOf(store)).toEqual(restored);
+  });
+
+  test.each([
+    ['an appliance without a portal', { appliances: [{ ...FORMER.appliances[0], portal: undefined }] }],
+    ['a grant without an appliance', { grants: [{ ...FORMER.grants[0], appliance: undefined }] }],
+    ['no appliances', { appliances: undefined }],
+  ])('a backup of format 1 with %s is refused', (_, changes) => {
+    expect(() => parseBackup(JSON.stringify({ ...FORMER, ...changes }))).toThrow(
+      expect.objectContaining({ code: 'copy_unusable' }),
+    );
+  });
+});
+
+describe('content of a backup', () => {
+  test.each<[string, Partial<Record<keyof BackupContents, unknown>>]>([
+    ['no connections', { connections: undefined }],
+    ['a connection with an invalid name', { connections: [{ ...SHARED, name: 'Not A Name' }] }],
+    ['a connection of an unknown origin', { connections: [{ ...SHARED, origin: 'found' }] }],
+    ['an appliance without a connection', { connections: [ownConnection(WALLBOX)] }],
+  ])('a backup with %s is refused', (_, changes) => {
+    const document = { ...JSON.parse(serializeBackup(BACKUP)), ...changes };
+    expect(() => parseBackup(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
+  });
+
+  test('a backup of a hub with a changed connection contains it as an added one', async () => {
+    using folder = memoryStateFolder();
+    {
+      using store = open(folder.path);
+      await store.saveRegistry({ addedConnections: [{ ...SHARED, origin: 'declared' }] });
+    }
+    runSql(folder.path, "UPDATE connections SET sealed = ''");
+    using store = open(folder.path);
+    expect((await captureState(store, MADE)).connections).toEqual([SHARED]);
+  });
+});
+
+describe('restoring connections from a backup', () => {
+  test('restoring a backup keeps a newer grant with the sessions of all its appliances', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await saveGenerations(store, SHARED.id, 4);
+    await store.saveSession(sampleSession(THERMOSTAT, 'own'));
+    expect(await restoreState(store, BACKUP)).toEqual({ restored: [], kept: ['netatmo'] });
+    expect(await contentOf(store)).toMatchObject({ grants: [{ generation: 4, doubt: null }], sessions: ['hash-own'] });
+  });
+
+  test('restoring a backup replaces an older grant, with the sessions of all its appliances', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const renamed = { ...SHARED, name: 'weather', scope: null };
+    await store.saveRegistry({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await saveGenerations(store, SHARED.id, 2);
+    await store.saveSession(sampleSession(THERMOSTAT, 'own'));
+    expect(await restoreState(store, BACKUP)).toEqual({ restored: ['weather'], kept: [] });
+    expect(await contentOf(store)).toEqual({
+      connections: [ownConnection(WALLBOX), renamed],
+      appliances: [DASHBOARD, THERMOSTAT, WALLBOX],
+      grants: [{ ...sharedGrant, doubt }],
+      sessions: ['hash-dashboard', 'hash-thermostat', 'hash-own'],
+    });
+  });
+
+  test('restoring a backup takes over the name of a connection without a grant, and its appliances', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const own = { ...SHARED, id: OTHER_ID, scope: null, origin: 'declared' } as const;
+    const user = { ...FRIDGE, connection: OTHER_ID };
+    const moved = { ...DASHBOARD, connection: OTHER_ID };
+    await store.saveRegistry({ addedConnections: [own], addedAppliances: [user, moved] });
+    await store.saveSession(sampleSession(FRIDGE, 'fridge'));
+    await restoreState(store, BACKUP);
+    expect(await contentOf(store)).toEqual({
+      connections: [SHARED, ownConnection(WALLBOX)],
+      appliances: [DASHBOARD, { ...user, connection: SHARED.id }, THERMOSTAT, WALLBOX],
+      grants: [{ ...sharedGrant, doubt }],
+      sessions: ['hash-dashboard', 'hash-thermostat', 'hash-fridge'],
+    });
+  });
+
+  test('a damaged appliance of a connection that gives way stays without credentials', async () => {
+    using folder = memoryStateFolder();
+    const own = { ...SHARED, id: OTHER_ID };
+    const user = { ...FRIDGE, connection: OTHER_ID };
+    {
+      using store = open(folder.path);
+      await store.saveRegistry({ addedConnections: [own], addedAppliances: [user] });
+    }
+    runSql(folder.path, "UPDATE appliances SET sealed = '' WHERE name = 'fridge'");
+    using store = open(folder.path);
+    await restoreState(store, BACKUP);
+    expect((await store.appliances())[1]).toMatchObject({ name: 'fridge', credentials: { kind: 'none' } });
+  });
+
+  test('restoring a backup fails if the name of one of its connections belongs to another with a grant', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const own = { ...SHARED, id: OTHER_ID };
+    await store.saveRegistry({ addedConnections: [own] });
+    await saveGenerations(store, OTHER_ID, 1);
+    const before = await contentOf(store);
+    await expect(restoreState(store, BACKUP)).rejects.toMatchObject({
+      code: 'appliance_exists',
+      message: expect.stringMatching(/connection netatmo.*latchkey connection remove netatmo.*nothing was changed/),
+    });
+    expect(await contentOf(store)).toEqual(before);
+    expect(await store.setting('hub_id')).toBeNull();
+  });
+
+  test('restoring a backup fails if an appliance of its name uses another connection with a grant', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const own = { ...SHARED, id: OTHER_ID, name: 'weather' };
+    const other = { ...FRIDGE, name: 'dashboard', connection: OTHER_ID };
+    await store.saveRegistry({ addedConnections: [own], addedAppliances: [other] });
+    await saveGenerations(store, OTHER_ID, 1);
+    await expect(restoreState(store, BACKUP)).rejects.toMatchObject({
+      code: 'appliance_exists',
+      message: expect.stringMatching(/appliance dashboard.*latchkey appliance remove dashboard.*nothing was changed/),
+    });
+    expect(await store.appliances()).toEqual([other]);
+  });
+
+  test('an appliance that gives way takes its own connection with it, and leaves one that an installer added', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const namesake = { ...FRIDGE, clientId: THERMOSTAT.clientId };
+    await addAppliance(store, namesake);
+    const added = { ...SHARED, id: OTHER_ID, name: 'weather' };
+    const other = { ...FRIDGE, id: OTHER_ID, clientId: 'another', name: 'dashboard', connection: OTHER_ID };
+    await store.saveRegistry({ addedConnections: [added], addedAppliances: [other] });
+    await restoreState(store, BACKUP);
+    expect(await contentOf(store)).toMatchObject({
+      connections: [SHARED, ownConnection(WALLBOX), added],
+      appliances: [DASHBOARD, THERMOSTAT, WALLBOX],
+    });
+  });
+
+  test('a connection that gives way and that the backup has under another name is that of the backup', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const own = { ...ownConnection(WALLBOX), name: SHARED.name, scope: 'Another' };
+    await store.saveRegistry({ addedConnections: [own], addedAppliances: [{ ...WALLBOX, name: 'charger' }] });
+    await restoreState(store, BACKUP);
+    expect(await contentOf(store)).toMatchObject({
+      connections: [SHARED, ownConnection(WALLBOX)],
+      appliances: [{ name: 'charger', connection: WALLBOX.id }, DASHBOARD, THERMOSTAT],
+    });
+  });
+});

@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+import type { TokenUsage } from '../../src/core/appliances/usage.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { corruptTable, runSql } from './corrupt-store.ts';
+import { addAppliance, HEATER, open, openAsHub, WALLBOX } from './test-store.ts';
+
+const { id } = WALLBOX;
+const USAGE: TokenUsage = {
+  last: Date.UTC(2031, 4, 5, 6),
+  days: [
+    { day: 22_400, count: 3 },
+    { day: 22_404, count: 12 },
+  ],
+};
+const LATER: TokenUsage = { last: USAGE.last + 1, days: [{ day: 22_404, count: 13 }] };
+
+async function withWallbox(path: string) {
+  const store = open(path);
+  await addAppliance(store, WALLBOX);
+  await store.replaceGrant(sampleGrant());
+  return store;
+}
+
+/** A source with pending usage of the wallbox. */
+function pendingSource(usage: TokenUsage) {
+  const left = new Map([[id, usage]]);
+  return { left, pending: () => new Map(left), markWritten: () => left.clear() };
+}
+
+const attempt = { token: 'hash', at: instantAt(1) };
+
+test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
+  ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
+  ['with its end', (store) => store.endAttempt(sampleGrant())],
+  ['with new tokens', (store) => store.replaceGrant(sampleGrant({ generation: 2 }))],
+  ['alone', (store) => store.saveUsage(new Map([[id, LATER]]))],
+])('the usage of an appliance is replaced %s, and survives a crash', async (how, write) => {
+  using folder = memoryStateFolder();
+  {
+    using store = await withWallbox(folder.path);
+    await store.saveUsage(new Map([[id, USAGE]]));
+    const pending = pendingSource(LATER);
+    store.setUsageSource(pending);
+    await write(store);
+    expect(pending.left.size).toBe(how === 'alone' ? 1 : 0);
+  }
+  using store = await openAsHub(folder.path);
+  expect(await store.usage()).toEqual(new Map([[id, LATER]]));
+  expect(store.recoverySummary).toBeNull();
+});
+
+test('the usage of two connections that are refreshed together is written together with them', async () => {
+  using folder = memoryStateFolder();
+  using store = await withWallbox(folder.path);
+  await addAppliance(store, HEATER);
+  const heating = sampleGrant({ connection: HEATER.id });
+  await store.replaceGrant(heating);
+  const left = new Map([
+    [id, USAGE],
+    [HEATER.id, LATER],
+  ]);
+  store.setUsageSource({
+    pending: (connection) => new Map([...left].filter(([one]) => one === connection)),
+    markWritten: (connection) => void left.delete(connection),
+  });
+  await Promise.all([store.beginAttempt(sampleGrant(), attempt), store.beginAttempt(heating, attempt)]);
+  expect(left.size).toBe(0);
+  expect(await store.usage()).toEqual(
+    new Map([
+      [id, USAGE],
+      [HEATER.id, LATER],
+    ]),
+  );
+});
+
+test('the removal of an appliance deletes its usage, and a removed appliance gets none', async () => {
+  using folder = memoryStateFolder();
+  using store = await withWallbox(folder.path);
+  await store.saveUsage(new Map([[id, USAGE]]));
+  await store.saveRegistry({ removedAppliances: [id] });
+  expect(await store.usage()).toEqual(new Map());
+  await store.saveUsage(new Map([[id, USAGE]]));
+  expect(await store.usage()).toEqual(new Map());
+});
+
+test('usage that was damaged in the store is left out, and can be written again', async () => {
+  using folder = memoryStateFolder();
+  {
+    using store = await withWallbox(folder.path);
+    await addAppliance(store, HEATER);
+    await store.saveUsage(
+      new Map([
+        [id, USAGE],
+        [HEATER.id, LATER],
+      ]),
+    );
+  }
+  runSql(folder.path, `UPDATE usage SET counts = '{"last":1,"days":[[1,-1]]}' WHERE appliance = '${id}'`);
+  using store = await openAsHub(folder.path);
+  expect(await store.usage()).toEqual(new Map([[HEATER.id, LATER]]));
+  await store.saveUsage(new Map([[id, USAGE]]));
+  expect((await store.usage()).get(id)).toEqual(USAGE);
+});
+
+test('a damaged table of usage loses the usage, and no grant', async () => {
+  using folder = memoryStateFolder();
+  {
+    using store = await withWallbox(folder.path);
+    await store.saveUsage(new Map([[id, USAGE]]));
+  }
+  corruptTable(folder.path, 'usage');
+  using store = await openAsHub(folder.path);
+  expect(store.recoverySummary).toContain('was damaged');
+  expect(await store.grants()).toEqual([{ grant: sampleGrant(), attempt: null }]);
+  await store.saveUsage(new Map([[id, USAGE]]));
+  expect(await store.usage()).toEqual(new Map([[id, USAGE]]));
+});
+
+test('usage that cannot be written does not prevent a refresh from being saved', async () => {
+  using folder = memoryStateFolder();
+  (await withWallbox(folder.path))[Symbol.dispose]();
+  runSql(folder.path, "CREATE TRIGGER broken BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'broken'); END");
+  using store = open(folder.path);
+  const pending = pendingSource(USAGE);
+  store.setUsageSource(pending);
+  expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
+  const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
+  expect(await store.replaceGrant(successor)).toBe(true);
+  expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
+  expect(pending.left.size).toBe(1);
+});
