@@ -159,7 +159,7 @@ function fingerprintOf(
     content: JSON.stringify([
       { ...stableHub, open: registrationOpenFor !== undefined },
       stableAppliances,
-      [],
+      connections.map(stableLogin),
       [...conditions, ...notices].map(({ code, appliance, connection, severity, since }) => [
         code,
         appliance,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
@@ -93,7 +94,7 @@ describe('the live updates of an open page', () => {
     await last.waitForText('event: changed');
   });
 
-  it('an open page is notified of a new login to share, and when it is connected', async () => {
+  it('an open page is notified of a new login to share, and when it is connected and refreshed', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await follower.waitForText('retry');
@@ -103,6 +104,12 @@ describe('the live updates of an open page', () => {
     await later.waitForText('retry');
     await hub.pair('netatmo', emulator);
     await later.waitForText('event: changed');
+    // Nothing but the login itself changes: no appliance uses it.
+    await sleep(1100);
+    await using last = await follow(visitor);
+    await last.waitForText('retry');
+    await hub.ask((control) => control.refresh('netatmo'));
+    await last.waitForText('event: changed');
   });
 
   it('an open page gets no more updates when its session has ended', async () => {
