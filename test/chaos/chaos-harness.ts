@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ApplianceResponse, CredentialsResponse } from '../../src/control/messages.ts';
+import type { ConnectionResponse, CredentialsResponse } from '../../src/control/messages.ts';
 import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
@@ -96,22 +96,26 @@ retry_lost_answer = "${modes.get(name)}"`,
     return new ChaosHarness(portal, hub, new Map([...clients].map(([name, { id }]) => [name, id])));
   }
 
-  /** Registers appliances and pairs them. */
+  /** Adds connections, each with an appliance of the same name and another one, and pairs them. */
   async pairAppliances(names: readonly string[]): Promise<CredentialsResponse[]> {
     const credentials = await Promise.all(
-      names.map((name) => this.hub.addAppliance(name, 'Monitoring', this.clients.has(name) ? name : null)),
+      names.map(async (name) => [
+        await this.hub.addAppliance(name, 'Monitoring', this.clients.has(name) ? name : null),
+        await this.hub.addAppliance(`${name}-2`, null, null, name),
+      ]),
     );
     await Promise.all(names.map((name) => this.pair(name)));
-    return credentials;
+    return credentials.flat();
   }
 
-  /** Pairs an appliance, even if it is already paired. */
+  /** Pairs a connection, even if it is already paired. */
   pair(name: string): Promise<void> {
     return this.hub.pair(name, this.portal, name);
   }
 
-  async statuses(): Promise<readonly ApplianceResponse[]> {
-    return (await this.hub.ask((control) => control.status())).appliances;
+  /** The status of each connection. */
+  async statuses(): Promise<readonly ConnectionResponse[]> {
+    return (await this.hub.ask((control) => control.status())).connections;
   }
 
   /** All grants at the portal. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceResponse } from '../../src/control/messages.ts';
+import type { ConnectionResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { TokenLoad, whoami } from '../reliability/load.ts';
@@ -252,7 +252,7 @@ class Killing {
   /**
    * Checks a lost grant: the hub was killed between the first and the second use of the refused token, and reports it.
    */
-  async #explain({ name, state, problem }: ApplianceResponse): Promise<void> {
+  async #explain({ name, state, problem }: ConnectionResponse): Promise<void> {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
@@ -288,6 +288,6 @@ class Killing {
   }
 }
 
-function inDoubt({ problem }: ApplianceResponse): boolean {
+function inDoubt({ problem }: ConnectionResponse): boolean {
   return problem?.code === 'answer_lost';
 }

@@ -179,7 +179,7 @@ function issuedAt(refreshToken: string): number {
 }
 
 /** What is wrong with the report of a lost answer. */
-function wrongReport({ name, problem }: ApplianceResponse): string[] {
+function wrongReport({ name, problem }: Pick<ApplianceResponse, 'name' | 'problem'>): string[] {
   const reported = /^An answer was lost on \d{4}-.*no longer accepts/.test(problem?.message ?? '');
   return reported ? [] : [`${name} does not report a lost answer, but: ${problem?.message}`];
 }

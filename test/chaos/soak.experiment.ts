@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceResponse, CredentialsResponse } from '../../src/control/messages.ts';
+import type { ConnectionResponse, CredentialsResponse } from '../../src/control/messages.ts';
 import { TokenLoad } from '../reliability/load.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
@@ -22,6 +22,7 @@ const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
 /** An appliance, and the user and scope that its tokens must have. */
 interface Client {
   readonly credentials: CredentialsResponse;
+  readonly connection: string;
   readonly user: string;
   readonly scope: string;
 }
@@ -67,6 +68,8 @@ const SHORT: Form = { duration: null, tokenLifetime: 4, maxConcurrent: 10, growt
 const WARM_UP = 150;
 /** The maximum duration of the short form, in seconds. */
 const MAX_SHORT = scaleDeadline(60);
+/** So many connections are used by two appliances each, the others by one. */
+const SHARED = 3;
 /** The minimum number of token requests of the short form. */
 const MIN_REQUESTS = 300;
 
@@ -89,7 +92,7 @@ export const experiment: Experiment = {
 };
 
 async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form): Promise<ExperimentResult> {
-  const users = Array.from({ length: APPLIANCES }, (_, index) => `user-${index}`);
+  const users = Array.from({ length: APPLIANCES - SHARED }, (_, index) => `user-${index}`);
   const heapFile = logFile('heap');
   await using portal = await EmulatorProcess.start(
     '--tls',
@@ -109,7 +112,7 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   const { pid } = hub;
   const filesAtStart = openFiles(pid);
   const clients = await pairAll(hub, portal, users);
-  scale.progress(`${clients.length} appliances are paired`);
+  scale.progress(`${users.length} connections are paired`);
   for (const fault of soakFaults(random, form.duration === null)) await portal.addFault(fault);
 
   const credentials = clients.map((client) => client.credentials);
@@ -231,7 +234,7 @@ function checkGrowth(limits: Growth, samples: Readonly<Record<keyof Growth, read
   };
 }
 
-/** Pairs an appliance for each user, who logs in without a browser. */
+/** Pairs an appliance for each user, who logs in without a browser. Some of them share their connection with another one. */
 async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly string[]): Promise<Client[]> {
   const clients: Client[] = [];
   for (const [index, user] of users.entries()) {
@@ -239,12 +242,16 @@ async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly
     const scope = SCOPES[index % SCOPES.length] ?? '';
     const credentials = await hub.addAppliance(name, scope);
     await hub.pair(name, portal, user);
-    clients.push({ credentials, user, scope });
+    const client = { connection: name, user, scope };
+    clients.push({ credentials, ...client });
+    if (index >= SHARED) continue;
+    const other = await hub.addAppliance(`${name}-2`, null, null, name);
+    clients.push({ credentials: other, ...client });
   }
   return clients;
 }
 
-/** Events during the load: an appliance is paired again, and sometimes an origin of the portal is down. */
+/** Events during the load: a connection is paired again, and sometimes an origin of the portal is down. */
 class Disturbances implements AsyncDisposable {
   pairings = 0;
   readonly #hub: HubProcess;
@@ -263,9 +270,9 @@ class Disturbances implements AsyncDisposable {
   /** Begins the events of a second. Under faults a pairing may fail; the previous grant then stays. */
   begin(second: number): void {
     if (second % 7 === 2) {
-      const { credentials, user } = this.#random.pick(this.#clients);
+      const { connection, user } = this.#random.pick(this.#clients);
       this.#do(async () => {
-        await this.#hub.pair(credentials.name, this.#portal, user);
+        await this.#hub.pair(connection, this.#portal, user);
         this.pairings += 1;
       });
     }
@@ -284,8 +291,8 @@ class Disturbances implements AsyncDisposable {
   }
 }
 
-async function statesOf(hub: HubProcess): Promise<readonly ApplianceResponse[]> {
-  return (await hub.ask((control) => control.status())).appliances;
+async function statesOf(hub: HubProcess): Promise<readonly ConnectionResponse[]> {
+  return (await hub.ask((control) => control.status())).connections;
 }
 
 async function allActive(hub: HubProcess, within: number): Promise<boolean> {

@@ -342,7 +342,7 @@ function pairing(): Work {
     ({ location } = await portal.login({ state: stateParameterOf(link), user: NAME }));
   };
   const followRedirect = async () => {
-    if (!(await fetchPage(location)).includes('is connected')) throw new Error('it is not connected');
+    if (!/ are connected/.test(await fetchPage(location))) throw new Error('it is not connected');
   };
   return {
     name: 'pairing',
