@@ -135,6 +135,9 @@ describe('connection of a new appliance', () => {
     expect(connectionNames(harness)).toEqual(['shared']);
     await registerWaiting(harness, 'lamp');
     expect(await administration.approveAppliance('lamp', null, null)).toMatchObject({ connection: 'lamp' });
+    await harness.addConnection('elsewhere', { portal: 'other' });
+    await registerWaiting(harness, 'fan');
+    expect(await administration.approveAppliance('fan', null, 'elsewhere')).toMatchObject({ portal: 'other' });
     await expectStored(harness);
   });
 });

@@ -207,8 +207,13 @@ export class Appliances {
     return this.#change(id, (current) => {
       assertNotDamaged(current);
       if (current.waitingSince !== null) {
-        const { registeredFrom: _, ...approved } = current;
-        return this.#moveChange({ ...approved, waitingSince: null }, connection, false);
+        const { registeredFrom: _, ...registered } = current;
+        const approved = { ...registered, waitingSince: null };
+        if (connection === null) return { updatedAppliances: [approved] };
+        // It could not ask for a portal, so it may get one at any.
+        const { scope } = this.#connections.ofAppliance(current);
+        assertConnectionFits(current.name, { scope, portal: null }, connection);
+        return this.#moveChange(approved, connection, false);
       }
       const reason =
         current.credentials.kind === 'none'
@@ -228,16 +233,13 @@ export class Appliances {
     return this.#change(id, (current) => {
       assertNotDeclared(current, 'name its connection there');
       assertNotDamaged(current);
+      assertConnectionFits(current.name, this.#connections.ofAppliance(current), connection);
       return this.#moveChange(current, connection, keepsFormer);
     });
   }
 
-  /** @throws Failure `connection_mismatch` */
-  #moveChange(appliance: Appliance, connection: Connection | null, keepsFormer: boolean): RegistryChange {
-    const former = this.#connections.byId(appliance.connection);
-    if (connection === null || former === undefined || former.id === connection.id)
-      return { updatedAppliances: [appliance] };
-    assertConnectionFits(appliance.name, former, connection);
+  #moveChange(appliance: Appliance, connection: Connection, keepsFormer: boolean): RegistryChange {
+    if (appliance.connection === connection.id) return { updatedAppliances: [appliance] };
     const own = this.#ownConnection(appliance);
     return {
       updatedAppliances: [{ ...appliance, connection: connection.id }],
