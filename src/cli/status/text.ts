@@ -15,6 +15,7 @@ import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';
 import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
 import { loginTable, portalColumns } from './login-table.ts';
+import { usageText } from './usage-text.ts';
 
 /** The status for people, the most important first. Lines may have any length. */
 export function statusText(status: StatusResponse): string {
@@ -26,7 +27,14 @@ export function statusText(status: StatusResponse): string {
   const hubLines = ofHub.map((condition) => conditionLine(condition));
   const shared = status.connections.filter(({ own }) => own !== true);
   const sharedText = shared.length === 0 ? [] : [connectionsText(shared, conditions, isShown)];
-  const parts = [hubText(hub), ...hubLines, appliancesText(status, isShown, false), ...sharedText];
+  const usage = usageText(status.appliances, systemClock('').now().wall);
+  const parts = [
+    hubText(hub),
+    ...hubLines,
+    appliancesText(status, isShown, false),
+    ...sharedText,
+    ...(usage === null ? [] : [usage]),
+  ];
   return `${first}${parts.join('\n\n')}`;
 }
 

@@ -98,6 +98,17 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
   hub.administration.notices = [];
 });
 
+test('status shows when each appliance got its last token, and how many it got', async () => {
+  hub.administration.set({ name: 'wallbox', lastToken: ago(125), tokens: { today: 12, last14Days: 4030 } });
+  hub.administration.set({ name: 'car' });
+  const { stdout } = await hub.latchkey('status');
+  expect(stdout).toContain(`\n
+TOKENS   LAST       TODAY  14 DAYS
+wallbox  2 min ago  12     4030
+`);
+  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('4030');
+});
+
 test('appliance list puts each scope name on its own line if the table is too wide', async () => {
   const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
