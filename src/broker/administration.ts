@@ -197,7 +197,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       const former = connections.ofAppliance(appliance);
       const target = connections.get(connection);
       if (former.id === target.id) return statusOf(appliance);
-      const hasGrant = (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
+      // From the store, because a grant that is being imported is only there.
+      const hasGrant = async () => (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
       const moved = await appliances.move(appliance, target, hasGrant);
       await pairings.endDeviceFlows(appliance.id);
       if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);

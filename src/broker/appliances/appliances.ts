@@ -7,6 +7,7 @@ import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { applianceMove, connectionRemoval } from '../connections/connection-changes.ts';
 import { assertConnectionFits, ownConnectionExistsFailure } from '../connections/connection-choice.ts';
 import type { Connections } from '../connections/connections.ts';
 import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
@@ -213,7 +214,7 @@ export class Appliances {
         // It could not ask for a portal, so it may get one at any.
         const { scope } = this.#connections.ofAppliance(current);
         assertConnectionFits(current.name, { scope, portal: null }, connection);
-        return this.#moveChange(approved, connection, false);
+        return applianceMove(approved, this.#ownConnection(current), connection, false);
       }
       const reason =
         current.credentials.kind === 'none'
@@ -225,30 +226,18 @@ export class Appliances {
 
   /**
    * Lets an appliance use another connection, at the same portal and with the scope that it had.
-   * @param keepsFormer whether a connection of its own stays, because it has a grant; otherwise it is removed
+   * @param keepsFormer whether a connection of its own stays, because it has a grant; otherwise it is removed. Called after
+   * the changes that were requested before
    * @throws Failure `appliance_declared`, `appliance_unknown`, `connection_mismatch`, `not_allowed` if its row was
    * damaged, or as {@link Store}
    */
-  move({ id }: Appliance, connection: Connection, keepsFormer: boolean): Promise<Appliance> {
-    return this.#change(id, (current) => {
+  move({ id }: Appliance, connection: Connection, keepsFormer: () => Promise<boolean>): Promise<Appliance> {
+    return this.#change(id, async (current) => {
       assertNotDeclared(current, 'name its connection there');
       assertNotDamaged(current);
       assertConnectionFits(current.name, this.#connections.ofAppliance(current), connection);
-      return this.#moveChange(current, connection, keepsFormer);
+      return applianceMove(current, this.#ownConnection(current), connection, await keepsFormer());
     });
-  }
-
-  #moveChange(appliance: Appliance, connection: Connection, keepsFormer: boolean): RegistryChange {
-    if (appliance.connection === connection.id) return { updatedAppliances: [appliance] };
-    const own = this.#ownConnection(appliance);
-    return {
-      updatedAppliances: [{ ...appliance, connection: connection.id }],
-      ...(own === null
-        ? {}
-        : keepsFormer
-          ? { updatedConnections: [{ ...own, origin: 'added' }] }
-          : { removedConnections: [own.id] }),
-    };
   }
 
   /** The connection that nothing but this appliance uses, and that was made for it; null if it uses a shared one. */
@@ -280,32 +269,8 @@ export class Appliances {
    */
   removeConnection(connection: Connection): Promise<boolean> {
     return this.#serialize(async () => {
-      const { id, name, scope, portal, origin } = connection;
-      if (origin === 'declared') {
-        throw new Failure(
-          'connection_declared',
-          `${name} is declared in the hub's configuration: remove it there, and run "latchkey reload"`,
-        );
-      }
-      const users = this.usersOf(id);
-      const isKept = users.some((appliance) => appliance.name === name);
-      const moved = users.filter((appliance) => appliance.name !== name);
-      const own = moved.map((appliance): Connection => {
-        if (this.#connections.find(appliance.name) !== undefined) {
-          throw new Failure(
-            'connection_exists',
-            `${appliance.name} can't get a connection of its own, because there is a connection ${appliance.name} already: move ${appliance.name} to another connection first`,
-          );
-        }
-        return { id: this.#random.uuid(), name: appliance.name, scope, portal, origin: 'implicit' };
-      });
-      const saved = await this.save({
-        addedConnections: own,
-        updatedConnections: isKept ? [{ ...connection, origin: 'implicit' }] : [],
-        updatedAppliances: moved.map((appliance, index) => ({ ...appliance, connection: own[index]?.id ?? id })),
-        removedConnections: isKept ? [] : [id],
-      });
-      if (saved) return !isKept;
+      const change = connectionRemoval(connection, this.usersOf(connection.id), this.#connections, this.#random);
+      if (await this.save(change)) return change.removedConnections.length > 0;
       throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
     });
   }
@@ -319,7 +284,7 @@ export class Appliances {
     return this.#change(id, (current) => ({ updatedAppliances: [change(current)] }));
   }
 
-  #change(id: string, change: (current: Appliance) => RegistryChange): Promise<Appliance> {
+  #change(id: string, change: (current: Appliance) => RegistryChange | Promise<RegistryChange>): Promise<Appliance> {
     return this.#serialize(async () => {
       const gone = new Failure(
         'appliance_unknown',
@@ -327,7 +292,7 @@ export class Appliances {
       );
       const current = this.#byId.get(id);
       if (current === undefined) throw gone;
-      const isApplied = await this.save(change(current), () => this.#byId.has(id));
+      const isApplied = await this.save(await change(current), () => this.#byId.has(id));
       const next = this.#byId.get(id);
       if (!isApplied || next === undefined) throw gone;
       return next;

@@ -1,0 +1,62 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import type { RegistryChange } from '../../core/store.ts';
+import type { Connections } from './connections.ts';
+
+/**
+ * The change that lets an appliance use another connection.
+ * @param own the connection that only this appliance uses, and that was made for it; null if it shares one
+ * @param keepsOwn whether `own` stays, without an appliance; otherwise it is removed
+ */
+export function applianceMove(
+  appliance: Appliance,
+  own: Connection | null,
+  { id }: Connection,
+  keepsOwn: boolean,
+): RegistryChange {
+  if (appliance.connection === id) return { updatedAppliances: [appliance] };
+  const updatedAppliances = [{ ...appliance, connection: id }];
+  if (own === null) return { updatedAppliances };
+  return keepsOwn
+    ? { updatedAppliances, updatedConnections: [{ ...own, origin: 'added' }] }
+    : { updatedAppliances, removedConnections: [own.id] };
+}
+
+/**
+ * The change that removes a connection. Each appliance that uses it gets a connection of its own. If one has the name of
+ * the connection, the connection stays as its own one.
+ * @param users the appliances that use it
+ * @throws Failure `connection_declared`, or `connection_exists` if another connection has the name of one of the appliances
+ */
+export function connectionRemoval(
+  connection: Connection,
+  users: readonly Appliance[],
+  connections: Pick<Connections, 'find'>,
+  random: Pick<Random, 'uuid'>,
+): RegistryChange & Required<Pick<RegistryChange, 'removedConnections'>> {
+  const { id, name, scope, portal, origin } = connection;
+  if (origin === 'declared') {
+    throw new Failure(
+      'connection_declared',
+      `${name} is declared in the hub's configuration: remove it there, and run "latchkey reload"`,
+    );
+  }
+  const isKept = users.some((user) => user.name === name);
+  const moved = users.filter((user) => user.name !== name);
+  const added = moved.map((user): Connection => {
+    if (connections.find(user.name) === undefined)
+      return { id: random.uuid(), name: user.name, scope, portal, origin: 'implicit' };
+    throw new Failure(
+      'connection_exists',
+      `${user.name} can't get a connection of its own, because there is a connection ${user.name} already: move ${user.name} to another connection first`,
+    );
+  });
+  return {
+    addedConnections: added,
+    updatedConnections: isKept ? [{ ...connection, origin: 'implicit' }] : [],
+    updatedAppliances: moved.map((user, index) => ({ ...user, connection: added[index]?.id ?? id })),
+    removedConnections: isKept ? [] : [id],
+  };
+}
