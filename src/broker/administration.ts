@@ -95,11 +95,11 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
    * @returns a function that does it; call it when the grant is deleted. It does not throw.
    */
   function prepareRevocation({ id, name, portal }: Connection): () => Promise<void> {
-    const refreshToken = grants.get(id)?.grant.refreshToken;
+    const grant = grants.get(id)?.grant;
     const connected = broker.portalOf(portal);
     return async () => {
-      if (refreshToken === undefined || connected === undefined) return;
-      const outcome = await connected.portal.revoke(refreshToken);
+      if (grant === undefined || connected === undefined) return;
+      const outcome = await connected.portal.revoke(grant);
       if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
       if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
     };

@@ -1,6 +1,6 @@
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { CredentialLocation } from '../core/portal.ts';
+import type { CredentialLocation } from '../core/portals/identity.ts';
 import type { ConnectionEvent } from '../core/reports/connection-event.ts';
 import { type SignInState, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';

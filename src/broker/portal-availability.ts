@@ -1,5 +1,5 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
-import type { LoginLinkOutcome, PollOutcome, Portal } from '../core/portal.ts';
+import type { LoginLinkOutcome, PollOutcome, Portal } from '../core/portals/portal.ts';
 import type { ConnectedPortal, ConnectedPortals } from './ports.ts';
 
 type PortalOutcome = LoginLinkOutcome | PollOutcome | TokenOutcome;
@@ -9,6 +9,9 @@ const AVAILABLE_OUTCOMES: ReadonlySet<PortalOutcome['kind']> = new Set([
   'link',
   'code',
   'not_yet',
+  'slow_down',
+  'denied',
+  'ended',
   'granted',
   'refused',
   'misconfigured',
@@ -43,8 +46,11 @@ function observePortal(portal: Portal, onAvailable: () => void): Portal {
     return outcome;
   }
   return {
+    get redirectAddress() {
+      return portal.redirectAddress;
+    },
     requestLink: (...args) => observe(portal.requestLink(...args)),
-    pollCode: (...args) => observe(portal.pollCode(...args)),
+    poll: (...args) => observe(portal.poll(...args)),
     exchangeCode: (...args) => observe(portal.exchangeCode(...args)),
     refresh: (...args) => observe(portal.refresh(...args)),
     revoke: (...args) => portal.revoke(...args),

@@ -1,6 +1,7 @@
 import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
 import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
-import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
+import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
+import type { Portal } from '../core/portals/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 
@@ -38,11 +39,6 @@ export interface ConnectedPortal {
   readonly idleLifetime: number | null;
   /** Whether each refresh ends the access token that was issued before it. */
   readonly refreshEndsAccessToken: boolean;
-  /**
-   * The redirect URL for a nonce; null while the hub has no address, or if the configuration has redirects turned off.
-   * With an empty nonce (`''`) it identifies the address that a link redirects to, see `LoginLink`.
-   */
-  redirectUrl(nonce: string): string | null;
 }
 
 /** The portal of a connection, with the connection's name. */

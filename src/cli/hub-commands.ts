@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { SetupCodeResponse } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
-import { howToApplyCorrection } from '../core/portal.ts';
+import { howToApplyCorrection } from '../core/portals/identity.ts';
 import { systemTimers } from '../system/clock.ts';
 import { configPathOf, connectHub, isHubUnavailable } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';

@@ -13,7 +13,7 @@ import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
-import type { ApplyMethod } from '../core/portal.ts';
+import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';

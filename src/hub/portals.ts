@@ -1,7 +1,7 @@
 import type { ConnectedPortals } from '../broker/ports.ts';
 import type { PortalConfiguration } from '../configuration/configuration.ts';
-import { samePortal } from '../core/portal.ts';
-import { HttpPortal } from '../portal/http-portal.ts';
+import { samePortal } from '../core/portals/identity.ts';
+import { HelperPortal } from '../portal/helper/helper-portal.ts';
 import { urlHost } from '../system/addresses.ts';
 
 /** The configured portals, connected. */
@@ -29,9 +29,9 @@ export function connectPortals(
         ...(secretFile !== undefined && { secretFile }),
         ...(appliedBy && { appliedBy }),
       };
-      const portal = new HttpPortal({ ...settings, credentialLocation });
+      const portal = new HelperPortal({ ...settings, credentialLocation, redirectUrl });
       const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
-      return [name, { portal, identity, credentialLocation, ...behaviour, redirectUrl }];
+      return [name, { portal, identity, credentialLocation, ...behaviour }];
     }),
   );
   return {

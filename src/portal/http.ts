@@ -26,7 +26,7 @@ const MAX_DETAIL_LENGTH = 300;
 /** Why there is no complete response. */
 interface TransportFailure {
   readonly detail: string;
-  readonly certificate?: CertificateDateError;
+  readonly certificateError?: CertificateDateError;
 }
 
 /** Limits of a request to the portal, in milliseconds and bytes. */

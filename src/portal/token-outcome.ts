@@ -1,6 +1,6 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import type { PortalResponse } from './http.ts';
-import { parseErrorCode, parseTokenResponse } from './wire.ts';
+import { parseErrorCode, parseTokenResponse } from './token-response.ts';
 
 /** Maps a response of the token endpoint to its outcome (docs/portal.md). */
 export function classifyTokenResponse({ status, body, retryAfter, portalTime }: PortalResponse): TokenOutcome {

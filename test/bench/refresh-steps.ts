@@ -4,7 +4,7 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Instant } from '../../src/core/clock.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
-import type { Portal } from '../../src/core/portal.ts';
+import type { Portal } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { logTo } from '../support/log-to.ts';
 
@@ -38,7 +38,6 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
     loginLifetime: null,
     idleLifetime: null,
     refreshEndsAccessToken: false,
-    redirectUrl: () => null,
   };
   const silent = () => undefined;
   await openBroker({

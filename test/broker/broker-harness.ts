@@ -15,12 +15,13 @@ import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
-import type { ConfiguredPortal, Portal, PortalIdentity } from '../../src/core/portal.ts';
+import type { ConfiguredPortal, PortalIdentity } from '../../src/core/portals/identity.ts';
+import type { Portal } from '../../src/core/portals/portal.ts';
 import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/connection-event.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
@@ -107,7 +108,7 @@ export class BrokerHarness implements AsyncDisposable {
   #portal: FaultyPortal | undefined;
   #run: RunningBroker | undefined;
   #environment: Environment | undefined;
-  #client: HttpPortal | undefined;
+  #client: HelperPortal | undefined;
 
   private constructor(options: BrokerHarnessOptions) {
     this.#options = options;
@@ -150,18 +151,22 @@ export class BrokerHarness implements AsyncDisposable {
     const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#slow(this.#activity.track(this.#failing(store)));
-    this.#client = new HttpPortal({
+    this.#client = new HelperPortal({
       baseUrl: this.portal.baseUrl,
       frontendUrl: this.portal.frontendUrl,
       clientId: this.emulator.clientId,
       clientSecret: new Secret(this.emulator.clientSecret),
       credentialLocation: { portal: 'home' },
       ca: [],
+      redirectUrl: (nonce) => this.#options.redirect?.(nonce) ?? null,
     });
     const client = this.#client;
     const portal: Portal = this.#activity.track({
+      get redirectAddress() {
+        return client.redirectAddress;
+      },
       requestLink: (...args) => client.requestLink(...args),
-      pollCode: (...args) => client.pollCode(...args),
+      poll: (...args) => client.poll(...args),
       fetchTime: () => client.fetchTime(),
       exchangeCode: (...args) => client.exchangeCode(...args),
       revoke: (...args) => client.revoke(...args),
@@ -185,7 +190,6 @@ export class BrokerHarness implements AsyncDisposable {
         refreshEndsAccessToken: false,
         ...this.#options.limits,
       },
-      redirectUrl: this.#options.redirect ?? (() => null),
     };
     const broker = await openBroker({
       environment,

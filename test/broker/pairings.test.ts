@@ -73,7 +73,10 @@ describe('pairing by polling', () => {
     const { harness, run } = await startPairing({ fraction });
     await using _ = harness;
     const { step } = run.pairing;
-    const state = new URL(step.kind === 'waiting' ? step.link.codeUrl : '').searchParams.get('state') ?? '';
+    const state =
+      new URL(step.kind === 'waiting' && step.link.kind === 'poll' ? step.link.codeUrl : '').searchParams.get(
+        'state',
+      ) ?? '';
     await harness.time.pass(5 * MINUTE);
     const times = harness.emulator.polls(state).map(({ at }) => at);
     const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));

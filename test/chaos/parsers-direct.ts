@@ -4,13 +4,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
+import { parseAuthorizationCode, parseLoginEndpoints } from '../../src/portal/helper/wire.ts';
 import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
-import {
-  parseAuthorizationCode,
-  parseErrorCode,
-  parseLoginEndpoints,
-  parseTokenResponse,
-} from '../../src/portal/wire.ts';
+import { parseErrorCode, parseTokenResponse } from '../../src/portal/token-response.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { readGrant } from '../../src/store/rows/grant-table.ts';
@@ -134,7 +130,10 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
           device: [null],
           ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], setback: [null] },
           step: [
-            { kind: 'waiting', link: { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c', redirect: null } },
+            {
+              kind: 'waiting',
+              link: { kind: 'poll', authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c', redirect: null },
+            },
             ...[{ kind: 'asking' }, { kind: 'ended', result: { kind: 'paired', scope: null } }, PLANTED],
           ],
         }),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Secret } from '../../src/core/secret.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
 import { findLeakedSecret, type ParserCase } from './parser-case.ts';
 import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
@@ -39,7 +39,7 @@ export async function startPortalParserCase(): Promise<PortalParserCase> {
   const server: RawServer = starting.use(await startRawServer((socket) => socket.end(Buffer.from(bytes))));
   const { origin } = server;
   const portal = starting.use(
-    new HttpPortal({
+    new HelperPortal({
       baseUrl: origin,
       frontendUrl: origin,
       clientId: 'a',
@@ -47,6 +47,7 @@ export async function startPortalParserCase(): Promise<PortalParserCase> {
       credentialLocation: { portal: 'home' },
       ca: [],
       limits: LIMITS,
+      redirectUrl: (nonce) => `http://127.0.0.1/callback/${nonce}`,
     }),
   );
   const link = {
@@ -54,12 +55,19 @@ export async function startPortalParserCase(): Promise<PortalParserCase> {
     code_url: `${origin}/code`,
     accesstoken_request_url: `${origin}/sso/token`,
   };
+  const polledLink = {
+    kind: 'poll',
+    authorizeUrl: `${origin}/sso`,
+    codeUrl: `${origin}/code?state=s`,
+    tokenUrl: `${origin}/sso/token`,
+    redirect: null,
+  } as const;
   const tokens = JSON.stringify({ access_token: ACCESS, refresh_token: REFRESH, expires_in: 3600, scope: null });
   const operations = {
     refresh: () => portal.refresh(new Secret(REFRESH)),
-    exchange: () => portal.exchangeCode(`${origin}/sso/token`, new Secret(CODE), 'Monitoring'),
-    link: () => portal.requestLink(`http://127.0.0.1/callback/${CODE}`, new AbortController().signal),
-    poll: () => portal.pollCode(`${origin}/code?state=s`, new AbortController().signal),
+    exchange: () => portal.exchangeCode(polledLink, { code: new Secret(CODE), issuer: null }, 'Monitoring'),
+    link: () => portal.requestLink({ nonce: CODE, scope: null }, new AbortController().signal),
+    poll: () => portal.poll(polledLink, new AbortController().signal),
   };
   const resources = starting.move();
   const body = fc.oneof(

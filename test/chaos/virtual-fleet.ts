@@ -4,10 +4,10 @@ import { createServer as createSecureServer } from 'node:tls';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Log } from '../../src/core/log.ts';
-import type { Portal } from '../../src/core/portal.ts';
+import type { Portal } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -47,7 +47,6 @@ const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
   loginLifetime: null,
   idleLifetime: null,
   refreshEndsAccessToken: false,
-  redirectUrl: () => null,
 };
 const SILENT: Log = logTo(() => undefined);
 /** The interval of an appliance's token requests, in ms. */
@@ -66,7 +65,7 @@ export class VirtualFleet implements AsyncDisposable {
   readonly hubs: VirtualHub[] = [];
   readonly emulator: Emulator;
   readonly random: SeededRandom;
-  readonly #portals: ReadonlyMap<Outage | null, HttpPortal>;
+  readonly #portals: ReadonlyMap<Outage | null, HelperPortal>;
   readonly #servers: readonly Server[];
   #outage: Outage | null = null;
 
@@ -140,8 +139,9 @@ export class VirtualFleet implements AsyncDisposable {
       return portal;
     };
     return {
+      redirectAddress: null,
       requestLink: (...args) => current().requestLink(...args),
-      pollCode: (...args) => current().pollCode(...args),
+      poll: (...args) => current().poll(...args),
       fetchTime: () => current().fetchTime(),
       exchangeCode: (...args) => current().exchangeCode(...args),
       refresh: (token) => current().refresh(token),
@@ -269,14 +269,14 @@ export class VirtualHub implements Disposable {
 }
 
 interface Routes {
-  readonly portals: ReadonlyMap<Outage | null, HttpPortal>;
+  readonly portals: ReadonlyMap<Outage | null, HelperPortal>;
   readonly servers: readonly Server[];
 }
 
 /** A client for each outage, with a real server or a real error at its end. */
 async function createRoutes(emulator: Emulator): Promise<Routes> {
   const portal = (frontendUrl: string) =>
-    new HttpPortal({
+    new HelperPortal({
       baseUrl: emulator.baseUrl,
       frontendUrl,
       clientId: emulator.clientId,
@@ -290,7 +290,7 @@ async function createRoutes(emulator: Emulator): Promise<Routes> {
   const { port: another } = foreign.address() as AddressInfo;
   return {
     servers: [foreign],
-    portals: new Map<Outage | null, HttpPortal>([
+    portals: new Map<Outage | null, HelperPortal>([
       [null, portal(emulator.frontendUrl)],
       ['refused', portal(REFUSING)],
       ['name unknown', portal(UNKNOWN)],

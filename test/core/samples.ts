@@ -1,6 +1,7 @@
 import type { Instant } from '../../src/core/clock.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Pairing, PairingStep } from '../../src/core/pairings/pairing.ts';
+import type { PolledLink } from '../../src/core/portals/login-link.ts';
 import { Secret } from '../../src/core/secret.ts';
 
 export const SECOND = 1000;
@@ -34,7 +35,8 @@ export function sampleGrant(changes: Partial<Grant> = {}): Grant {
   };
 }
 
-export const SAMPLE_LINK = {
+export const SAMPLE_LINK: PolledLink = {
+  kind: 'poll',
   authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=the-state',
   codeUrl: 'https://api.portal.example/external/oauth2helper/code/get/c?state=the-state',
   tokenUrl: 'https://portal.example/sso/token',

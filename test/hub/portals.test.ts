@@ -16,6 +16,8 @@ const CONFIGURATION: Omit<PortalConfiguration, 'name' | 'baseUrl' | 'frontendUrl
   refreshEndsAccessToken: true,
 };
 
+const TOKENS = { refreshToken: new Secret('the-refresh-token'), accessToken: new Secret('the-access-token') };
+
 test('a connected portal has the lifetimes of its configuration, and revokes at the endpoint of its configuration', async () => {
   await using server = await startRawServer((socket) => socket.end(httpResponse(200, '')));
   const origins = { baseUrl: server.origin, frontendUrl: server.origin };
@@ -27,7 +29,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   expect(observed.get('home')).toMatchObject({
     ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
   });
-  expect(await observed.get('home')?.portal.revoke(new Secret('the-refresh-token'))).toEqual({ kind: 'revoked' });
-  expect(await observed.get('other')?.portal.revoke(new Secret('the-refresh-token'))).toEqual({ kind: 'unsupported' });
+  expect(await observed.get('home')?.portal.revoke(TOKENS)).toEqual({ kind: 'revoked' });
+  expect(await observed.get('other')?.portal.revoke(TOKENS)).toEqual({ kind: 'unsupported' });
   expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /revoke']);
 });

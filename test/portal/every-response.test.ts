@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
 import { selectRows } from '../support/long.ts';
 import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
@@ -61,7 +61,7 @@ function hasNoBody(status: number): boolean {
 
 /** The outcome of a refresh at this server. */
 async function refreshAt(server: RawServer): Promise<TokenOutcome> {
-  await using portal = new HttpPortal({
+  await using portal = new HelperPortal({
     baseUrl: server.origin,
     frontendUrl: server.origin,
     clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',

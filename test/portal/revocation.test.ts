@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { REVOCATION_LIMITS, type RequestLimits } from '../../src/portal/http.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
 import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
 
 const CLIENT = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
@@ -14,13 +14,15 @@ const SHORT: RequestLimits = { ...REVOCATION_LIMITS, connectTimeout: 500, totalT
 /** In ms, above the 5 s of a revocation and below the timeouts of a token request. */
 const TOO_LONG = 30_000;
 
+const TOKENS = { refreshToken: new Secret(TOKEN), accessToken: new Secret('an-access-token') };
+
 /** A portal with its revocation endpoint at `<origin>/oauth2/revoke?v=1`. */
 function portalAt(
   origin: string,
   limits?: RequestLimits,
   revocationEndpoint: string | null = `${origin}/oauth2/revoke?v=1`,
 ) {
-  return new HttpPortal({
+  return new HelperPortal({
     baseUrl: origin,
     frontendUrl: origin,
     revocationEndpoint,
@@ -34,7 +36,7 @@ function portalAt(
 
 async function revokeAt({ origin }: Pick<RawServer, 'origin'>, limits = SHORT) {
   await using portal = portalAt(origin, limits);
-  return portal.revoke(new Secret(TOKEN));
+  return portal.revoke(TOKENS);
 }
 
 test('a revocation sends the refresh token and the client credentials in its form and nowhere else', async () => {
@@ -53,7 +55,7 @@ test('a revocation sends the refresh token and the client credentials in its for
 test('a revocation is unsupported and nothing is sent if the portal has no revocation endpoint', async () => {
   await using server = await startRawServer((socket) => socket.end(httpResponse(200, '')));
   await using portal = portalAt(server.origin, SHORT, null);
-  expect(await portal.revoke(new Secret(TOKEN))).toEqual({ kind: 'unsupported' });
+  expect(await portal.revoke(TOKENS)).toEqual({ kind: 'unsupported' });
   expect(server.connections).toBe(0);
 });
 
@@ -126,7 +128,7 @@ describe('revocation without a complete response', () => {
         await using portal = portalAt(origin);
         const ended = new AbortController();
         const longer = sleep(TOO_LONG, null, { signal: ended.signal }).catch(() => null);
-        const outcome = await Promise.race([portal.revoke(new Secret(TOKEN)), longer]);
+        const outcome = await Promise.race([portal.revoke(TOKENS), longer]);
         ended.abort();
         return outcome?.kind;
       }),

@@ -5,7 +5,7 @@ import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { loadStoreKey } from '../../src/store/keys/store-key.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -43,7 +43,7 @@ export async function storeFleet(
   const key = await loadStoreKey(directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
   using store = await openStore(directory, jweSealing(key), Date.now);
   const appliances = await Appliances.load(store, systemRandom, await Connections.load(store, systemRandom, [PORTAL]));
-  await using portal = new HttpPortal({
+  await using portal = new HelperPortal({
     baseUrl: emulator.baseUrl,
     frontendUrl: emulator.frontendUrl,
     clientId: emulator.clientId,
@@ -74,15 +74,15 @@ export async function storeFleet(
 }
 
 /** Logs in and exchanges the code. */
-async function granted(emulator: FleetPortal, portal: HttpPortal) {
+async function granted(emulator: FleetPortal, portal: HelperPortal) {
   const { signal } = new AbortController();
-  const requested = await portal.requestLink(null, signal);
+  const requested = await portal.requestLink({ nonce: '', scope: null }, signal);
   if (requested.kind !== 'link') throw new Error(`there is no link: ${requested.kind}`);
   const { link } = requested;
   await emulator.login({ state: stateParameterOf(link.authorizeUrl), user: 'demo' });
-  const polled = await portal.pollCode(link.codeUrl, signal);
+  const polled = await portal.poll(link, signal);
   if (polled.kind !== 'code') throw new Error(`there is no code: ${polled.kind}`);
-  const outcome = await portal.exchangeCode(link.tokenUrl, polled.code, null);
+  const outcome = await portal.exchangeCode(link, { code: polled.code, issuer: null }, null);
   if (outcome.kind !== 'granted') throw new Error(`there are no tokens: ${outcome.kind}`);
   return outcome;
 }

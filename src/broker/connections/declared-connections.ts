@@ -5,7 +5,7 @@ import { Failure } from '../../core/failure.ts';
 import { hasScopeChanged } from '../../core/grants/grant.ts';
 import type { Log } from '../../core/log.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
-import { type PortalIdentity, samePortal } from '../../core/portal.ts';
+import { type PortalIdentity, samePortal } from '../../core/portals/identity.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import type { Appliances } from '../appliances/appliances.ts';

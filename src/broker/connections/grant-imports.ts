@@ -3,7 +3,7 @@ import type { GrantImport } from '../../core/connections/connection-administrati
 import { Failure, messageOf } from '../../core/failure.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { portalIdentityOf } from '../../core/portal.ts';
+import { portalIdentityOf } from '../../core/portals/identity.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';

@@ -6,7 +6,8 @@ import {
   afterPortalResponse,
   afterStoreWritable,
 } from '../../core/grants/refresh-health.ts';
-import { isSameIssuer, type Portal } from '../../core/portal.ts';
+import { isSameIssuer } from '../../core/portals/identity.ts';
+import type { Portal } from '../../core/portals/portal.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { ConnectionPortal } from '../ports.ts';

@@ -5,7 +5,7 @@ import type { afterPortalResponse, RefreshHealth } from '../../core/grants/refre
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { type ConfiguredPortal, portalIdentityOf } from '../../core/portal.ts';
+import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';

@@ -2,7 +2,7 @@ import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
-import type { PortalIdentity } from '../../core/portal.ts';
+import type { PortalIdentity } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
 import type { ConnectionPortal } from '../ports.ts';

@@ -1,6 +1,8 @@
+import type { Instant } from '../../core/clock.ts';
 import { backoffDelay } from '../../core/grants/backoff.ts';
-import { linksOf, pollDelay } from '../../core/pairings/pairing.ts';
-import type { LoginLink, Unreachable } from '../../core/portal.ts';
+import { linksOf, pollDelay, timeLeft } from '../../core/pairings/pairing.ts';
+import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
+import type { PollOutcome, Unreachable } from '../../core/portals/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
@@ -8,14 +10,34 @@ import type { PairingStateMachine } from './pairing-state-machine.ts';
 /** A code lives at least 30 s: the backoff must not miss one that arrives while the portal can't be polled. */
 const BACKOFF = { base: 5000, cap: 20_000 };
 
+/** By how much `slow_down` makes the interval longer, in ms (RFC 8628, 3.5). */
+const SLOW_DOWN_MS = 5000;
+
+/** A link that is polled for the result of its login. */
+type PollableLink = PolledLink | DeviceLink;
+
+/** What receives the result of a login. */
+export interface LoginReceiver {
+  /** @param link null if it is not known which link the code belongs to */
+  takeCode(code: Secret, link: LoginLink | null): Promise<void>;
+  takeTokens(link: DeviceLink, granted: Extract<PollOutcome, { kind: 'granted' }>, sent: Instant): Promise<void>;
+}
+
+/** What one poll has shown. */
+interface PollReport {
+  /** Why the portal was unreachable; null if it responded. */
+  readonly problem: Unreachable | null;
+  readonly isTooFast: boolean;
+}
+
 /**
- * Polls all links of a pairing, including those added meanwhile, until the pairing changes its step, because of a
- * polled code or a redirected one.
+ * Polls all links of a pairing that are polled, including those added meanwhile, until the pairing changes its step,
+ * because of a polled result or a redirected code.
  */
-export async function pollForCode(
+export async function pollForResult(
   context: PairingContext,
   progress: PairingStateMachine,
-  takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
+  receiver: LoginReceiver,
 ): Promise<void> {
   const { signal } = progress;
   const { environment, portalOf, times } = context;
@@ -25,46 +47,86 @@ export async function pollForCode(
   const { random } = environment;
 
   let retryAfter = progress.retryAfterMs;
+  let slowDown = 0;
   for (let failures = 0; !signal.aborted && !progress.stopping; ) {
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
-    const wait = Math.max(backoff, pollDelay(times.pollInterval, retryAfter, random.fraction()));
+    const interval = slowDown + pollInterval(pollableLinks(progress), times.pollInterval);
+    const wait = Math.max(backoff, pollDelay(interval, retryAfter, random.fraction()));
     if (!(await progress.pause(wait, signal))) return;
-    const problems = await pollLinks(context, progress, signal, takeCode);
+    const reports = await pollLinks(context, progress, signal, receiver);
     if (signal.aborted) return;
     // The portal may reject the poll of an expired link; one usable response shows that it is reachable.
-    const [problem] = problems;
-    const unreachable = problem !== undefined && problems.every((one) => one !== null) ? problem : null;
+    const problems = reports.map(({ problem }) => problem);
+    const unreachable = problems.every((problem) => problem !== null) ? (problems[0] ?? null) : null;
     progress.recordReachability(unreachable);
     failures = unreachable === null ? 0 : failures + 1;
-    retryAfter = Math.max(0, ...problems.map((one) => one?.retryAfter ?? 0));
+    retryAfter = Math.max(0, ...problems.map((problem) => problem?.retryAfter ?? 0));
+    if (reports.some(({ isTooFast }) => isTooFast)) slowDown += SLOW_DOWN_MS;
   }
 }
 
 /**
- * Polls each link of a pairing once.
+ * Polls each link of a pairing once that is polled.
  * @param signal of the step that the links belong to
- * @param takeCode receives a code from the portal and the link it belongs to
- * @returns for each link why the portal was unreachable; null if it responded
  */
 export function pollLinks(
-  { portalOf, referenceClock }: Pick<PairingContext, 'portalOf' | 'referenceClock'>,
+  { portalOf, referenceClock, environment }: Pick<PairingContext, 'portalOf' | 'referenceClock' | 'environment'>,
   progress: PairingStateMachine,
   signal: AbortSignal,
-  takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
-): Promise<readonly (Unreachable | null)[]> {
+  receiver: LoginReceiver,
+): Promise<readonly PollReport[]> {
   const portal = portalOf(progress.pairing.portal)?.portal;
 
-  async function poll(link: LoginLink): Promise<Unreachable | null> {
-    if (portal === undefined) return null;
-    const outcome = await portal.pollCode(link.codeUrl, signal);
-    referenceClock.recordPortalTime(outcome.portalTime);
-    if (outcome.kind === 'unreachable') return outcome;
-    if (outcome.kind === 'code' && !signal.aborted) {
-      progress.recordReachability(null);
-      await takeCode(outcome.code, link);
+  async function poll(link: PollableLink): Promise<PollReport> {
+    const responded = { problem: null, isTooFast: false };
+    if (portal === undefined) return responded;
+    const sent = environment.clock.now();
+    if (link.kind === 'device' && isExpired(link, sent)) {
+      await progress.dispatch({ kind: 'link_ended', link });
+      return responded;
     }
-    return null;
+    const outcome = await portal.poll(link, signal);
+    referenceClock.recordPortalTime(outcome.portalTime);
+    if (outcome.kind === 'unreachable') return { problem: outcome, isTooFast: false };
+    if (outcome.kind === 'granted' && link.kind === 'device') {
+      // Even if the pairing has moved on: these tokens are given only once.
+      await receiver.takeTokens(link, outcome, sent);
+      return responded;
+    }
+    if (signal.aborted) return responded;
+    progress.recordReachability(null);
+    switch (outcome.kind) {
+      case 'code':
+        await receiver.takeCode(outcome.code, link);
+        break;
+      case 'denied':
+        await progress.dispatch({ kind: 'failed', reason: 'refused_by_user' });
+        break;
+      case 'ended':
+        await progress.dispatch({ kind: 'link_ended', link });
+        break;
+      case 'misconfigured':
+        progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
+        await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+        break;
+      default:
+    }
+    return { problem: null, isTooFast: outcome.kind === 'slow_down' };
   }
 
-  return Promise.all(linksOf(progress.pairing.step).map(poll));
+  return Promise.all(pollableLinks(progress).map(poll));
+}
+
+function pollableLinks({ pairing }: PairingStateMachine): readonly PollableLink[] {
+  return linksOf(pairing.step).filter((link) => link.kind !== 'redirect');
+}
+
+/** Milliseconds between two polls: the longest that a link asks for; Infinity if no link is polled. */
+function pollInterval(links: readonly PollableLink[], configured: number): number {
+  if (links.length === 0) return Number.POSITIVE_INFINITY;
+  return Math.max(...links.map((link) => (link.kind === 'device' ? link.interval : configured)));
+}
+
+function isExpired({ begun, lifetime }: DeviceLink, now: Instant): boolean {
+  return timeLeft({ begun, lifetime }, now) <= 0;
 }

@@ -7,10 +7,10 @@ import {
   type PairingFailureReason,
   preferredLink,
 } from '../../core/pairings/pairing.ts';
-import type { LoginLink, LoginLinkOutcome } from '../../core/portal.ts';
+import type { LoginLink } from '../../core/portals/login-link.ts';
+import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
-import type { ConnectedPortal } from '../ports.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
@@ -144,7 +144,9 @@ export class LinkRequests {
       await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
       return { kind: 'over' };
     }
-    const outcome = await this.#requestFromPortal(connected, signal);
+    const { nonce, scope } = progress.pairing;
+    const outcome = await connected.portal.requestLink({ nonce, scope }, signal);
+    this.#context.referenceClock.recordPortalTime(outcome.portalTime);
     if (signal.aborted) return { kind: 'over' };
     // If there are other links, their polls show more reliably whether the portal is reachable.
     if (place === 'first') progress.recordReachability(outcome.kind === 'unreachable' ? outcome : null);
@@ -152,6 +154,12 @@ export class LinkRequests {
       case 'unreachable':
         return this.#remember({ kind: 'unreachable' }, Math.max(FAILURE_REUSE_MS, outcome.retryAfter ?? 0));
       case 'link':
+        if (outcome.redirectRejected !== undefined) {
+          progress.log.info('redirect_address_rejected', {
+            connection: progress.name,
+            detail: outcome.redirectRejected,
+          });
+        }
         if (!(await this.#saveLink(outcome.link))) return { kind: 'over' };
         return this.#remember(
           { kind: 'link', authorizeUrl: outcome.link.authorizeUrl },
@@ -168,28 +176,6 @@ export class LinkRequests {
         await progress.dispatch({ kind: 'failed', reason: failureReason(outcome) });
         return { kind: 'over' };
     }
-  }
-
-  /** If the portal rejects the redirect address, only polling yields the code. */
-  async #requestFromPortal(
-    { portal, redirectUrl }: ConnectedPortal,
-    signal: AbortSignal,
-  ): Promise<LoginLinkOutcome<LoginLink>> {
-    const address = redirectUrl(this.#state.pairing.nonce);
-    const redirect = redirectUrl('');
-    const requestWith = async (redirectAddress: string | null): Promise<LoginLinkOutcome<LoginLink>> => {
-      const outcome = await portal.requestLink(redirectAddress, signal);
-      this.#context.referenceClock.recordPortalTime(outcome.portalTime);
-      if (outcome.kind !== 'link') return outcome;
-      return { ...outcome, link: { ...outcome.link, redirect: redirectAddress === null ? null : redirect } };
-    };
-    const outcome = await requestWith(address);
-    if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
-    const withoutRedirect = await requestWith(null);
-    if (withoutRedirect.kind === 'link') {
-      this.#state.log.info('redirect_address_rejected', { connection: this.#state.name, detail: outcome.detail });
-    }
-    return withoutRedirect;
   }
 
   /**

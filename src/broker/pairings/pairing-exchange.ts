@@ -4,11 +4,16 @@ import { backoffDelay } from '../../core/grants/backoff.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { advance, linksOf, type PairingEvent } from '../../core/pairings/pairing.ts';
-import { type ConfiguredPortal, type LoginLink, type Portal, portalIdentityOf } from '../../core/portal.ts';
+import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
+import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
+import type { CodeResponse, Portal } from '../../core/portals/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
+
+/** New tokens, and the portal's time when it issued them. */
+type Granted = Pick<Extract<TokenOutcome, { kind: 'granted' }>, 'tokens' | 'portalTime'>;
 
 /** How often storing a grant is retried if another write changes the grant meanwhile. */
 const MAX_REPLACE_ATTEMPTS = 10;
@@ -43,21 +48,40 @@ export class PairingExchange {
    * Submits a code. Resolves when its exchange has ended, or another one that is under way.
    * @param link the link that it came through; null if unknown, then the newest link is used
    */
-  async submitCode(code: Secret, link: LoginLink | null): Promise<void> {
-    const { pairing } = this.#state;
-    const [newest] = linksOf(pairing.step);
-    const at = this.#context.environment.clock.now();
-    const next = advance(pairing, { kind: 'code', hash: sha256(code.reveal()), at });
-    if (newest !== undefined && next !== pairing) {
-      this.#state.setInMemory(next);
-      this.#inFlight = this.#exchange(link ?? newest, code).catch((error: unknown) => this.#handleError(error));
+  async submitCode(response: CodeResponse, link: LoginLink | null): Promise<void> {
+    const [newest] = linksOf(this.#state.pairing.step);
+    if (newest !== undefined && this.#begin(response.code, link)) {
+      this.#inFlight = this.#exchange(link ?? newest, response).catch((error: unknown) => this.#handleError(error));
     }
     await this.#inFlight;
   }
 
-  async #exchange(link: LoginLink, code: Secret): Promise<void> {
+  /** Accepts the tokens that a device code has yielded. Resolves when the grant is stored. */
+  async acceptTokens(link: DeviceLink, granted: Granted, sent: Instant): Promise<void> {
+    const connected = this.#context.portalOf(this.#state.pairing.portal);
+    if (connected !== undefined && this.#begin(link.deviceCode, link)) {
+      this.#inFlight = this.#finish(connected.identity, granted, sent).catch((error: unknown) =>
+        this.#handleError(error),
+      );
+    }
+    await this.#inFlight;
+  }
+
+  /** @returns whether the pairing takes this code */
+  #begin(code: Secret, link: LoginLink | null): boolean {
+    const { pairing } = this.#state;
+    const at = this.#context.environment.clock.now();
+    // A polled link stays usable after its code, so its place among the links does not change.
+    const used = link === null || link.kind === 'poll' ? {} : { link };
+    const next = advance(pairing, { kind: 'code', hash: sha256(code.reveal()), at, ...used });
+    if (next === pairing) return false;
+    this.#state.setInMemory(next);
+    return true;
+  }
+
+  async #exchange(link: LoginLink, response: CodeResponse): Promise<void> {
     const progress = this.#state;
-    const { portal, scope, connection } = progress.pairing;
+    const { portal, scope } = progress.pairing;
     const connected = this.#context.portalOf(portal);
     if (connected === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
     try {
@@ -68,12 +92,12 @@ export class PairingExchange {
       return progress.dispatch({ kind: 'not_sent' });
     }
     const isWanted = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
-    const request = { link, code, scope };
+    const request = { link, response, scope };
     const exchange = await exchangeCode(this.#context, connected.portal, request, isWanted, progress.signal);
     // The hub stops, or the pairing has ended; then the event does not apply.
     if (exchange === null) return progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
-    if (outcome.kind === 'granted') return this.#finish(connection, connected.identity, outcome, sent);
+    if (outcome.kind === 'granted') return this.#finish(connected.identity, outcome, sent);
     progress.log.warn('code_exchange_failed', {
       connection: progress.name,
       outcome: outcome.kind,
@@ -82,13 +106,8 @@ export class PairingExchange {
     await progress.dispatch(exchangeFailureEvent(outcome));
   }
 
-  async #finish(
-    connection: string,
-    portal: ConfiguredPortal,
-    { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
-    sent: Instant,
-  ): Promise<void> {
-    const { step, scope } = this.#state.pairing;
+  async #finish(portal: ConfiguredPortal, { tokens, portalTime }: Granted, sent: Instant): Promise<void> {
+    const { step, scope, connection } = this.#state.pairing;
     // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
     if (step.kind !== 'exchanging') return;
     const { refreshToken } = tokens;
@@ -162,7 +181,7 @@ interface ExchangeResult {
 async function exchangeCode(
   { environment, referenceClock }: Pick<PairingContext, 'environment' | 'referenceClock'>,
   portal: Portal,
-  { link, code, scope }: { readonly link: LoginLink; readonly code: Secret; readonly scope: string | null },
+  request: { readonly link: LoginLink; readonly response: CodeResponse; readonly scope: string | null },
   isWanted: () => boolean,
   signal: AbortSignal,
 ): Promise<ExchangeResult | null> {
@@ -170,7 +189,7 @@ async function exchangeCode(
   const since = clock.now().uptime;
   for (let attempt = 1; isWanted(); attempt++) {
     const sent = clock.now();
-    const outcome = await portal.exchangeCode(link.tokenUrl, code, scope);
+    const outcome = await portal.exchangeCode(request.link, request.response, request.scope);
     if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
     const retryAfter = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;

@@ -9,12 +9,14 @@ import {
   resumeAfterRestart,
 } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
-import type { CredentialLocation, LoginLink } from '../../core/portal.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
+import type { LoginLink } from '../../core/portals/login-link.ts';
+import type { CodeResponse } from '../../core/portals/portal.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { pollForCode } from './code-polling.ts';
+import { type LoginReceiver, pollForResult } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
@@ -42,6 +44,7 @@ export class PairingRun implements AsyncDisposable {
   readonly #links: LinkRequests;
   readonly #renewal: LinkRenewal;
   readonly #exchange: PairingExchange;
+  readonly #receiver: LoginReceiver;
   readonly #redirectedCodes: RedirectedCodes;
   #done: Promise<void> = Promise.resolve();
 
@@ -54,12 +57,11 @@ export class PairingRun implements AsyncDisposable {
     this.#links = new LinkRequests(context, this.#state);
     this.#renewal = new LinkRenewal(context.environment, this.#state, this.#links);
     this.#exchange = new PairingExchange(context, this.#state);
-    this.#redirectedCodes = new RedirectedCodes(
-      context,
-      this.#state,
-      (code, link) => this.#exchangeCode(code, link),
-      () => this.#exchange.whenIdle(),
-    );
+    this.#receiver = {
+      takeCode: (code, link) => this.#exchangeCode({ code, issuer: null }, link),
+      takeTokens: (link, granted, sent) => this.#exchange.acceptTokens(link, granted, sent),
+    };
+    this.#redirectedCodes = new RedirectedCodes(context, this.#state, this.#receiver, () => this.#exchange.whenIdle());
   }
 
   /** Resumes a pairing from its current step; an ended one only keeps its result. */
@@ -295,12 +297,12 @@ export class PairingRun implements AsyncDisposable {
    * Exchanges a code. Resolves when the exchange has ended, or another one that is under way.
    * @param link the link that it came through, if known
    */
-  async #exchangeCode(code: Secret, link: LoginLink | null): Promise<void> {
+  async #exchangeCode(response: CodeResponse, link: LoginLink | null): Promise<void> {
     this.#links.invalidate();
-    await this.#exchange.submitCode(code, link);
+    await this.#exchange.submitCode(response, link);
   }
 
   #poll(): Promise<void> {
-    return pollForCode(this.#context, this.#state, (code, link) => this.#exchangeCode(code, link));
+    return pollForResult(this.#context, this.#state, this.#receiver);
   }
 }

@@ -9,7 +9,7 @@ import {
   type PairingFailureReason,
   timeLeft,
 } from '../../core/pairings/pairing.ts';
-import type { Unreachable } from '../../core/portal.ts';
+import type { Unreachable } from '../../core/portals/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { emitPairingFailed, type PairingContext } from './pairing-context.ts';
 
@@ -74,7 +74,7 @@ export class PairingStateMachine {
 
   /** The current redirect address, as in {@link LoginLink}. */
   get redirect(): string | null {
-    return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
+    return this.#context.portalOf(this.#pairing.portal)?.portal.redirectAddress ?? null;
   }
 
   /** The name of the connection. */

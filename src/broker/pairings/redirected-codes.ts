@@ -4,7 +4,7 @@ import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { pollLinks } from './code-polling.ts';
+import { type LoginReceiver, pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
@@ -48,7 +48,7 @@ interface UnconfirmedCode extends UnconfirmedLogin {
 export class RedirectedCodes {
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
-  readonly #takeCode: Parameters<typeof pollLinks>[3];
+  readonly #receiver: LoginReceiver;
   /** Resolves when no code is being exchanged. */
   readonly #whenExchangeIdle: () => Promise<void>;
   readonly #pollBuckets = new TokenBuckets();
@@ -63,12 +63,12 @@ export class RedirectedCodes {
   constructor(
     context: PairingContext,
     state: PairingStateMachine,
-    takeCode: Parameters<typeof pollLinks>[3],
+    receiver: LoginReceiver,
     whenExchangeIdle: () => Promise<void>,
   ) {
     this.#context = context;
     this.#state = state;
-    this.#takeCode = takeCode;
+    this.#receiver = receiver;
     this.#whenExchangeIdle = whenExchangeIdle;
   }
 
@@ -84,7 +84,7 @@ export class RedirectedCodes {
     }
     await this.#whenExchangeIdle();
     if (this.#isSettled(hash)) return;
-    if (browser.wasSentByHub) await this.#takeCode(code, null);
+    if (browser.wasSentByHub) await this.#receiver.takeCode(code, null);
     else this.#holdForConfirmation(code, hash, browser.address);
   }
 
@@ -112,7 +112,7 @@ export class RedirectedCodes {
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
     this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address });
-    await this.#takeCode(held.code, null);
+    await this.#receiver.takeCode(held.code, null);
   }
 
   /** Drops all held codes. */
@@ -121,11 +121,12 @@ export class RedirectedCodes {
     this.#unconfirmedCodes.clear();
   }
 
-  /** Whether no check is needed: the code was exchanged or is held, or the pairing accepts no login. */
+  /** Whether no check is needed: the code was exchanged or is held, or the pairing accepts no such login. */
   #isSettled(hash: string): boolean {
     const { stopping, pairing } = this.#state;
+    const isPolled = linksOf(pairing.step).some(({ kind }) => kind === 'poll');
     const isHeld = [...this.#unconfirmedCodes.values()].some(({ id }) => id === hash);
-    return stopping || isHeld || linksOf(pairing.step).length === 0 || pairing.spentCodes.includes(hash);
+    return stopping || isHeld || !isPolled || pairing.spentCodes.includes(hash);
   }
 
   #checkWithPortal(): Promise<void> {
@@ -144,7 +145,7 @@ export class RedirectedCodes {
       const { stopping, pairing } = this.#state;
       const { step } = pairing;
       if (signal.aborted || stopping || step.kind === 'exchanging' || linksOf(step).length === 0) return;
-      if (this.#takePollPermit()) await pollLinks(this.#context, this.#state, signal, this.#takeCode);
+      if (this.#takePollPermit()) await pollLinks(this.#context, this.#state, signal, this.#receiver);
     }
   }
 

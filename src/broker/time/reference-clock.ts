@@ -1,5 +1,5 @@
 import { type ConfirmedTime, confirmedTimeAt } from '../../core/clock.ts';
-import type { Portal } from '../../core/portal.ts';
+import type { Portal } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 

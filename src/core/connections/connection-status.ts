@@ -1,5 +1,5 @@
 import type { PairingFailureReason } from '../pairings/pairing.ts';
-import type { CredentialLocation } from '../portal.ts';
+import type { CredentialLocation } from '../portals/identity.ts';
 import type { ProblemCode } from '../reports/problem.ts';
 
 /** The state of a connection, and of the appliances that use it, as in `status`. */

@@ -1,7 +1,7 @@
 import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../clock.ts';
 import type { Connection } from '../connections/connection.ts';
 import { sameScope } from '../connections/scope.ts';
-import type { PortalIdentity } from '../portal.ts';
+import type { PortalIdentity } from '../portals/identity.ts';
 import type { Secret } from '../secret.ts';
 import type { TokenResponse } from './token-outcome.ts';
 

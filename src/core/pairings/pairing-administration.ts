@@ -1,4 +1,4 @@
-import type { CredentialLocation } from '../portal.ts';
+import type { CredentialLocation } from '../portals/identity.ts';
 import type { PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
 

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import type { LoginLink } from '../portal.ts';
+import type { LoginLink } from '../portals/login-link.ts';
 
 /** Why a pairing failed, as in `latchkey pair --json`. */
 export type PairingFailureReason = (typeof PAIRING_FAILURE_REASONS)[number];
@@ -58,6 +58,8 @@ export interface Pairing {
   readonly lifetime: number;
   /** Hashes of the codes that were sent to the token endpoint, so that none is sent twice. */
   readonly spentCodes: readonly string[];
+  /** The `state` of each link through which an authorization response came, the newest last; left out if none did. */
+  readonly answeredStates?: readonly string[];
   /**
    * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
    */
@@ -95,10 +97,16 @@ export interface DeviceFlow extends DeviceCodes {
 /** What happens to a pairing. */
 export type PairingEvent =
   | { readonly kind: 'link'; readonly link: LoginLink }
-  | { readonly kind: 'code'; readonly hash: string; readonly at: Instant }
+  /** A login has succeeded, and the hub exchanges its code; `link`: the one that it came through, if that is known. */
+  | { readonly kind: 'code'; readonly hash: string; readonly at: Instant; readonly link?: LoginLink }
+  /** A link has expired, or yielded nothing. */
+  | { readonly kind: 'link_ended'; readonly link: LoginLink }
   /** The code was not sent: the hub accepts it again. */
   | { readonly kind: 'not_sent' }
-  /** The portal issued no tokens for the code; a person may log in again through the same link. */
+  /**
+   * The portal issued no tokens for the code. A person may log in again, through the same link unless that works only
+   * once.
+   */
   | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected' }
   /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
   | { readonly kind: 'answer_lost' }
@@ -152,13 +160,16 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'code':
       if (step.kind === 'exchanging' || pairing.spentCodes.includes(event.hash)) return pairing;
       if (pairing.spentCodes.length >= MAX_CODES) return pairing;
-      return startExchange(pairing, event.hash, event.at);
+      return startExchange(pairing, event);
+    case 'link_ended':
+      if (step.kind === 'exchanging' || !linksOf(step).includes(event.link)) return pairing;
+      return { ...pairing, step: stepWithLinks(linksOf(step).filter((link) => link !== event.link)) };
     case 'not_sent':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, lastFailure: event.reason, step: backToWaiting(step) };
+      return { ...pairing, lastFailure: event.reason, step: afterRefusedCode(step) };
     case 'answer_lost':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, lastFailure: 'answer_lost', step: { kind: 'asking' } };
@@ -299,11 +310,29 @@ function withDeviceCodes(
   return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_LIFETIME_SHARE * lifetime ? prolonged : pairing;
 }
 
-function startExchange(pairing: Pairing, hash: string, since: Instant): Pairing {
-  const [link, ...earlier] = linksOf(pairing.step);
-  if (link === undefined) return pairing;
-  const step = { kind: 'exchanging', link, ...(earlier.length === 0 ? {} : { earlier }), since } as const;
-  return { ...pairing, spentCodes: [...pairing.spentCodes, hash], step };
+function startExchange(pairing: Pairing, { hash, at, link }: Extract<PairingEvent, { kind: 'code' }>): Pairing {
+  const links = linksOf(pairing.step);
+  const used = link !== undefined && links.includes(link) ? link : links[0];
+  if (used === undefined) return pairing;
+  const others = links.filter((one) => one !== used);
+  const step = { kind: 'exchanging', link: used, ...(others.length > 0 && { earlier: others }), since: at } as const;
+  const { answeredStates = [] } = pairing;
+  return {
+    ...pairing,
+    spentCodes: [...pairing.spentCodes, hash],
+    ...(used.kind === 'redirect' && { answeredStates: [...answeredStates, used.state] }),
+    step,
+  };
+}
+
+/** A login redirect and a device code work only once. */
+function afterRefusedCode(step: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
+  return step.link.kind === 'poll' ? backToWaiting(step) : stepWithLinks(step.earlier ?? []);
+}
+
+function stepWithLinks([link, ...earlier]: readonly LoginLink[]): PairingStep {
+  if (link === undefined) return { kind: 'asking' };
+  return { kind: 'waiting', link, ...(earlier.length > 0 && { earlier }) };
 }
 
 function askingWithLinks(earlier: readonly LoginLink[]): PairingStep {

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/pairing.ts';
-import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../portal.ts';
+import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../portals/identity.ts';
 
 /** How long surfaces show why a pairing failed, in ms. */
 const DISPLAY_DURATION = 86_400_000;

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import { type CredentialLocation, howToApplyCorrection } from '../portal.ts';
+import { type CredentialLocation, howToApplyCorrection } from '../portals/identity.ts';
 
 /** What is wrong with an appliance's grant, as in `status`. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];

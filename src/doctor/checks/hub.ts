@@ -1,6 +1,6 @@
 import type { ConditionResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
 import { type ConditionSeverity, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
-import { howToApplyCorrection } from '../../core/portal.ts';
+import { howToApplyCorrection } from '../../core/portals/identity.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';

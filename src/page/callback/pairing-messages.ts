@@ -1,6 +1,6 @@
 import type { PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
-import type { CredentialLocation } from '../../core/portal.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';

@@ -1,16 +1,49 @@
 import * as v from 'valibot';
 import { PAIRING_FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
+import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { nullIfDamaged, parseJson, scope, sealed } from './schemas.ts';
+import { nullIfDamaged, parseJson, scope, sealed, secret } from './schemas.ts';
 
-const link = v.object({
+const polledLink = {
   authorizeUrl: v.string(),
   codeUrl: v.string(),
   tokenUrl: v.string(),
   redirect: v.nullable(v.string()),
-});
+};
+
+const link = v.union([
+  v.variant('kind', [
+    v.object({ kind: v.literal('poll'), ...polledLink }),
+    v.object({
+      kind: v.literal('redirect'),
+      authorizeUrl: v.string(),
+      redirect: v.string(),
+      state: v.string(),
+      verifier: v.nullable(secret),
+      issuer: v.nullable(v.string()),
+      requiresIssuer: v.boolean(),
+    }),
+    v.object({
+      kind: v.literal('device'),
+      authorizeUrl: v.string(),
+      redirect: v.null(),
+      userCode: v.string(),
+      containsUserCode: v.boolean(),
+      deviceCode: secret,
+      verifier: v.nullable(secret),
+      interval: v.number(),
+      begun: instantSchema,
+      lifetime: v.number(),
+    }),
+  ]),
+  // Stored before there were other kinds.
+  v.pipe(
+    v.object(polledLink),
+    v.transform((stored) => ({ kind: 'poll' as const, ...stored })),
+  ),
+]);
 
 const codes = { codeHash: v.string(), userCode: v.string() };
 const links = { link, earlier: v.exactOptional(v.array(link)) };
@@ -23,6 +56,7 @@ const sealedAttributes = v.object({
   begun: instantSchema,
   lifetime: v.number(),
   spentCodes: v.array(v.string()),
+  answeredStates: v.exactOptional(v.array(v.string())),
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
   device: v.nullable(
     v.object({
@@ -101,7 +135,7 @@ export class PairingTable {
   save(pairing: Pairing): void {
     const { id, connection, lastFailure, batch, ...rest } = pairing;
     const stored = { ...rest, setback: lastFailure, round: batch };
-    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored));
+    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored, revealSecret));
     this.#sql.run(
       `INSERT INTO pairings (id, connection, step, sealed) VALUES (?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET step = excluded.step, sealed = excluded.sealed`,
@@ -113,4 +147,10 @@ export class PairingTable {
       ...[connection, connection],
     );
   }
+}
+
+/** A replacer for `JSON.stringify`: the result has secrets in the clear, so it must be sealed. */
+function revealSecret(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  const original = this[name];
+  return original instanceof Secret ? original.reveal() : value;
 }

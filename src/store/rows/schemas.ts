@@ -3,7 +3,7 @@ import { checkApplianceName, checkClientId } from '../../core/appliances/applian
 import { checkConnectionName } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import type { PortalIdentity } from '../../core/portal.ts';
+import type { PortalIdentity } from '../../core/portals/identity.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 
@@ -14,7 +14,8 @@ export const scope = v.nullable(v.string());
 
 export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instantSchema, sends: v.number() });
 
-const secret = v.pipe(
+/** A secret in the clear, inside of a sealed value. */
+export const secret = v.pipe(
   v.string(),
   v.transform((value) => new Secret(value)),
 );

@@ -3,7 +3,7 @@ import type {
   ConnectionConditionCode,
   HubConditionCode,
 } from '../../../core/health/condition.ts';
-import type { ApplyMethod } from '../../../core/portal.ts';
+import type { ApplyMethod } from '../../../core/portals/identity.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
 
 /** The first page of the installer. */

@@ -1,15 +1,17 @@
-import type { TokenOutcome } from '../core/grants/token-outcome.ts';
-import {
-  type CredentialLocation,
-  describeCredentials,
-  type LoginEndpoints,
-  type LoginLinkOutcome,
-  type PollOutcome,
-  type Portal,
-  type RevocationOutcome,
-  type Unreachable,
-} from '../core/portal.ts';
-import type { Secret } from '../core/secret.ts';
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import { type CredentialLocation, describeCredentials } from '../../core/portals/identity.ts';
+import type { LoginLink, PolledLink } from '../../core/portals/login-link.ts';
+import type {
+  CodeResponse,
+  LoginLinkOutcome,
+  LoginRequest,
+  PollOutcome,
+  Portal,
+  RevocationOutcome,
+  RevokedTokens,
+  Unreachable,
+} from '../../core/portals/portal.ts';
+import type { Secret } from '../../core/secret.ts';
 import {
   PooledHttpClient,
   type PortalResponse,
@@ -18,16 +20,22 @@ import {
   type RequestLimits,
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
-} from './http.ts';
-import { classifyTokenResponse, describeError } from './token-outcome.ts';
-import { parseAuthorizationCode, parseErrorCode, parseLoginEndpoints } from './wire.ts';
+} from '../http.ts';
+import { classifyTokenResponse, describeError } from '../token-outcome.ts';
+import { parseErrorCode } from '../token-response.ts';
+import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
-/** How the hub reaches a portal and authenticates there. */
-export interface HttpPortalOptions {
+/** How the hub reaches a helper portal and authenticates there. */
+export interface HelperPortalOptions {
   /** The API's origin, without a path. */
   readonly baseUrl: string;
   /** The web frontend's origin, without a path. */
   readonly frontendUrl: string;
+  /**
+   * The redirect URL for a pairing's nonce; null while the hub has no address, or if redirects are turned off. With an
+   * empty nonce (`''`) it is what all of them have in common. Left out for only polling.
+   */
+  readonly redirectUrl?: (nonce: string) => string | null;
   /** The revocation endpoint (RFC 7009); null or left out if the portal has none. */
   readonly revocationEndpoint?: string | null;
   readonly clientId: string;
@@ -46,11 +54,11 @@ const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured ori
  * A portal with helper endpoints (docs/portal.md). Redirects are not followed: they could send the secret to another
  * host.
  */
-export class HttpPortal implements Portal, AsyncDisposable {
-  readonly #options: HttpPortalOptions;
+export class HelperPortal implements Portal, AsyncDisposable {
+  readonly #options: HelperPortalOptions;
   readonly #requests: PooledHttpClient;
 
-  constructor(options: HttpPortalOptions) {
+  constructor(options: HelperPortalOptions) {
     this.#options = options;
     this.#requests = new PooledHttpClient(options.ca);
   }
@@ -59,7 +67,21 @@ export class HttpPortal implements Portal, AsyncDisposable {
     await this.#requests[Symbol.asyncDispose]();
   }
 
-  async requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LoginLinkOutcome> {
+  get redirectAddress(): string | null {
+    return this.#options.redirectUrl?.('') ?? null;
+  }
+
+  /** If the portal rejects the redirect URL, asks again without it: then only polling yields the code. */
+  async requestLink({ nonce }: LoginRequest, signal: AbortSignal): Promise<LoginLinkOutcome> {
+    const redirectUrl = this.#options.redirectUrl?.(nonce) ?? null;
+    const outcome = await this.#requestLink(redirectUrl, signal);
+    if (outcome.kind !== 'rejected' || redirectUrl === null || signal.aborted) return outcome;
+    const withoutRedirect = await this.#requestLink(null, signal);
+    return withoutRedirect.kind === 'link' ? { ...withoutRedirect, redirectRejected: outcome.detail } : withoutRedirect;
+  }
+
+  async #requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LoginLinkOutcome> {
+    const redirect = redirectUrl === null ? null : this.redirectAddress;
     const url = new URL(`/external/oauth2helper/config/${this.#options.clientId}`, this.#options.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
     const exchange = await this.#requests.send('POST', url, signal);
@@ -75,11 +97,13 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const link = status === 200 ? parseLoginEndpoints(response.body) : null;
     if (link === null) return unusableResponse(response);
     const foreign = Object.values(link).find((address: string) => !this.#isOnConfiguredOrigin(address));
-    if (foreign === undefined) return { kind: 'link', link: normalizeLink(link), portalTime };
+    if (foreign === undefined)
+      return { kind: 'link', link: { kind: 'poll', ...normalizeLink(link), redirect }, portalTime };
     return { kind: 'foreign_origin', detail: `the portal sent a URL on ${originOf(foreign)}`, portalTime };
   }
 
-  async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
+  async poll(link: LoginLink, signal: AbortSignal): Promise<PollOutcome> {
+    const { codeUrl } = asPolledLink(link);
     if (!this.#isOnConfiguredOrigin(codeUrl)) return noResponse({ detail: FOREIGN_LINK_DETAIL });
     const exchange = await this.#requests.send('GET', new URL(codeUrl), signal);
     if (exchange.kind === 'no_answer') return noResponse(exchange);
@@ -95,7 +119,8 @@ export class HttpPortal implements Portal, AsyncDisposable {
     return exchange.kind === 'answer' ? exchange.response.portalTime : null;
   }
 
-  async exchangeCode(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome> {
+  async exchangeCode(link: LoginLink, { code }: CodeResponse, scope: string | null): Promise<TokenOutcome> {
+    const { tokenUrl } = asPolledLink(link);
     if (!this.#isOnConfiguredOrigin(tokenUrl))
       return { kind: 'misconfigured', detail: FOREIGN_LINK_DETAIL, portalTime: null };
     const form = { grant_type: 'authorization_code', code: code.reveal(), ...(scope === null ? {} : { scope }) };
@@ -107,9 +132,9 @@ export class HttpPortal implements Portal, AsyncDisposable {
     return this.#requestToken(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
   }
 
-  async revoke(refreshToken: Secret): Promise<RevocationOutcome> {
-    const { revocationEndpoint, limits = REVOCATION_LIMITS } = this.#options;
-    if (revocationEndpoint === undefined || revocationEndpoint === null) return { kind: 'unsupported' };
+  async revoke({ refreshToken }: RevokedTokens): Promise<RevocationOutcome> {
+    const { revocationEndpoint = null, limits = REVOCATION_LIMITS } = this.#options;
+    if (revocationEndpoint === null || refreshToken === null) return { kind: 'unsupported' };
     const form = { token: refreshToken.reveal(), token_type_hint: 'refresh_token' };
     const exchange = await this.#postAsClient(new URL(revocationEndpoint), form, limits);
     if (exchange.kind !== 'answer') return { kind: 'failed', detail: exchange.detail };
@@ -169,6 +194,13 @@ function originOf(address: string): string {
   // A blob: URL has the origin of the page that created it.
   const usable = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
   return usable ? url.origin : 'no usable address';
+}
+
+/** A link of another kind: the portal's configuration has changed, so its addresses are not on the configured origins. */
+const OTHER_KIND = { codeUrl: '', tokenUrl: '' } as const;
+
+function asPolledLink(link: LoginLink): Pick<PolledLink, 'codeUrl' | 'tokenUrl'> {
+  return link.kind === 'poll' ? link : OTHER_KIND;
 }
 
 type UnreachableOutcome = Unreachable & Pick<PortalResponse, 'portalTime'>;

@@ -2,9 +2,10 @@ import 'reflect-metadata';
 import type { Socket } from 'node:net';
 import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { PolledLink } from '../../src/core/portals/login-link.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { RequestLimits } from '../../src/portal/http.ts';
-import { HttpPortal } from '../../src/portal/http-portal.ts';
 import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { httpResponse, type RawRequest, startRawServer } from '../support/raw-server.ts';
@@ -24,19 +25,31 @@ const SHORT: RequestLimits = {
 
 type Responder = (socket: Socket, request: RawRequest) => void;
 
-function portalAt(frontend: string, base = frontend, more: { ca?: string[] } = {}): HttpPortal {
-  return new HttpPortal({
+const REQUEST = { nonce: 'n', scope: null };
+
+/** A link whose addresses are all this one. */
+function polledLink(address: string): PolledLink {
+  return { kind: 'poll', authorizeUrl: address, codeUrl: address, tokenUrl: address, redirect: null };
+}
+
+function portalAt(
+  frontend: string,
+  base = frontend,
+  more: { ca?: string[]; redirectUrl?: (nonce: string) => string | null } = {},
+): HelperPortal {
+  return new HelperPortal({
     baseUrl: base,
     frontendUrl: frontend,
     clientId: CLIENT,
     clientSecret: new Secret(SECRET),
     credentialLocation: { portal: 'home', secretFile: '/etc/latchkey/credentials/home.secret' },
-    ca: more.ca ?? [],
+    ca: [],
     limits: SHORT,
+    ...more,
   });
 }
 
-function refresh(portal: HttpPortal) {
+function refresh(portal: HelperPortal) {
   return portal.refresh(new Secret('the-refresh-token'));
 }
 
@@ -108,11 +121,11 @@ describe('refresh that was not sent', () => {
       });
       await using portal = portalAt(server.origin, server.origin, { ca: [certificate] });
       expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificateError: dates });
-      expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({
+      expect(await portal.poll(polledLink(`${server.origin}/code`), never)).toMatchObject({
         kind: 'unreachable',
         certificateError: dates,
       });
-      expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificateError: dates });
+      expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'unreachable', certificateError: dates });
       expect(server.requests).toEqual([]);
     },
   );
@@ -182,8 +195,16 @@ describe('requests to the token endpoint', () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
     await refresh(portal);
-    await portal.exchangeCode(`${server.origin}/sso/token`, new Secret('the code+/='), 'Monitoring RemoteControl');
-    await portal.exchangeCode(`${server.origin}/sso/token`, new Secret('another'), null);
+    await portal.exchangeCode(
+      polledLink(`${server.origin}/sso/token`),
+      { code: new Secret('the code+/='), issuer: null },
+      'Monitoring RemoteControl',
+    );
+    await portal.exchangeCode(
+      polledLink(`${server.origin}/sso/token`),
+      { code: new Secret('another'), issuer: null },
+      null,
+    );
     expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(
       Array(3).fill('POST /sso/token'),
     );
@@ -243,9 +264,13 @@ describe('requests to the token endpoint', () => {
     await using old = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
-    const outcome = await portal.exchangeCode(`${old.origin}/sso/token`, new Secret('the-code'), null);
+    const outcome = await portal.exchangeCode(
+      polledLink(`${old.origin}/sso/token`),
+      { code: new Secret('the-code'), issuer: null },
+      null,
+    );
     expect(outcome).toMatchObject({ kind: 'misconfigured' });
-    expect(await portal.pollCode(`${old.origin}/code?state=s`, never)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.poll(polledLink(`${old.origin}/code?state=s`), never)).toMatchObject({ kind: 'unreachable' });
     expect(old.connections).toBe(0);
   });
 });
@@ -273,10 +298,12 @@ describe('link requests', () => {
     await using server = await startRawServer((socket) =>
       socket.end(httpResponse(200, link(server.origin, server.origin))),
     );
-    await using portal = portalAt(server.origin);
     const redirect = 'http://192.168.1.7:8480/callback/a_b-c?x=1&y=ü';
-    expect(await portal.requestLink(redirect, never)).toMatchObject({ kind: 'link' });
-    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
+    let address: string | null = redirect;
+    await using portal = portalAt(server.origin, server.origin, { redirectUrl: () => address });
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'link', link: { redirect } });
+    address = null;
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'link', link: { redirect: null } });
     const targets = server.requests.map(({ target }) => new URL(target, server.origin));
     expect(targets.map(({ pathname }) => pathname)).toEqual(Array(2).fill(`/external/oauth2helper/config/${CLIENT}`));
     expect(targets.map(({ searchParams }) => [...searchParams])).toEqual([[['redirect_url', redirect]], []]);
@@ -288,12 +315,12 @@ describe('link requests', () => {
     let status = 404;
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '{}')));
     await using portal = portalAt(server.origin);
-    expect(await portal.requestLink(null, never)).toMatchObject({
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({
       ...{ kind: 'rejected', clientUnknown: true },
       detail: expect.stringMatching(/does not know this client_id: check portals\.home\.client_id .*HTTP 404/),
     });
     status = 403;
-    expect(await portal.requestLink(null, never)).not.toHaveProperty('clientUnknown');
+    expect(await portal.requestLink(REQUEST, never)).not.toHaveProperty('clientUnknown');
   });
 
   test('a link may use both the base_url and the frontend_url origin', async () => {
@@ -302,7 +329,7 @@ describe('link requests', () => {
       socket.end(httpResponse(200, link(base.origin, frontend.origin))),
     );
     await using portal = portalAt(frontend.origin, base.origin);
-    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'link' });
   });
 
   test.each([
@@ -325,7 +352,7 @@ describe('link requests', () => {
       );
       await using portal = portalAt(server.origin);
       const address = server.origin + (written ?? path);
-      expect(await portal.requestLink(null, never)).toMatchObject({
+      expect(await portal.requestLink(REQUEST, never)).toMatchObject({
         kind: 'link',
         link: { authorizeUrl: address, codeUrl: address, tokenUrl: address },
       });
@@ -360,7 +387,7 @@ describe('link requests', () => {
         socket.end(httpResponse(200, link(server.origin, server.origin, changes)));
       });
       await using portal = portalAt(server.origin);
-      expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'foreign_origin' });
+      expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'foreign_origin' });
       expect(server.requests).toHaveLength(1);
     });
   });
@@ -381,7 +408,7 @@ describe('link requests', () => {
     const headers = { location: elsewhere.origin, 'retry-after': '7' };
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', headers)));
     await using portal = portalAt(server.origin);
-    const outcome = await portal.requestLink('http://192.168.1.7:8480/callback/n', never);
+    const outcome = await portal.requestLink(REQUEST, never);
     expect(outcome).toMatchObject({ kind, ...(kind === 'unreachable' ? { retryAfter: 7000 } : {}) });
     expect(elsewhere.connections).toBe(0);
   });
@@ -389,14 +416,14 @@ describe('link requests', () => {
   test('a link response that is not a configuration counts as unreachable', async () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, '<html>')));
     await using portal = portalAt(server.origin);
-    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', retryAfter: null });
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'unreachable', retryAfter: null });
   });
 
   test('a link request can be aborted at any time', async () => {
     await using server = await startRawServer(() => controller.abort());
     const controller = new AbortController();
     await using portal = portalAt(server.origin);
-    expect(await portal.requestLink(null, controller.signal)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.requestLink(REQUEST, controller.signal)).toMatchObject({ kind: 'unreachable' });
   });
 });
 
@@ -406,14 +433,17 @@ describe("portal's time", () => {
 
   test("the portal's time is taken from any response to a link request or poll", async () => {
     await using server = await startRawServer((socket, { target }) =>
-      socket.end(httpResponse(Number(target.match(/\d{3}$/)?.[0]), '', DATE)),
+      socket.end(httpResponse(Number(target.match(/\d{3}$/)?.[0] ?? 503), '', DATE)),
     );
-    await using portal = portalAt(server.origin);
+    const redirectUrl = (nonce: string) => `http://192.168.1.7/${nonce}`;
+    await using portal = portalAt(server.origin, server.origin, { redirectUrl });
     for (const status of [200, 404, 429, 500, 302]) {
-      expect(await portal.pollCode(`${server.origin}/${status}`, never)).toMatchObject({ portalTime: TIME });
+      expect(await portal.poll(polledLink(`${server.origin}/${status}`), never)).toMatchObject({ portalTime: TIME });
     }
     for (const status of [200, 400, 503]) {
-      expect(await portal.requestLink(`http://192.168.1.7/${status}`, never)).toMatchObject({ portalTime: TIME });
+      expect(await portal.requestLink({ ...REQUEST, nonce: String(status) }, never)).toMatchObject({
+        portalTime: TIME,
+      });
     }
   });
 
@@ -449,7 +479,7 @@ describe('polls', () => {
     ];
     await using server = await startRawServer((socket) => socket.write(responses.shift() ?? ''));
     await using portal = portalAt(server.origin);
-    const poll = () => portal.pollCode(`${server.origin}/code/get/c?state=s`, never);
+    const poll = () => portal.poll(polledLink(`${server.origin}/code/get/c?state=s`), never);
     expect(await poll()).toEqual({ kind: 'not_yet', portalTime: null });
     const code = await poll();
     expect(code.kind === 'code' ? code.code.reveal() : null).toBe('the-code');
@@ -465,15 +495,15 @@ describe('polls', () => {
   test('a poll reuses the connection of the previous one', async () => {
     await using server = await startRawServer((socket) => socket.write(httpResponse(404, '')));
     await using portal = portalAt(server.origin);
-    for (let i = 0; i < 5; i += 1) await portal.pollCode(`${server.origin}/code`, never);
+    for (let i = 0; i < 5; i += 1) await portal.poll(polledLink(`${server.origin}/code`), never);
     expect(server.connections).toBeLessThan(3);
   });
 
   test('a poll opens a new connection after the portal closed the previous one', async () => {
     await using server = await startRawServer((socket) => socket.end());
     await using portal = portalAt(server.origin);
-    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({ kind: 'unreachable' });
-    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.poll(polledLink(`${server.origin}/code`), never)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.poll(polledLink(`${server.origin}/code`), never)).toMatchObject({ kind: 'unreachable' });
     expect(server.connections).toBe(2);
   });
 });

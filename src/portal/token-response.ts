@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import type { TokenResponse } from '../core/grants/token-outcome.ts';
-import type { LoginEndpoints } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
 
@@ -10,18 +9,6 @@ const DEFAULT_LIFETIME = 3600;
 const MAX_REFRESH_TOKEN_LIFETIME = 3650 * 86_400;
 /** Upper limit of `expires_in`, in seconds. A longer value is treated as this one. */
 const MAX_LIFETIME = 365 * 86_400;
-
-/** A length that browsers accept; a QR code holds even less. */
-const linkAddress = v.pipe(v.string(), v.maxLength(8192));
-
-const helperConfiguration = v.object({
-  authorize_url: linkAddress,
-  code_url: linkAddress,
-  accesstoken_request_url: linkAddress,
-});
-
-/** Characters of an authorization code: RFC 6749, appendix A.11. */
-const codeResponse = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
  * Lifetime of a token that has already expired, as in the response to a late retry, in seconds. The hub refreshes it
@@ -86,23 +73,9 @@ const errorResponse = v.object({ error: v.string() });
 /** Error codes have no digits (RFC 6749, 5.2), so a token that a portal puts there by mistake is not shown. */
 const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
-/** Parses the response of the config endpoint; null if it is invalid. */
-export function parseLoginEndpoints(body: string): LoginEndpoints | null {
-  const parsed = parse(helperConfiguration, body);
-  if (parsed === null) return null;
-  const { authorize_url, code_url, accesstoken_request_url } = parsed;
-  return { authorizeUrl: authorize_url, codeUrl: code_url, tokenUrl: accesstoken_request_url };
-}
-
-/** Parses the response to a poll once there is a code; null if it is invalid. */
-export function parseAuthorizationCode(body: string): Secret | null {
-  const parsed = parse(codeResponse, body);
-  return parsed === null ? null : new Secret(parsed.code);
-}
-
 /** Parses a token response; null if it is invalid. Empty or invalid members other than the tokens count as absent. */
 export function parseTokenResponse(body: string): TokenResponse | null {
-  const parsed = parse(tokenResponse, body);
+  const parsed = parseJsonBody(tokenResponse, body);
   if (parsed === null) return null;
   const refreshLifetime = parsed.refresh_token_expires_in ?? parsed.refresh_expires_in;
   const jwt = v.safeParse(idToken, parsed.id_token);
@@ -120,11 +93,15 @@ export function parseTokenResponse(body: string): TokenResponse | null {
 
 /** The `error` of an OAuth error response (RFC 6749, 5.2); null if the body is not one. */
 export function parseErrorCode(body: string): string | null {
-  const error = parse(errorResponse, body)?.error;
+  const error = parseJsonBody(errorResponse, body)?.error;
   return error !== undefined && ERROR_CODE_PATTERN.test(error) ? error : null;
 }
 
-function parse<const Schema extends v.GenericSchema>(schema: Schema, body: string): v.InferOutput<Schema> | null {
+/** Parses a JSON body; null if it is invalid. */
+export function parseJsonBody<const Schema extends v.GenericSchema>(
+  schema: Schema,
+  body: string,
+): v.InferOutput<Schema> | null {
   try {
     const result = v.safeParse(schema, JSON.parse(body));
     return result.success ? result.output : null;
