@@ -1,0 +1,121 @@
+import { PLACEHOLDER, type Preset, type PresetApi, type PresetOperation, type PresetProtocol } from './preset.ts';
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** A preset together with a configuration table. */
+export type ResolvedPreset =
+  | {
+      readonly ok: true;
+      /** The configuration table with what the preset fills in. It keeps the keys `preset` and `variables`. */
+      readonly table: Table;
+      readonly protocol: PresetProtocol;
+      readonly api: PresetApi;
+    }
+  | {
+      readonly ok: false;
+      /** Keys, relative to the table, each with its problem: `variables.project_id`, "must be … (found …)". */
+      readonly problems: ReadonlyMap<string, string>;
+    };
+
+/** Tables that are merged key by key: the others are values, which the configuration replaces. */
+const MERGED = new Set(['authorization_params', 'token_params', 'headers']);
+
+/** The operations whose requests have `token_params`. */
+const TOKEN_REQUESTS = new Set(['code', 'refresh', 'device_token']);
+
+/**
+ * Fills a configuration table `[portals.NAME]` in from a preset. What the table says wins, also over the protocol part:
+ * its `token_endpoint` takes refreshes, its `client_auth`, `token_params` and `headers` hold for all requests, and its
+ * `issuer` replaces the endpoints of the preset. Variables are filled in only in the texts of the preset.
+ * @param table as in the configuration file, not validated
+ */
+export function resolvePreset(preset: Preset, table: Table): ResolvedPreset {
+  const { values, problems } = readVariables(preset, table['variables']);
+  if (problems.size > 0) return { ok: false, problems };
+  const clientId = table['client_id'] ?? preset.settings.client_id;
+  // An invalid client_id is reported by the validation of the merged table.
+  if (typeof clientId === 'string') values.set('client_id', clientId);
+  const settings = Object.entries(fillIn(preset.settings, values)).filter(
+    ([key]) => !(Object.hasOwn(table, 'issuer') && key.endsWith('_endpoint')),
+  );
+  const merged: Record<string, unknown> = { type: 'oauth2', ...Object.fromEntries(settings), ...table };
+  for (const [key, value] of settings) {
+    const own = table[key];
+    if (MERGED.has(key) && isTable(value) && isTable(own)) merged[key] = { ...value, ...own };
+  }
+  return {
+    ok: true,
+    table: merged,
+    protocol: withoutOverridden(fillIn(preset.protocol ?? {}, values), table),
+    api: fillIn(preset.api ?? {}, values),
+  };
+}
+
+function readVariables(preset: Preset, given: unknown) {
+  const values = new Map<string, string>();
+  const problems = new Map<string, string>();
+  const known = Object.entries(preset.variables ?? {});
+  if (given !== undefined && !isTable(given)) problems.set('variables', 'must be a table');
+  const own = isTable(given) ? given : {};
+  for (const name of Object.keys(own)) {
+    if (known.some(([key]) => key === name)) continue;
+    const names = known.map(([key]) => key).join(', ') || 'none';
+    problems.set(`variables.${name}`, `unknown key; the preset "${preset.name}" has these variables: ${names}`);
+  }
+  for (const [name, { description, pattern, default: usual }] of known) {
+    const value = own[name] ?? usual;
+    if (value === undefined) problems.set(`variables.${name}`, `is missing; it must be ${description}`);
+    else if (typeof value === 'string' && new RegExp(pattern).test(value)) values.set(name, value);
+    else
+      problems.set(`variables.${name}`, `must be ${description} (found ${`${JSON.stringify(value)}`.slice(0, 100)})`);
+  }
+  return { values, problems };
+}
+
+/** The value with its placeholders filled in. One without a value stays: only `{client_id}` can lack one. */
+function fillIn<T>(value: T, values: ReadonlyMap<string, string>): T;
+function fillIn(value: unknown, values: ReadonlyMap<string, string>): unknown {
+  if (typeof value === 'string')
+    return value.replaceAll(PLACEHOLDER, (found, name: string) => values.get(name) ?? found);
+  if (Array.isArray(value)) return value.map((item) => fillIn(item, values));
+  if (!isTable(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)]));
+}
+
+function withoutOverridden(protocol: PresetProtocol, table: Table): PresetProtocol {
+  const { refresh_endpoint, operations, ...rest } = protocol;
+  const refreshElsewhere = Object.hasOwn(table, 'token_endpoint') || Object.hasOwn(table, 'issuer');
+  return {
+    ...rest,
+    ...(refresh_endpoint !== undefined && !refreshElsewhere && { refresh_endpoint }),
+    ...(operations !== undefined && {
+      operations: Object.fromEntries(
+        Object.entries(operations).map(([name, operation]) => [
+          name,
+          withoutOverriddenParts(operation, table, TOKEN_REQUESTS.has(name)),
+        ]),
+      ),
+    }),
+  };
+}
+
+function withoutOverriddenParts(operation: PresetOperation, table: Table, hasTokenParams: boolean): PresetOperation {
+  const { client_auth, params, headers, ...rest } = operation;
+  // A bearer token is no kind of client authentication that the configuration could name.
+  const keepsClientAuth = client_auth === 'bearer' || !Object.hasOwn(table, 'client_auth');
+  return {
+    ...rest,
+    ...(client_auth !== undefined && keepsClientAuth && { client_auth }),
+    ...(params !== undefined && { params: hasTokenParams ? omitKeys(params, table['token_params']) : params }),
+    ...(headers !== undefined && { headers: omitKeys(headers, table['headers']) }),
+  };
+}
+
+function omitKeys(entries: Readonly<Record<string, string>>, overriding: unknown): Record<string, string> {
+  if (!isTable(overriding)) return { ...entries };
+  return Object.fromEntries(Object.entries(entries).filter(([key]) => !Object.hasOwn(overriding, key)));
+}
+
+function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

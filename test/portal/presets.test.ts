@@ -1,0 +1,238 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { expect, test } from 'vitest';
+import { parseDuration } from '../../src/configuration/values.ts';
+import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
+import { findPreset, PRESET_PROVENANCE, presets } from '../../src/portal/presets/catalogue.ts';
+import { PLACEHOLDER, type Preset, presetSchema } from '../../src/portal/presets/preset.ts';
+import { resolvePreset } from '../../src/portal/presets/resolve.ts';
+
+const folder = join(import.meta.dirname, '../../src/portal/presets');
+const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+
+test('the catalogue has every file of its folder, in the order of the names, which are those of the files', () => {
+  expect(presets().map(({ name }) => `${name}.json`)).toEqual(files.toSorted());
+  for (const preset of presets()) expect(findPreset(preset.name)).toBe(preset);
+  expect(findPreset('no-such-cloud')).toBeUndefined();
+});
+
+test('a preset with a misspelt key, without sources, with an http endpoint or a whole host as a variable is invalid', () => {
+  const tado = read('tado.json');
+  expect(v.is(presetSchema, tado)).toBe(true);
+  const settings = { token_endpoint: 'https://login.tado.com/oauth2/token', retry_lost_answer: 'late' };
+  expect(v.is(presetSchema, { ...tado, settings })).toBe(true);
+  for (const change of [
+    { sources: [] },
+    { knwon: ['a'] },
+    { settings: { ...settings, token_endpint: settings.token_endpoint } },
+    { settings: { token_endpoint: settings.token_endpoint } },
+    ...['http://login.tado.com/token', 'https://{host}/token', 'https://a:b@login.tado.com/token'].map((url) => ({
+      settings: { ...settings, token_endpoint: url },
+    })),
+    { settings: { ...settings, token_lifetime: '10 minutes' } },
+    { protocol: { errors: [{ as: 'pending' }] } },
+  ]) {
+    expect(v.is(presetSchema, { ...tado, ...change }), JSON.stringify(change)).toBe(false);
+  }
+});
+
+test.each(files)('the preset %s is complete', (file) => {
+  const preset = v.parse(presetSchema, read(file));
+  const { settings, register, redirect, rotation, client_secret: secret } = preset;
+  expect(settings.token_endpoint).toBeDefined();
+  expect(settings.authorization_endpoint ?? settings.device_authorization_endpoint).toBeDefined();
+  expect(redirect !== null, 'a class of redirect URI, if there is a login by redirect').toBe(
+    settings.authorization_endpoint !== undefined,
+  );
+  if (redirect === 'fixed') expect(settings.redirect_uri).toBeDefined();
+  if (register === null) expect(settings.client_id).toBeDefined();
+  else expect(settings.client_id).toBeUndefined();
+  expect(secret === 'none', 'no secret without client authentication').toBe(settings.client_auth === 'none');
+  if (settings.login === 'device') expect(settings.device_authorization_endpoint).toBeDefined();
+  if (preset.scope !== undefined) expect(sameScope(checkScope(preset.scope), preset.scope)).toBe(true);
+  expect(rotation.grace !== undefined, 'a grace time, if there is one').toBe(rotation.refresh_token === 'grace');
+  if (rotation.refresh_token === 'single_use') expect(settings.retry_lost_answer).toBe('late');
+  if (['grace', 'reusable', 'unchanged'].includes(rotation.refresh_token)) {
+    expect(settings.retry_lost_answer).toBe('early');
+  }
+  if (register !== null && redirect !== null && redirect !== 'fixed') {
+    expect(register.steps.join(), 'the step that registers the redirect URI').toContain('{redirect_uri}');
+  }
+});
+
+test('no file repeats what holds for all presets', () => {
+  for (const file of files) expect(JSON.stringify(read(file))).not.toContain(PRESET_PROVENANCE);
+});
+
+test.each(files)('the durations and URLs of the preset %s are what the configuration accepts', (file) => {
+  const { settings, protocol, api } = v.parse(presetSchema, read(file));
+  for (const key of ['token_lifetime', 'login_lifetime', 'idle_lifetime', 'min_request_interval'] as const) {
+    if (settings[key] !== undefined) expect(parseDuration(settings[key]), key).toBeGreaterThan(0);
+  }
+  for (const text of textsOf([settings, protocol, api])) {
+    if (/^[a-z]+:\/\//.test(text) && text !== settings.redirect_uri) expect(text).toMatch(/^https:\/\//);
+  }
+});
+
+test.each(files)(
+  'the placeholders of the preset %s are variables, whose values cannot change the meaning of a URL',
+  (file) => {
+    const preset = v.parse(presetSchema, read(file));
+    const { settings, protocol = {}, api, register, variables = {} } = preset;
+    const used = textsOf([settings, protocol, api]).flatMap(placeholdersOf);
+    expect(new Set(used.filter((name) => name !== 'client_id'))).toEqual(new Set(Object.keys(variables)));
+    for (const text of register?.steps ?? []) expect([[], ['redirect_uri']]).toContainEqual(placeholdersOf(text));
+    for (const { pattern, default: usual } of Object.values(variables)) {
+      const matches = (value: string) => new RegExp(pattern).test(value);
+      if (usual !== undefined) expect(matches(usual)).toBe(true);
+      for (const special of '/?#@:%&=\\{}\n ') {
+        for (const value of [special, `a${special}`, `${special}a`, `eu${special}`]) expect(matches(value)).toBe(false);
+      }
+      expect(matches('')).toBe(false);
+      expect(matches('..')).toBe(false);
+    }
+  },
+);
+
+/** A preset for the rules of merging; the clouds' own may change. */
+const example: Preset = v.parse(presetSchema, {
+  name: 'example',
+  title: 'Example',
+  summary: 'Nothing',
+  register: { url: 'https://portal.example/apps', steps: ['Register {redirect_uri}.'] },
+  client_secret: 'required',
+  redirect: 'https',
+  variables: {
+    project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
+    region: { description: '"eu" or "na"', pattern: '^(eu|na)$', default: 'eu' },
+  },
+  settings: {
+    authorization_endpoint: 'https://portal.example/{project_id}/authorize',
+    token_endpoint: 'https://{region}.portal.example/token',
+    client_auth: 'basic',
+    token_lifetime: '1h',
+    authorization_params: { prompt: 'consent', app: '{client_id}' },
+    token_params: { audience: 'https://{region}.portal.example' },
+    retry_lost_answer: 'late',
+  },
+  protocol: {
+    refresh_endpoint: 'https://{region}.portal.example/refresh',
+    operations: {
+      code: { client_auth: 'both', params: { action: 'new' }, headers: { 'x-key': '{client_id}' } },
+      device_authorization: { params: { action: 'new' } },
+      revoke: { client_auth: 'bearer' },
+    },
+  },
+  rotation: { refresh_token: 'unknown', note: 'Not known.' },
+  api: { headers: { 'x-key': '{client_id}' }, probe: { method: 'GET', url: 'https://{region}.portal.example/me' } },
+  known: ['Nothing.'],
+  unverified: [],
+  sources: ['portal.example'],
+});
+const variables = { project_id: 'a-1' };
+
+test('a preset fills in what the configuration leaves out, with its variables and their defaults', () => {
+  const resolved = resolve({ preset: 'example', client_id: 'hub', variables });
+  expect(resolved.table).toEqual({
+    preset: 'example',
+    type: 'oauth2',
+    client_id: 'hub',
+    variables,
+    authorization_endpoint: 'https://portal.example/a-1/authorize',
+    token_endpoint: 'https://eu.portal.example/token',
+    client_auth: 'basic',
+    token_lifetime: '1h',
+    authorization_params: { prompt: 'consent', app: 'hub' },
+    token_params: { audience: 'https://eu.portal.example' },
+    retry_lost_answer: 'late',
+  });
+  expect(resolved.protocol).toEqual({
+    refresh_endpoint: 'https://eu.portal.example/refresh',
+    operations: {
+      code: { client_auth: 'both', params: { action: 'new' }, headers: { 'x-key': 'hub' } },
+      device_authorization: { params: { action: 'new' } },
+      revoke: { client_auth: 'bearer' },
+    },
+  });
+  expect(resolved.api).toEqual({
+    headers: { 'x-key': 'hub' },
+    probe: { method: 'GET', url: 'https://eu.portal.example/me' },
+  });
+});
+
+test('what the configuration says wins, key by key in tables, and its own braces are left alone', () => {
+  const own = {
+    variables: { project_id: 'a-1', region: 'na' },
+    token_lifetime: '2h',
+    authorization_params: { prompt: '{region}', login_hint: 'a' },
+    headers: { 'x-secret': { file: 'a.secret' } },
+    token_params: 'not a table',
+  };
+  expect(resolve(own).table).toMatchObject({
+    token_endpoint: 'https://na.portal.example/token',
+    token_lifetime: '2h',
+    authorization_params: { prompt: '{region}', login_hint: 'a', app: '{client_id}' },
+    headers: { 'x-secret': { file: 'a.secret' } },
+    token_params: 'not a table',
+  });
+});
+
+test("what the configuration says wins over the preset's protocol", () => {
+  const own = { client_auth: 'post', token_params: { action: 'mine' }, headers: { 'x-key': 'mine' } };
+  expect(resolve({ ...own, variables }).protocol).toEqual({
+    refresh_endpoint: 'https://eu.portal.example/refresh',
+    operations: {
+      code: { params: {}, headers: {} },
+      device_authorization: { params: { action: 'new' } },
+      revoke: { client_auth: 'bearer' },
+    },
+  });
+});
+
+test("no refresh token goes to the preset's cloud if the configuration names another", () => {
+  const token_endpoint = 'https://127.0.0.1:8443/token';
+  const elsewhere = resolve({ token_endpoint, variables });
+  expect(elsewhere.table['token_endpoint']).toBe(token_endpoint);
+  expect(elsewhere.protocol).not.toHaveProperty('refresh_endpoint');
+  const discovered = resolve({ issuer: 'https://127.0.0.1:8443', variables });
+  expect(JSON.stringify([discovered.table, discovered.protocol])).not.toMatch(
+    /portal\.example\/[^"]*(token|refresh|auth)/,
+  );
+});
+
+test('a missing, ill-formed or unknown variable is a problem of its key, which says what it must be', () => {
+  expect(problems({})).toEqual({
+    'variables.project_id': 'is missing; it must be the ID of the project, such as "a-1"',
+  });
+  expect(problems({ variables: { project_id: 'a/../b', region: 7, place: 'x' } })).toEqual({
+    'variables.project_id': 'must be the ID of the project, such as "a-1" (found "a/../b")',
+    'variables.region': 'must be "eu" or "na" (found 7)',
+    'variables.place': 'unknown key; the preset "example" has these variables: project_id, region',
+  });
+  expect(problems({ variables: 'a-1' })).toHaveProperty('variables', 'must be a table');
+});
+
+function resolve(table: Record<string, unknown>) {
+  const resolved = resolvePreset(example, table);
+  if (!resolved.ok) throw new Error([...resolved.problems].join('\n'));
+  return resolved;
+}
+
+function problems(table: Record<string, unknown>) {
+  const resolved = resolvePreset(example, table);
+  return resolved.ok ? null : Object.fromEntries(resolved.problems);
+}
+
+function read(file: string): Record<string, unknown> {
+  return v.parse(v.record(v.string(), v.unknown()), JSON.parse(readFileSync(join(folder, file), 'utf8')));
+}
+
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
+}
+
+function placeholdersOf(text: string): string[] {
+  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
+}
