@@ -17,7 +17,7 @@ test('the catalogue has every file of its folder, in the order of the names, whi
   expect(findPreset('no-such-cloud')).toBeUndefined();
 });
 
-test('a preset with a misspelt key, without sources, with an http endpoint or a whole host as a variable is invalid', () => {
+test('a preset with a misspelt key, without sources, with an http endpoint or with a domain as a variable is invalid', () => {
   const tado = read('tado.json');
   expect(v.is(presetSchema, tado)).toBe(true);
   const settings = { token_endpoint: 'https://login.tado.com/oauth2/token', retry_lost_answer: 'late' };
@@ -27,7 +27,15 @@ test('a preset with a misspelt key, without sources, with an http endpoint or a 
     { knwon: ['a'] },
     { settings: { ...settings, token_endpint: settings.token_endpoint } },
     { settings: { token_endpoint: settings.token_endpoint } },
-    ...['http://login.tado.com/token', 'https://{host}/token', 'https://a:b@login.tado.com/token'].map((url) => ({
+    ...[
+      'http://login.tado.com/token',
+      'https://{host}/token',
+      'https://login.{domain}.com/token',
+      'https://{domain}.com?',
+      'https://login.tado.com/{client_id}/token',
+      'https://a:b@login.tado.com/token',
+      'https://login.tado.com/token#here',
+    ].map((url) => ({
       settings: { ...settings, token_endpoint: url },
     })),
     { settings: { ...settings, token_lifetime: '10 minutes' } },

@@ -13,8 +13,8 @@ const text = v.pipe(v.string(), v.nonEmpty());
 const texts = v.array(text);
 const parameters = v.record(v.string(), text);
 
-/** An https URL. It may contain variables, but not as its whole host: a secret must not go to an unknown origin. */
-const url = v.pipe(text, v.check(isHttpsUrl, 'an https URL without credentials and fragment'));
+/** An https URL. It may contain variables, but a secret must not go to a domain that a variable chooses. */
+const url = v.pipe(text, v.check(isHttpsUrl, 'an https URL of a fixed domain, without credentials and fragment'));
 /** A duration as in the configuration, such as "6s" or "30d". */
 const duration = v.pipe(v.string(), v.regex(/^[1-9]\d{0,5}[smhd]$/));
 
@@ -54,6 +54,8 @@ const operationSchema = v.strictObject({
   placement: v.exactOptional(v.picklist(['form', 'query'])),
   /** The spelling of grant_type, if it is not that of RFC 8628. */
   grant_type: v.exactOptional(v.literal('device_code')),
+  /** Which token a revocation names, if not the refresh token. */
+  token: v.exactOptional(v.literal('access_token')),
   params: v.exactOptional(parameters),
   headers: v.exactOptional(parameters),
 });
@@ -181,8 +183,9 @@ export type PresetProtocol = v.InferOutput<typeof protocolSchema>;
 export type PresetApi = v.InferOutput<typeof apiSchema>;
 
 function isHttpsUrl(value: string): boolean {
-  const parsed = URL.parse(value.replaceAll(PLACEHOLDER, 'x'));
-  if (parsed?.protocol !== 'https:' || parsed.username !== '' || parsed.password !== '' || parsed.hash !== '')
-    return false;
-  return parsed.hostname.includes('.');
+  const url = URL.parse(value.replaceAll(PLACEHOLDER, 'x'));
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.hash !== '') return false;
+  const [, , host = ''] = value.split('/');
+  const domain = host.split('.').slice(-2);
+  return domain.length === 2 && !domain.join().includes('{') && !value.includes('{client_id}');
 }
