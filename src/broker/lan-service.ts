@@ -141,6 +141,19 @@ export function createLanService(
         batch: pairingBatches.forBrowser(nonce, code, batchToken),
       };
     },
+    async receiveRedirect(stateful, batchToken) {
+      await ready;
+      const received = await pairings.receiveRedirect(stateful);
+      if (received === null) return null;
+      const { pairing, rejected } = received;
+      const { response } = stateful;
+      return {
+        ...{ pairing, ...pairedConnection(pairing) },
+        // Without a wanted pairing, no other one is the wrong one.
+        rejected: rejected === 'other_pairing' ? null : rejected,
+        batch: pairingBatches.forBrowser(pairing.nonce, response.kind === 'code' ? response.code : null, batchToken),
+      };
+    },
     browserToken: (pairing) => pairings.browserToken(pairing),
     async continueBatch(nonce, retry, batchToken) {
       await ready;

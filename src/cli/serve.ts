@@ -108,7 +108,7 @@ async function developerInstructions({ administration }: Hub, { portals }: Confi
     `HUB=https://${host}:${hub.httpsPort}`,
     `HUB_HTTP=http://${host}:${hub.httpPort}`,
     `PIN=${hub.caFingerprint}`,
-    ...portals.slice(0, 1).map(({ baseUrl }) => `CLOUD=${baseUrl}`),
+    ...portals.slice(0, 1).flatMap((portal) => (portal.type === 'helper' ? [`CLOUD=${portal.baseUrl}`] : [])),
   ];
   const page = `The hub's page is at https://${host}:${hub.httpsPort}/; "latchkey setup-code" shows the code to sign in.`;
   return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;

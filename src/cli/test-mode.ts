@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Configuration, PortalConfiguration } from '../configuration/configuration.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import type { HelperPortalConfiguration } from '../configuration/portals.ts';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
@@ -20,10 +21,11 @@ export function emulatorPortalConfiguration(
     clientSecret,
     redirect = 'auto',
   }: { name: string; clientId: string; clientSecret: string; redirect?: string },
-): PortalConfiguration {
+): HelperPortalConfiguration {
   const secret = new Secret(clientSecret);
   const appliedBy = 'new_start';
   return {
+    type: 'helper',
     name,
     baseUrl,
     frontendUrl,
@@ -33,7 +35,7 @@ export function emulatorPortalConfiguration(
     retryLostAnswer: 'early',
     redirect,
     appliedBy,
-    revocationEndpoint: null,
+    revocationEndpoint: `${baseUrl}/oauth2/revoke`,
     loginLifetime: null,
     idleLifetime: null,
     refreshEndsAccessToken: false,

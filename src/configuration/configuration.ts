@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type * as v from 'valibot';
@@ -12,44 +11,17 @@ import {
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
-import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
-import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
-import { readBoundedFile } from '../system/bounded-file.ts';
-import { isSystemdCredential, readSecret, secretLocation } from '../system/secret-file.ts';
+import { readSecret } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
-import { defaultStateDirectory, locateConfigurationFile, MAX_FILE_BYTES, readConfigurationFile } from './file.ts';
-import type { configurationSchema, portalSchema } from './schema.ts';
+import { defaultStateDirectory, locateConfigurationFile, readConfigurationFile } from './file.ts';
+import { type PortalConfiguration, readPortals } from './portals.ts';
+import { completePortals } from './presets.ts';
+import type { configurationSchema } from './schema.ts';
 import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
 import type { SocketAddress } from './values.ts';
-
-/** A configured portal, with its secrets and files loaded. */
-export interface PortalConfiguration {
-  readonly name: string;
-  readonly baseUrl: string;
-  readonly frontendUrl: string;
-  readonly clientId: string;
-  readonly clientSecret: Secret;
-  /** Where people find the file of the client secret; left out if it comes from no file. */
-  readonly secretFile?: string;
-  /** How a changed client secret takes effect, as in `CredentialLocation`. */
-  readonly appliedBy?: ApplyMethod;
-  /** Further CAs to trust, PEM. */
-  readonly ca: string[];
-  readonly retryLostAnswer: LostAnswerRetry;
-  /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
-  readonly redirect: string;
-  /** The revocation endpoint (RFC 7009), on the origin of `baseUrl` or `frontendUrl`; null if there is none. */
-  readonly revocationEndpoint: string | null;
-  /** How long a login lasts at the portal, however often it is used, in ms; null if not configured. */
-  readonly loginLifetime: number | null;
-  /** How long the portal keeps a refresh token that is not used, in ms; null if not configured. */
-  readonly idleLifetime: number | null;
-  /** Whether each refresh ends the access token that was issued before it. */
-  readonly refreshEndsAccessToken: boolean;
-}
 
 /** The configuration, completely validated and with its defaults. Times are in ms. */
 export interface Configuration {
@@ -129,7 +101,8 @@ export async function readConfiguration(
     errors.push(error);
     return {};
   });
-  const raw = applyEnvironment(table, env);
+  const overridden = applyEnvironment(table, env);
+  const { raw, used } = completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
   const { hub, lan, portals, pairing, connections, appliances, notify, metrics } = usable;
@@ -149,7 +122,7 @@ export async function readConfiguration(
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
   const declarationContext = {
     // Also the portals with errors: a connection that names one of them is correct.
-    portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
+    portals: Object.keys(isTable(overridden['portals']) ? overridden['portals'] : {}),
     directory,
     credentialsDirectory: credentials,
     readSecret: readSecretFile,
@@ -173,32 +146,11 @@ export async function readConfiguration(
         return null;
       }),
     },
-    portals: await Promise.all(
-      Object.entries(portals).map(async ([name, portal]) => ({
-        name,
-        baseUrl: portal.base_url,
-        frontendUrl: portal.frontend_url,
-        clientId: portal.client_id,
-        clientSecret: await readSecretFile(portal.client_secret_file, directory, credentials).catch((error: Error) => {
-          report(`portals.${name}.client_secret_file`, error.message);
-          return new Secret('');
-        }),
-        secretFile: secretLocation(portal.client_secret_file, directory, credentials),
-        appliedBy: isSystemdCredential(portal.client_secret_file, credentials) ? 'service_restart' : 'reload',
-        ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
-          report(`portals.${name}.ca_file`, error.message);
-          return [];
-        }),
-        retryLostAnswer: portal.retry_lost_answer,
-        redirect: portal.redirect,
-        revocationEndpoint: checkRevocationEndpoint(portal, (problem) =>
-          report(`portals.${name}.revocation_endpoint`, problem),
-        ),
-        loginLifetime: portal.login_lifetime ?? null,
-        idleLifetime: portal.idle_lifetime ?? null,
-        refreshEndsAccessToken: portal.refresh_ends_access_token,
-      })),
-    ),
+    portals: await readPortals(portals, {
+      ...{ directory, credentialsDirectory: credentials, readSecret: readSecretFile },
+      presets: used,
+      report,
+    }),
     connections: declaredConnections,
     appliances: await readDeclaredAppliances(appliances, declaredConnections, declarationContext),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
@@ -231,18 +183,6 @@ export function requirePortal(configuration: Configuration): Configuration {
   );
 }
 
-/** The refresh token is only sent to the two configured origins. Reports an endpoint elsewhere, and returns null. */
-function checkRevocationEndpoint(
-  { revocation_endpoint, base_url, frontend_url }: v.InferOutput<typeof portalSchema>,
-  report: (problem: string) => void,
-): string | null {
-  if (revocation_endpoint === undefined) return null;
-  const { origin } = new URL(revocation_endpoint);
-  if (origin === base_url || origin === frontend_url) return revocation_endpoint;
-  report(`must be on the origin of base_url or frontend_url (found ${JSON.stringify(origin)})`);
-  return null;
-}
-
 async function loadCustomCertificate(
   { certificate_file: certificate, key_file: key }: v.InferOutput<typeof configurationSchema>['lan'],
   directory: string,
@@ -262,14 +202,4 @@ function resolveCommand(command: readonly string[] | undefined, directory: strin
   const [program, ...args] = command ?? [];
   if (program === undefined) return null;
   return [program.includes('/') ? resolve(directory, program) : program, ...args];
-}
-
-async function readCa(file: string, directory: string): Promise<string[]> {
-  if (file === '') return [];
-  const path = resolve(directory, file);
-  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
-  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
-  throw new Error(
-    `${path} ${(await stat(path).catch(() => null)) === null ? 'does not exist' : 'contains no PEM certificate'}`,
-  );
 }

@@ -1,4 +1,5 @@
-import { applianceSchema, connectionSchema, portalSchema } from './schema.ts';
+import { helperPortalSchema, oauth2PortalSchema } from './portal-schema.ts';
+import { applianceSchema, connectionSchema } from './schema.ts';
 
 /** A configuration as parsed from TOML, before validation. */
 export type RawTable = Record<string, unknown>;
@@ -6,8 +7,15 @@ export type RawTable = Record<string, unknown>;
 const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics'] as const;
 /** Sections with one table for each name, and the schema of such a table. */
 const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
+/** The keys of all kinds of portals. */
+const PORTAL_KEYS = { ...helperPortalSchema.entries, ...oauth2PortalSchema.entries };
 const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command'];
-const BOOLEAN_KEYS: readonly string[] = ['lan.mdns', 'pairing.on_start', 'portals.NAME.refresh_ends_access_token'];
+const BOOLEAN_KEYS: readonly string[] = [
+  'lan.mdns',
+  'pairing.on_start',
+  'portals.NAME.pkce',
+  'portals.NAME.refresh_ends_access_token',
+];
 const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
 /**
@@ -41,8 +49,7 @@ export function overridingVariable(key: string, env: NodeJS.ProcessEnv): string 
 function keyPathOf(variable: string): string[] | null {
   const name = variable.startsWith('LATCHKEY_') ? variable.slice('LATCHKEY_'.length).toLowerCase() : '';
   for (const section of SECTIONS) if (name.startsWith(`${section}_`)) return [section, name.slice(section.length + 1)];
-  if (name.startsWith('portals_'))
-    return ['portals', ...splitTableKey(name.slice('portals_'.length), portalSchema.entries)];
+  if (name.startsWith('portals_')) return ['portals', ...splitTableKey(name.slice('portals_'.length), PORTAL_KEYS)];
   for (const [section, { entries }] of Object.entries(NAMED_SECTIONS)) {
     if (!name.startsWith(`${section}_`)) continue;
     const [table = '', ...key] = splitTableKey(name.slice(section.length + 1), entries);

@@ -6,6 +6,7 @@ import { failureResponseSchema } from './messages.ts';
 
 /** The HTTP status of each failure code on the control socket. */
 const httpStatus: Readonly<Record<FailureCode, number>> = {
+  address_rejected: 400,
   appliance_declared: 409,
   appliance_exists: 409,
   appliance_has_keys: 409,

@@ -12,6 +12,7 @@ export type FailureCode =
   | 'connection_mismatch'
   | 'connection_unknown'
   | 'control_socket_taken'
+  | 'address_rejected'
   | 'hub_id_taken'
   | 'hub_name_claimed'
   | 'hub_not_running'

@@ -1,18 +1,10 @@
 import type { Appliance, RegistrantAddress } from './appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from './appliances/registration.ts';
+import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
 import type { BatchForBrowser, BatchLoginLinkResult } from './pairings/pairing-batch.ts';
 import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
-
-/**
- * The authorization response (RFC 6749, 4.1.2) that a browser brought to `/callback/{nonce}`. `nothing`: neither code
- * nor error.
- */
-export type AuthorizationResponse =
-  | { readonly kind: 'code'; readonly code: Secret }
-  | { readonly kind: 'error'; readonly error: string }
-  | { readonly kind: 'nothing' };
 
 /** The browser that brought an authorization response. */
 export interface CallbackBrowser {
@@ -128,6 +120,20 @@ interface CallbackResult extends FoundPairing {
   readonly batch: BatchForBrowser | null;
 }
 
+/**
+ * Why an authorization response was not used: its link was used before (`used`), another portal sent it
+ * (`foreign_issuer`), or it is about another pairing than the one that it was pasted for (`other_pairing`).
+ */
+export type RejectedResponseReason = 'used' | 'foreign_issuer' | 'other_pairing';
+
+/** The result of an authorization response that names its request. */
+interface RedirectResult extends FoundPairing {
+  /** Null if it was used, now or before. */
+  readonly rejected: Exclude<RejectedResponseReason, 'other_pairing'> | null;
+  /** As in {@link CallbackResult}. */
+  readonly batch: BatchForBrowser | null;
+}
+
 /** The pairing of a short link. */
 interface ShortLinkResult extends FoundPairing {
   /** The pairing link to redirect to; null if there is none at the moment, or if the pairing has ended. */
@@ -136,7 +142,8 @@ interface ShortLinkResult extends FoundPairing {
 
 /** The result of a request for the portal's login link. */
 export type LoginLinkResult =
-  | { readonly kind: 'link'; readonly authorizeUrl: string }
+  /** `userCode`: what the person types there; left out if nothing. */
+  | { readonly kind: 'link'; readonly authorizeUrl: string; readonly userCode?: string }
   /** The portal is unreachable at the moment. */
   | { readonly kind: 'unreachable' }
   /** Too many other pairings use the portal. */
@@ -228,6 +235,12 @@ export interface LanService {
     callback: AuthorizationResponse,
     browser: CallbackBrowser & { readonly batchToken: string | null },
   ): Promise<CallbackResult | null>;
+  /**
+   * Handles the redirect of a portal that returns the `state` of its link, and waits some seconds for the result.
+   * @param batchToken as `browser.batchToken` of {@link receiveCallback}
+   * @returns null for a state that the hub did not issue, or no longer knows
+   */
+  receiveRedirect(response: StatefulResponse, batchToken: string | null): Promise<RedirectResult | null>;
   /**
    * A proof that the hub sent a browser to the portal. The browser keeps it until the portal redirects it back.
    * @param pairing its id

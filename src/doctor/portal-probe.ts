@@ -1,7 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
-import type { PortalConfiguration } from '../configuration/configuration.ts';
+import type { PortalConfiguration } from '../configuration/portals.ts';
 import { messageOf } from '../core/failure.ts';
 import { execProgram } from './systemd-unit.ts';
 
@@ -39,10 +39,9 @@ export async function probePortals(
   signal: AbortSignal,
   env: NodeJS.ProcessEnv,
 ): Promise<PortalProbe[]> {
-  const origins = portals.flatMap(({ name, baseUrl, frontendUrl, ca }) => [
-    { key: `portals.${name}.base_url`, origin: baseUrl, ca },
-    { key: `portals.${name}.frontend_url`, origin: frontendUrl, ca },
-  ]);
+  const origins = portals.flatMap((portal) =>
+    originsOf(portal).map(([key, origin]) => ({ key: `portals.${portal.name}.${key}`, origin, ca: portal.ca })),
+  );
   return Promise.all(
     origins.map(async ({ key, origin, ca }) => ({
       key,
@@ -50,6 +49,24 @@ export async function probePortals(
       outcome: await probe(new URL(origin), ca, wall, signal, env),
     })),
   );
+}
+
+/** The origins that the hub sends requests to, each with the key that names it. */
+function originsOf(portal: PortalConfiguration): readonly (readonly [key: string, origin: string])[] {
+  if (portal.type === 'helper') {
+    return [
+      ['base_url', portal.baseUrl],
+      ['frontend_url', portal.frontendUrl],
+    ];
+  }
+  const { issuer, endpoints } = portal.settings;
+  const named = [
+    ['issuer', issuer],
+    ['token_endpoint', endpoints.token],
+    ['device_authorization_endpoint', endpoints.deviceAuthorization],
+  ] as const;
+  const found = named.flatMap(([key, url]) => (url === null ? [] : [[key, new URL(url).origin] as const]));
+  return found.filter(([, origin], index) => found.findIndex((other) => other[1] === origin) === index);
 }
 
 async function probe(

@@ -94,7 +94,11 @@ export async function startHub(
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
-    connectPortals(configuration.portals, () => lan.current.address?.address ?? null, ports.http),
+    connectPortals(configuration.portals, {
+      ...{ clock, timers, random, store },
+      address: () => lan.current.address?.address ?? null,
+      httpPort: ports.http,
+    }),
   );
 
   const broker = parts.use(

@@ -1,35 +1,50 @@
-import type { ConnectedPortals } from '../broker/ports.ts';
-import type { PortalConfiguration } from '../configuration/configuration.ts';
+import type { ConnectedPortal, ConnectedPortals } from '../broker/ports.ts';
+import type {
+  HelperPortalConfiguration,
+  OAuth2PortalConfiguration,
+  PortalConfiguration,
+} from '../configuration/portals.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import { samePortal } from '../core/portals/identity.ts';
+import type { Random } from '../core/random.ts';
+import type { Store } from '../core/store.ts';
 import { HelperPortal } from '../portal/helper/helper-portal.ts';
+import { OAuth2Portal } from '../portal/oauth2/oauth2-portal.ts';
+import type { MetadataCache } from '../portal/oauth2/server-metadata.ts';
 import { urlHost } from '../system/addresses.ts';
 
 /** The configured portals, connected. */
 export interface Portals extends ConnectedPortals, AsyncDisposable {}
 
-/**
- * Connects the configured portals.
- * @param address the hub's address on the home network, null while there is none
- * @param httpPort the port that receives the redirects
- */
-export function connectPortals(
-  configurations: readonly PortalConfiguration[],
-  address: () => string | null,
-  httpPort: number,
-): Portals {
-  const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
+/** What the portals work with. */
+interface PortalsContext {
+  /** The hub's address on the home network, null while there is none. */
+  address(): string | null;
+  /** The port that receives the redirects. */
+  readonly httpPort: number;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+}
+
+/** Connects the configured portals. */
+export function connectPortals(configurations: readonly PortalConfiguration[], context: PortalsContext): Portals {
   const connected = new Map(
-    configurations.map(({ name, secretFile, appliedBy, redirect, ...settings }) => {
-      const { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = settings;
-      const redirectUrl = (nonce: string) => redirectUrlFor(redirect, nonce, address(), httpPort);
+    configurations.map((configuration) => {
+      const { name, clientId, secretFile, appliedBy } = configuration;
+      const { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = configuration;
       const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
-      const identity = { origin: originOf(settings), clientId: settings.clientId, name, otherOrigins };
+      const identity = { origin: originOf(configuration), clientId, name, otherOrigins };
       const credentialLocation = {
         portal: name,
         ...(secretFile !== undefined && { secretFile }),
         ...(appliedBy && { appliedBy }),
       };
-      const portal = new HelperPortal({ ...settings, credentialLocation, redirectUrl });
+      const portal =
+        configuration.type === 'helper'
+          ? connectHelperPortal(configuration, credentialLocation, context)
+          : connectOAuth2Portal(configuration, credentialLocation, context);
       const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
       return [name, { portal, identity, credentialLocation, ...behaviour }];
     }),
@@ -44,9 +59,59 @@ export function connectPortals(
   };
 }
 
-function redirectUrlFor(setting: string, nonce: string, address: string | null, port: number): string | null {
-  if (setting === 'off') return null;
-  if (setting !== 'auto') return `${setting.replace(/\/$/, '')}/callback/${nonce}`;
-  if (address === null) return null;
-  return `http://${urlHost(address)}:${port}/callback/${nonce}`;
+/** What identifies a portal: see `PortalIdentity`. */
+function originOf(configuration: PortalConfiguration): string {
+  if (configuration.type === 'helper') return new URL(configuration.frontendUrl).origin;
+  const { issuer, endpoints } = configuration.settings;
+  return issuer ?? endpoints.token ?? '';
+}
+
+function connectHelperPortal(
+  configuration: HelperPortalConfiguration,
+  credentialLocation: ConnectedPortal['credentialLocation'],
+  { address, httpPort }: PortalsContext,
+): HelperPortal {
+  const { redirect } = configuration;
+  const redirectUrl = (nonce: string) => {
+    if (redirect === 'off') return null;
+    if (redirect !== 'auto') return `${redirect.replace(/\/$/, '')}/callback/${nonce}`;
+    const callback = callbackAddress(address(), httpPort);
+    return callback && `${callback}/${nonce}`;
+  };
+  return new HelperPortal({ ...configuration, credentialLocation, redirectUrl });
+}
+
+function connectOAuth2Portal(
+  { name, settings, ca }: OAuth2PortalConfiguration,
+  credentialLocation: ConnectedPortal['credentialLocation'],
+  { address, httpPort, store, ...environment }: PortalsContext,
+): OAuth2Portal {
+  return new OAuth2Portal({
+    ...{ settings, credentialLocation, ca, ...environment },
+    callbackAddress: () => callbackAddress(address(), httpPort),
+    metadataCache: metadataCache(name, store),
+  });
+}
+
+/** The hub's own redirect URI; null while it has no address. */
+function callbackAddress(address: string | null, port: number): string | null {
+  return address && `http://${urlHost(address)}:${port}/callback`;
+}
+
+/** A portal's metadata as a setting of the store. */
+function metadataCache(portal: string, store: PortalsContext['store']): MetadataCache {
+  const setting = `metadata of ${portal}`;
+  let saved: string | null = null;
+  return {
+    async load() {
+      saved = await store.setting(setting).catch(() => null);
+      return saved;
+    },
+    async save(document) {
+      if (document === saved) return;
+      saved = document;
+      // A store that can't be written is reported where tokens are written.
+      await store.saveSetting(setting, document).catch(() => undefined);
+    },
+  };
 }

@@ -9,7 +9,7 @@ import { serveAddAppliance } from './add-appliance/add-appliance.ts';
 import { serveCredentials } from './add-appliance/credentials.ts';
 import { CredentialsCache } from './add-appliance/credentials-cache.ts';
 import { serveAppliances } from './appliance/appliance.ts';
-import { serveCallback } from './callback/callback.ts';
+import { serveCallback, serveStatefulCallback } from './callback/callback.ts';
 import { serveShortLink } from './callback/short-link.ts';
 import { serveAddConnection } from './connection/add-connection.ts';
 import { serveConnections } from './connection/connection.ts';
@@ -55,6 +55,7 @@ export function openPages(options: PagesOptions): Pages {
   return {
     registerHttpRoutes(app, httpsPort) {
       serveCallback(app, service, hubName, httpsPort);
+      serveStatefulCallback(app, service, hubName, ({ hostname }) => `https://${hostname}:${httpsPort}`);
       serveShortLink(app, service, hubName);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const context = pageContext(hubName, request);
@@ -68,6 +69,7 @@ export function openPages(options: PagesOptions): Pages {
       );
     },
     registerHttpsRoutes(app) {
+      serveStatefulCallback(app, service, hubName, ({ host }) => `https://${host}`);
       servePairPage(app, service, hubName, options);
       const guard = serveSignIn(app, access, hubName, options.ready);
       serveScripts(app);

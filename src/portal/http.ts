@@ -66,14 +66,20 @@ const POOLED_REQUEST_LIMITS: RequestLimits = {
 /** The reason for closing a used connection. Without one, undici creates an error with a stack for each. */
 const CLIENT_CLOSED = new Error('the exchange has ended');
 
+/** A form to send, with the headers besides its own. */
+export interface FormRequest {
+  readonly url: URL;
+  readonly form: URLSearchParams;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /**
  * Sends a form on a new connection. If a reused connection breaks, nobody can know whether the portal got the request;
  * on a new one, a failure before the connection is established proves that nothing was sent.
  * @param ca additional CAs to trust, PEM; Node's default CAs are trusted too
  */
 export async function postForm(
-  url: URL,
-  form: Record<string, string>,
+  { url, form, headers = {} }: FormRequest,
   ca: string[],
   limits: RequestLimits,
 ): Promise<RequestOutcome> {
@@ -91,8 +97,8 @@ export async function postForm(
     const response = await sendRequest(client, limits, {
       method: 'POST',
       path: url.pathname + url.search,
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-      body: new URLSearchParams(form).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json', ...headers },
+      body: form.toString(),
     });
     return { kind: 'answer', response };
   } catch (error) {

@@ -1,4 +1,5 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
+import { type CredentialLocation, describeCredentials } from '../core/portals/identity.ts';
 import type { PortalResponse } from './http.ts';
 import { parseErrorCode, parseTokenResponse } from './token-response.ts';
 
@@ -23,4 +24,12 @@ export function classifyTokenResponse({ status, body, retryAfter, portalTime }: 
 /** A status and the error code of the response, or null, as the detail of an outcome. */
 export function describeError(status: number, error: string | null): string {
   return error === null ? `HTTP ${status}` : `HTTP ${status} ${error}`;
+}
+
+/** Adds to an outcome `misconfigured` which settings a person has to check; returns any other unchanged. */
+export function withCredentialHint(outcome: TokenOutcome, location: CredentialLocation): TokenOutcome {
+  if (outcome.kind !== 'misconfigured') return outcome;
+  const check = describeCredentials(location, 'and');
+  const detail = `the portal does not accept the hub's client_id and client secret (${outcome.detail}): check ${check}`;
+  return { ...outcome, detail };
 }

@@ -3,7 +3,7 @@ import type { TokenResponse } from '../core/grants/token-outcome.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
 
-/** Seconds that an access token lives if the response has no `expires_in` (docs/portal.md). */
+/** Seconds that an access token lives if neither the response nor the configuration says (docs/portal.md). */
 const DEFAULT_LIFETIME = 3600;
 /** Upper limit of the lifetime of a refresh token, in seconds: ten years. A longer value is treated as this one. */
 const MAX_REFRESH_TOKEN_LIFETIME = 3650 * 86_400;
@@ -61,7 +61,7 @@ const tokenResponse = v.object({
   access_token: token,
   refresh_token: v.optional(v.union([absentToken, token]), null),
   scope: v.optional(v.fallback(v.nullable(scope), null), null),
-  expires_in: v.optional(v.fallback(accessTokenLifetime, DEFAULT_LIFETIME), DEFAULT_LIFETIME),
+  expires_in: v.optional(v.fallback(v.nullable(accessTokenLifetime), null), null),
   id_token: v.optional(v.unknown()),
   refresh_token_expires_in: v.optional(v.fallback(v.nullable(refreshTokenLifetime), null), null),
   /** Keycloak's name for `refresh_token_expires_in`. */
@@ -73,8 +73,11 @@ const errorResponse = v.object({ error: v.string() });
 /** Error codes have no digits (RFC 6749, 5.2), so a token that a portal puts there by mistake is not shown. */
 const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
-/** Parses a token response; null if it is invalid. Empty or invalid members other than the tokens count as absent. */
-export function parseTokenResponse(body: string): TokenResponse | null {
+/**
+ * Parses a token response; null if it is invalid. Empty or invalid members other than the tokens count as absent.
+ * @param defaultLifetime seconds that an access token lives if the response does not say
+ */
+export function parseTokenResponse(body: string, defaultLifetime = DEFAULT_LIFETIME): TokenResponse | null {
   const parsed = parseJsonBody(tokenResponse, body);
   if (parsed === null) return null;
   const refreshLifetime = parsed.refresh_token_expires_in ?? parsed.refresh_expires_in;
@@ -84,7 +87,7 @@ export function parseTokenResponse(body: string): TokenResponse | null {
     accessToken: new Secret(parsed.access_token),
     refreshToken: parsed.refresh_token === null ? null : new Secret(parsed.refresh_token),
     scope: parsed.scope,
-    lifetime: parsed.expires_in * 1000,
+    lifetime: 1000 * (parsed.expires_in ?? defaultLifetime),
     ...(account !== null && { account }),
     ...(jwt.success && { idToken: new Secret(jwt.output) }),
     ...(refreshLifetime !== null && { refreshTokenLifetime: refreshLifetime }),

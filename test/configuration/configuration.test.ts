@@ -10,6 +10,7 @@ import {
   requirePortal,
 } from '../../src/configuration/configuration.ts';
 import { controlSocketCandidates } from '../../src/configuration/file.ts';
+import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -34,6 +35,12 @@ beforeEach(() => {
 function write(name: string, content: string, mode = 0o600): void {
   writeFileSync(join(folder.path, name), content);
   chmodSync(join(folder.path, name), mode);
+}
+
+/** The first portal, which is of the kind `helper`. */
+function helperOf({ portals: [first] }: Configuration): HelperPortalConfiguration {
+  if (first?.type !== 'helper') throw new Error(`there is no helper portal: ${first?.type}`);
+  return first;
 }
 
 /** A valid `[portals.home]` with these keys changed; null removes a key. */
@@ -294,19 +301,18 @@ describe('the client secret of a portal', () => {
     'one trailing newline of a client secret is removed: %j',
     async (content) => {
       write('portal.secret', content);
-      const { portals } = await load(portal());
-      expect(portals[0]?.clientSecret.reveal()).toBe(SECRET);
+      expect(helperOf(await load(portal())).clientSecret.reveal()).toBe(SECRET);
     },
   );
 
   it('the blanks of a client secret are kept', async () => {
     write('portal.secret', ' a b \n');
-    expect((await load(portal())).portals[0]?.clientSecret.reveal()).toBe(' a b ');
+    expect(helperOf(await load(portal())).clientSecret.reveal()).toBe(' a b ');
   });
 
   it('a client secret file can be named by an absolute path', async () => {
     const path = JSON.stringify(join(folder.path, 'portal.secret'));
-    expect((await load(portal({ client_secret_file: path }))).portals[0]?.clientSecret.reveal()).toBe(SECRET);
+    expect(helperOf(await load(portal({ client_secret_file: path }))).clientSecret.reveal()).toBe(SECRET);
   });
 
   it('a client secret can be a systemd credential of any mode, and another name means a file', async () => {
@@ -315,8 +321,8 @@ describe('the client secret of a portal', () => {
     write('credentials/portal-home', `from-systemd\n`, 0o444);
     const env = { CREDENTIALS_DIRECTORY: credentials };
     const read = async (name: string) => {
-      const [home] = (await load(portal({ client_secret_file: `"${name}"` }), env)).portals;
-      return [home?.clientSecret.reveal(), home?.appliedBy];
+      const home = helperOf(await load(portal({ client_secret_file: `"${name}"` }), env));
+      return [home.clientSecret.reveal(), home.appliedBy];
     };
     expect(await read('portal-home')).toEqual(['from-systemd', 'service_restart']);
     expect(await read('portal.secret')).toEqual([SECRET, 'reload']);
@@ -621,8 +627,8 @@ it.for<[endpoint: string, changes: Record<string, string>]>([
   ['https://portal.example/revoke?version=1', { frontend_url: '"https://PORTAL.example:443/"' }],
   ['http://127.0.0.1:8080/revoke', { base_url: '"http://127.0.0.1:8080"' }],
 ])('the revocation endpoint of a portal can be %s', async ([endpoint, changes]) => {
-  const { portals } = await load(portal({ ...changes, revocation_endpoint: JSON.stringify(endpoint) }));
-  expect(portals[0]?.revocationEndpoint).toBe(endpoint);
+  const configuration = await load(portal({ ...changes, revocation_endpoint: JSON.stringify(endpoint) }));
+  expect(helperOf(configuration).revocationEndpoint).toBe(endpoint);
 });
 
 describe('paths and addresses in the configuration', () => {
@@ -635,7 +641,7 @@ describe('paths and addresses in the configuration', () => {
       stateDirectory: join(folder.path, 'state'),
       controlSocket: join(folder.path, 'run/hub.sock'),
     });
-    expect(configuration.portals[0]?.clientSecret.reveal()).toBe(SECRET);
+    expect(helperOf(configuration).clientSecret.reveal()).toBe(SECRET);
     expect(await controlSocketCandidates(file, {})).toEqual([configuration.controlSocket]);
     const other = await load('hub.state_dir = "state"');
     expect(await controlSocketCandidates(file, {})).toEqual([other.controlSocket]);
@@ -657,7 +663,7 @@ describe('paths and addresses in the configuration', () => {
   it.for(['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:2', 'https://api.portal.example:8443'])(
     'the address of a portal can be %s',
     async (origin) => {
-      expect((await load(portal({ base_url: `"${origin}/"` }))).portals[0]?.baseUrl).toBe(origin);
+      expect(helperOf(await load(portal({ base_url: `"${origin}/"` }))).baseUrl).toBe(origin);
     },
   );
 });

@@ -104,6 +104,7 @@ export class FakeAdministration implements Administration {
 
   getOrStartPairing = (name: string) => this.pair(name);
   getPairing = unscripted;
+  pasteAddress = unscripted;
   retryPairing = unscripted;
   cancelPairing = unscripted;
   confirmLogin = unscripted;

@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
 import { withAvailabilityListener } from '../../src/broker/portal-availability.ts';
-import type { PortalConfiguration } from '../../src/configuration/configuration.ts';
+import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
 import { httpResponse, startRawServer } from '../support/raw-server.ts';
 
-const CONFIGURATION: Omit<PortalConfiguration, 'name' | 'baseUrl' | 'frontendUrl' | 'revocationEndpoint'> = {
+const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'frontendUrl' | 'revocationEndpoint'> = {
+  type: 'helper',
   clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
   clientSecret: new Secret('the-client-secret'),
   ca: [],
@@ -23,7 +26,14 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   const origins = { baseUrl: server.origin, frontendUrl: server.origin };
   const configured = { name: 'home', ...CONFIGURATION, ...origins, revocationEndpoint: `${server.origin}/revoke` };
   const without = { name: 'other', ...CONFIGURATION, ...origins, revocationEndpoint: null };
-  await using portals = connectPortals([configured, without], () => null, 8480);
+  await using portals = connectPortals([configured, without], {
+    address: () => null,
+    httpPort: 8480,
+    clock: systemClock(),
+    timers: systemTimers,
+    random: systemRandom,
+    store: { setting: async () => null, saveSetting: async () => undefined },
+  });
   const available: string[] = [];
   const observed = withAvailabilityListener(portals, (name) => available.push(name));
   expect(observed.get('home')).toMatchObject({

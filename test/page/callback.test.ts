@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import type { AuthorizationResponse } from '../../src/core/lan-service.ts';
+import type { AuthorizationResponse } from '../../src/core/pairings/authorization-response.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveCallback } from '../../src/page/callback/callback.ts';

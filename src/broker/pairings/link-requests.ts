@@ -161,11 +161,7 @@ export class LinkRequests {
           });
         }
         if (!(await this.#saveLink(outcome.link))) return { kind: 'over' };
-        return this.#remember(
-          { kind: 'link', authorizeUrl: outcome.link.authorizeUrl },
-          this.#takeLinkPermit(),
-          outcome.link,
-        );
+        return this.#remember(toResult(outcome.link), this.#takeLinkPermit(), outcome.link);
       default:
         if (place === 'beside') {
           this.#rejectedRedirect = redirect;
@@ -208,6 +204,11 @@ export class LinkRequests {
     this.#lastResult = { result, until: this.#context.environment.clock.now().uptime + ms, link };
     return result;
   }
+}
+
+function toResult(link: LoginLink): LoginLinkResult {
+  const mustTypeCode = link.kind === 'device' && !link.containsUserCode;
+  return { kind: 'link', authorizeUrl: link.authorizeUrl, ...(mustTypeCode && { userCode: link.userCode }) };
 }
 
 function failureReason(

@@ -1,4 +1,6 @@
 import type { Connection } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
+import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
 import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
 import type { PairingAdministration, PairingStatus, PairingView } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -61,6 +63,34 @@ export function createPairingAdministration(
       // The exchange ends when the portal responds; the page shows the result.
       void pairings.get(id).confirm(login);
     },
+    async pasteAddress(id, address) {
+      const { pairing } = pairings.get(id);
+      const name = nameOf(pairing.connection);
+      const reject = (why: string, advice: string) => new Failure('address_rejected', why, { advice });
+      if (pairing.step.kind === 'ended')
+        throw reject(`the login of ${name} has ended`, `start another with "latchkey pair ${name}"`);
+      const stateful = parsePastedAddress(address);
+      if (stateful === null)
+        throw reject(
+          'this is not the address of a finished login',
+          'copy the whole address from the browser, with everything behind the "?"',
+        );
+      const received = await pairings.receiveRedirect(stateful, id);
+      if (received === null)
+        throw reject('the login of this address is not known, or over', 'open the newest link and log in again');
+      const other = nameOf(received.pairing.connection);
+      switch (received.rejected) {
+        case 'other_pairing':
+          throw other === name
+            ? reject('this address belongs to an earlier login', 'open the newest link and log in again')
+            : reject(`this address belongs to the login of ${other}`, 'paste it there');
+        case 'used':
+          throw reject('this address was used before', 'open the newest link and log in again');
+        case 'foreign_issuer':
+          throw reject('this address does not come from the portal', 'open the newest link and log in again');
+        case null:
+      }
+    },
     cancelPairing: (id) => pairings.get(id).fail('cancelled'),
     pairingsVersion: () =>
       pairings
@@ -107,7 +137,7 @@ export async function* followPairing(
       });
       const report = withShortUrl(toReport(run, shown.link), run, shown, shortUrl());
       if (report.event === 'waiting') {
-        shown.link = report.authorizeUrl;
+        shown.link = linkKey(report);
         shown.short = report.shortUrl ?? null;
       }
       const { expiresIn: _, reason: __, ...comparable } = { expiresIn: 0, reason: '', ...report };
@@ -161,25 +191,35 @@ interface ShownLinks {
  */
 function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks, now: string | null): PairingStatus {
   if (report.event !== 'waiting') return report;
-  const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
-  const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
+  const { reason, ...rest } = report;
+  const key = linkKey(report);
+  const link = linksOf(run.pairing.step).find((one) => linkKey(one) === key);
   const isRenewing = link !== undefined && isStaleLink(link, run.redirect);
   const shortUrl = isRenewing ? (shown.short ?? now) : (now ?? shown.short);
   if (shortUrl === null) return report;
-  const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
+  const isMoved = key === shown.link && shortUrl !== shown.short;
   const why = isMoved ? 'address_changed' : reason;
-  const logins = unconfirmed && { unconfirmed };
-  return { event: 'waiting', authorizeUrl, shortUrl, expiresIn, ...(why && { reason: why }), ...logins };
+  return { ...rest, shortUrl, ...(why && { reason: why }) };
 }
 
 function linkFields(
   step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
   shown: string | null,
   redirect: string | null,
-): Pick<WaitingReport, 'authorizeUrl' | 'reason'> {
-  const shownLink = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
-  if (shownLink !== undefined && !isStaleLink(shownLink, redirect)) return { authorizeUrl: shownLink.authorizeUrl };
-  const { authorizeUrl } = preferredLink(step, redirect) ?? step.link;
-  if (shown === null || authorizeUrl === shown) return { authorizeUrl };
-  return { authorizeUrl, reason: shownLink === undefined ? 'link_ended' : 'address_changed' };
+): Pick<WaitingReport, 'authorizeUrl' | 'reason' | 'userCode' | 'containsUserCode' | 'acceptsAddress'> {
+  const shownLink = linksOf(step).find((link) => linkKey(link) === shown);
+  const link = shownLink !== undefined && !isStaleLink(shownLink, redirect) ? shownLink : preferredLink(step, redirect);
+  const { authorizeUrl, kind, ...rest } = link ?? step.link;
+  const isReplaced = shown !== null && linkKey(link ?? step.link) !== shown;
+  return {
+    authorizeUrl,
+    ...('userCode' in rest && { userCode: rest.userCode, ...(rest.containsUserCode && { containsUserCode: true }) }),
+    ...(kind === 'redirect' && { acceptsAddress: true }),
+    ...(isReplaced && { reason: shownLink === undefined ? 'link_ended' : 'address_changed' }),
+  };
+}
+
+/** What tells the links of a pairing apart: at some portals, all device codes have the same address. */
+function linkKey(link: Pick<WaitingReport, 'authorizeUrl' | 'userCode'>): string {
+  return `${link.authorizeUrl} ${link.userCode ?? ''}`;
 }

@@ -1,7 +1,8 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import type { AuthorizationResponse, CallbackBrowser, LoginLinkResult } from '../../core/lan-service.ts';
+import type { CallbackBrowser, LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
+import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
 import {
   advance,
   areDeviceCodesRetained,
@@ -265,6 +266,27 @@ export class Pairings implements AsyncDisposable {
       await withTimeout(refused, MAX_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
+  }
+
+  /**
+   * Handles an authorization response that names its request.
+   * @param wanted the id of the pairing that it was pasted for; left out if the portal redirected the browser
+   * @returns the pairing, in the state it reaches within the time that a person waits, and why the response was not
+   * used; null for an unknown state
+   */
+  async receiveRedirect(
+    { state, response }: StatefulResponse,
+    wanted?: string,
+  ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
+    const run = this.find((candidate) => candidate.hasState(state));
+    if (run === undefined) return null;
+    if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
+    let rejected: RejectedResponseReason | null = null;
+    const received = run.receiveResponse(state, response).then((reason) => {
+      rejected = reason;
+    });
+    await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
+    return { pairing: run.pairing, rejected };
   }
 
   /** Saves that a pairing was replaced, if the last run ended before it could; the failure is emitted once. */

@@ -138,6 +138,11 @@ export const pairingEvents = {
       detail,
     },
   ),
+  login_response_rejected: event(
+    'warn',
+    'A browser brought the response to a login, and the hub did not use it: another portal sent it (`foreign_issuer`), or it reports this error of the portal.',
+    { connection: connectionIfKnown, reason: text('`foreign_issuer`, or the error code of the portal') },
+  ),
   redirect_address_rejected: event(
     'info',
     'The portal rejected the redirect address; the hub polls for the login instead.',

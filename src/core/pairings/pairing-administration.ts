@@ -28,6 +28,12 @@ export type PairingStatus =
        * there.
        */
       readonly shortUrl?: string;
+      /** What a person enters at `authorizeUrl` (RFC 8628, 3.3); left out if the login needs none. */
+      readonly userCode?: string;
+      /** Whether the address contains the user code, so that a person only compares it; left out if not. */
+      readonly containsUserCode?: true;
+      /** The login ends with a redirect, so the address on which a browser ends can be pasted; left out if not. */
+      readonly acceptsAddress?: true;
       readonly expiresIn: number;
       /** Why this link replaces the previous one; left out for the first link. */
       readonly reason?: LinkRenewalReason;
@@ -85,6 +91,11 @@ export interface PairingAdministration {
    * @throws Failure `pairing_unknown`
    */
   confirmLogin(id: string, login: string): void;
+  /**
+   * Hands the address on which a browser ended after a login to a pairing, and waits some seconds for its result.
+   * @throws Failure `pairing_unknown`, or `address_rejected`, which says why
+   */
+  pasteAddress(id: string, address: string): Promise<void>;
   /** Ends a pairing; does nothing if it has ended. @throws Failure `pairing_unknown` */
   cancelPairing(id: string): Promise<void>;
   /** A text that changes whenever a pairing changes. */

@@ -4,7 +4,7 @@ import type { Secret } from '../secret.ts';
 import type { DeviceLink, LoginLink, PolledLink } from './login-link.ts';
 
 /** What a link is requested for. */
-export interface LoginRequest {
+export interface LoginLinkRequest {
   /** The pairing's nonce. */
   readonly nonce: string;
   readonly scope: string | null;
@@ -79,7 +79,7 @@ export interface Portal {
    * for another address is stale.
    */
   readonly redirectAddress: string | null;
-  requestLink(request: LoginRequest, signal: AbortSignal): Promise<LoginLinkOutcome>;
+  requestLink(request: LoginLinkRequest, signal: AbortSignal): Promise<LoginLinkOutcome>;
   /** Polls for the result of a login; only for links that yield it so. */
   poll(link: PolledLink | DeviceLink, signal: AbortSignal): Promise<PollOutcome>;
   /** The portal's clock from the `Date` of any response, in ms since 1970; null if none came. Sends no secret. */

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { request } from 'undici';
+import type { PortalConfiguration } from '../../configuration/portals.ts';
 import type { ApplianceResponse, ConnectionResponse } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { NamedCheckResult } from '../check-result.ts';
@@ -147,7 +148,13 @@ function knownSecrets({ configuration }: DoctorContext): string[] {
   const webhook = notify.webhook === null ? [] : secretUrlParts(notify.webhook.reveal());
   // Paths are no secrets, and are useful for support.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
-  return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
+  return [...portals.flatMap(secretsOf), ...webhook, ...args];
+}
+
+function secretsOf(portal: PortalConfiguration): string[] {
+  if (portal.type === 'helper') return [portal.clientSecret.reveal()];
+  const { clientSecret, headers } = portal.settings;
+  return [...(clientSecret === null ? [] : [clientSecret]), ...Object.values(headers)].map((secret) => secret.reveal());
 }
 
 /** The URL, and its parts without the origin, which alone is no secret. */

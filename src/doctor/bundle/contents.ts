@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces, release } from 'node:os';
 import type { Configuration } from '../../configuration/configuration.ts';
+import type { PortalConfiguration } from '../../configuration/portals.ts';
 import { version } from '../../system/version.ts';
 
 /** How much of a kernel file is included; these files are ASCII. */
@@ -58,15 +59,7 @@ export function redactedConfiguration({
   return {
     ...plain,
     lan: { ...lan, certificate: lan.certificate === null ? null : lan.certificate.files },
-    portals: portals.map(({ name, baseUrl, frontendUrl, clientId, ca, retryLostAnswer, ...portal }) => {
-      const { loginLifetime, idleLifetime, refreshEndsAccessToken } = portal;
-      return {
-        ...{ name, baseUrl, frontendUrl, clientId, cas: ca.length, retryLostAnswer },
-        redirect: URL.canParse(portal.redirect) ? new URL(portal.redirect).origin : portal.redirect,
-        revocationEndpoint: portal.revocationEndpoint && new URL(portal.revocationEndpoint).origin,
-        ...{ loginLifetime, idleLifetime, refreshEndsAccessToken },
-      };
-    }),
+    portals: portals.map(redactedPortal),
     appliances: appliances.map(({ name, clientId, connection, scope, portal, credentials: { kind } }) => {
       return { name, clientId, connection, scope, portal, credentials: kind };
     }),
@@ -75,6 +68,29 @@ export function redactedConfiguration({
       webhook: notify.webhook === null ? null : new URL(notify.webhook.reveal()).origin,
     },
     credentials: credentials ?? null,
+  };
+}
+
+function redactedPortal(portal: PortalConfiguration): object {
+  const { name, type, clientId, ca, retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = portal;
+  const common = {
+    ...{ name, type, clientId, cas: ca.length, retryLostAnswer },
+    ...{ loginLifetime, idleLifetime, refreshEndsAccessToken },
+  };
+  if (portal.type === 'helper') {
+    const { baseUrl, frontendUrl, redirect, revocationEndpoint } = portal;
+    return {
+      ...{ ...common, baseUrl, frontendUrl },
+      redirect: URL.canParse(redirect) ? new URL(redirect).origin : redirect,
+      revocationEndpoint: revocationEndpoint && new URL(revocationEndpoint).origin,
+    };
+  }
+  const { issuer, endpoints, clientAuth, login, redirectUri, pkce, minRequestInterval } = portal.settings;
+  return {
+    ...{ ...common, preset: portal.preset, issuer, clientAuth, login, redirectUri, pkce, minRequestInterval },
+    endpoints: Object.fromEntries(
+      Object.entries(endpoints).map(([key, url]) => [key, url === null ? null : new URL(url).origin]),
+    ),
   };
 }
 

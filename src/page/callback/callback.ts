@@ -1,21 +1,19 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
-import type { AuthorizationResponse, LanService, PairedConnection } from '../../core/lan-service.ts';
+import type { LanService, PairedConnection } from '../../core/lan-service.ts';
+import { parseAuthorizationResponse, parseStatefulResponse } from '../../core/pairings/authorization-response.ts';
 import { isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
-import type { PairingBatch } from '../../core/pairings/pairing-batch.ts';
-import { Secret } from '../../core/secret.ts';
+import type { BatchForBrowser, PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
 import { BROWSER_ROUTE, BROWSER_TOKEN_COOKIE, cookieValue, redirectToPortal, setCallbackCookie } from '../http.ts';
-import { pageContext } from '../page-context.ts';
+import { type PageContext, pageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
 import { loginMessage, pairingMessage } from './pairing-messages.ts';
 
-/** The portal's codes are much shorter. */
-const MAX_CODE_LENGTH = 4096;
 /** Bytes of the form that continues with the next appliance. */
 const MAX_FORM_BYTES = 1024;
 /**
@@ -38,14 +36,12 @@ export function serveCallback(
   httpsPort: number,
 ): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
-    const { params, url } = request;
+    const { params } = request;
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
     const sendError = (status: number, heading: string, text: string) =>
       sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
-    // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may contain more of them.
-    const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
-    const callback = parseCallback(new URLSearchParams(query));
+    const callback = parseAuthorizationResponse(new URLSearchParams(queryOf(request)));
     if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
       address: unmapIpv4(request.socket.remoteAddress ?? ''),
@@ -57,24 +53,7 @@ export function serveCallback(
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
-    const { batch: membership } = found;
-    if (membership?.batchToken) setCallbackCookie(reply, BATCH_TOKEN_COOKIE, membership.batchToken);
-    const hubUrl = `https://${request.hostname}:${httpsPort}`;
-    const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/batches/${membership.id}`}`;
-    const page =
-      membership?.batch &&
-      batchResultPage({ ...found, batch: membership.batch }, params.nonce, resultUrl, context.texts);
-    if (page) return sendPublicPage(reply, 200, context, page);
-    if (found.login !== null && pairing.step.kind !== 'ended') {
-      return sendMessagePage(reply, 200, context, loginMessage(found.login, found, context.texts));
-    }
-    // This may be the window in which the installer followed the login link from the hub's page: it leads back there.
-    const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
-    const link = { href: resultUrl, text: context.texts.batch.openHubPage };
-    return sendMessagePage(reply, 200, context, {
-      ...pairingMessage(pairing, found, context.texts),
-      ...(isLinked && { link }),
-    });
+    return sendResult(reply, context, found, found.login, `https://${request.hostname}:${httpsPort}`);
   });
 
   app.addContentTypeParser(FORM_MEDIA_TYPE, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
@@ -112,15 +91,63 @@ export function serveCallback(
   });
 }
 
-function parseCallback(query: URLSearchParams): AuthorizationResponse | null {
-  const codes = query.getAll('code');
-  const errors = query.getAll('error');
-  const [code] = codes;
-  const [error] = errors;
-  if (codes.length + errors.length > 1 || (code ?? '').length > MAX_CODE_LENGTH || (error ?? '').length > 256)
-    return null;
-  if (code) return { kind: 'code', code: new Secret(code) };
-  return error ? { kind: 'error', error } : { kind: 'nothing' };
+/**
+ * Serves the redirect of a portal that returns the `state` of its link (RFC 6749, 4.1.2): one fixed address, because
+ * many portals compare it byte by byte. Over HTTP for the same reason as {@link serveCallback}, and over HTTPS for
+ * portals that redirect to nothing else. The code is useless without its PKCE verifier, which only the hub has.
+ * @param hubUrl the address of the hub's page, for the host that the browser uses
+ */
+export function serveStatefulCallback(
+  app: FastifyInstance,
+  service: Pick<LanService, 'receiveRedirect'>,
+  hubName: string,
+  hubUrl: (request: FastifyRequest) => string,
+): void {
+  app.get('/callback', BROWSER_ROUTE, async (request, reply) => {
+    const context = pageContext(hubName, request);
+    const { result: texts } = context.texts;
+    const sendError = (status: number, heading: string, text: string) =>
+      sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
+    const stateful = parseStatefulResponse(new URLSearchParams(queryOf(request)));
+    if (stateful === null) return sendError(400, texts.malformed, texts.malformedText);
+    const found = await service.receiveRedirect(stateful, cookieValue(request, BATCH_TOKEN_COOKIE));
+    if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
+    if (found.rejected === 'used') return sendError(409, texts.usedLink, texts.usedLinkText);
+    if (found.rejected === 'foreign_issuer') return sendError(400, texts.foreignIssuer, texts.foreignIssuerText);
+    return sendResult(reply, context, found, null, hubUrl(request));
+  });
+}
+
+/** Only the first "?" is a delimiter (RFC 3986, 3.4): a code may contain more of them. */
+function queryOf({ url }: FastifyRequest): string {
+  return url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
+}
+
+/** The page after a login: of its pairing, or of the batch that the pairing is part of. */
+function sendResult(
+  reply: FastifyReply,
+  context: PageContext,
+  found: PairedConnection & { readonly pairing: Pairing; readonly batch: BatchForBrowser | null },
+  login: 'unconfirmed' | 'too_late' | null,
+  hubUrl: string,
+): FastifyReply {
+  const { pairing, batch: membership } = found;
+  if (membership?.batchToken) setCallbackCookie(reply, BATCH_TOKEN_COOKIE, membership.batchToken);
+  const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/batches/${membership.id}`}`;
+  const page =
+    membership?.batch &&
+    batchResultPage({ ...found, batch: membership.batch }, pairing.nonce, resultUrl, context.texts);
+  if (page) return sendPublicPage(reply, 200, context, page);
+  if (login !== null && pairing.step.kind !== 'ended') {
+    return sendMessagePage(reply, 200, context, loginMessage(login, found, context.texts));
+  }
+  // This may be the window in which the installer followed the login link from the hub's page: it leads back there.
+  const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
+  const link = { href: resultUrl, text: context.texts.batch.openHubPage };
+  return sendMessagePage(reply, 200, context, {
+    ...pairingMessage(pairing, found, context.texts),
+    ...(isLinked && { link }),
+  });
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { type CredentialLocation, describeCredentials } from '../../core/portals/identity.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLink, PolledLink } from '../../core/portals/login-link.ts';
 import type {
   CodeResponse,
   LoginLinkOutcome,
-  LoginRequest,
+  LoginLinkRequest,
   PollOutcome,
   Portal,
   RevocationOutcome,
@@ -21,7 +21,7 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { classifyTokenResponse, describeError } from '../token-outcome.ts';
+import { classifyTokenResponse, describeError, withCredentialHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
@@ -72,7 +72,7 @@ export class HelperPortal implements Portal, AsyncDisposable {
   }
 
   /** If the portal rejects the redirect URL, asks again without it: then only polling yields the code. */
-  async requestLink({ nonce }: LoginRequest, signal: AbortSignal): Promise<LoginLinkOutcome> {
+  async requestLink({ nonce }: LoginLinkRequest, signal: AbortSignal): Promise<LoginLinkOutcome> {
     const redirectUrl = this.#options.redirectUrl?.(nonce) ?? null;
     const outcome = await this.#requestLink(redirectUrl, signal);
     if (outcome.kind !== 'rejected' || redirectUrl === null || signal.aborted) return outcome;
@@ -147,27 +147,19 @@ export class HelperPortal implements Portal, AsyncDisposable {
   #postAsClient(url: URL, form: Record<string, string>, limits: RequestLimits): Promise<RequestOutcome> {
     const { clientId, clientSecret, ca } = this.#options;
     const credentials = { client_id: clientId, client_secret: clientSecret.reveal() };
-    return postForm(url, { ...form, ...credentials }, ca, limits);
+    return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, ca, limits);
   }
 
   async #requestToken(url: URL, form: Record<string, string>): Promise<TokenOutcome> {
     const exchange = await this.#postAsClient(url, form, this.#options.limits ?? TOKEN_REQUEST_LIMITS);
     switch (exchange.kind) {
       case 'answer':
-        return this.#withCredentialHint(classifyTokenResponse(exchange.response));
+        return withCredentialHint(classifyTokenResponse(exchange.response), this.#options.credentialLocation);
       case 'not_sent':
         return exchange;
       case 'no_answer':
         return { kind: 'ambiguous', detail: exchange.detail };
     }
-  }
-
-  /** Adds to the portal's error which settings a person has to check. */
-  #withCredentialHint(outcome: TokenOutcome): TokenOutcome {
-    if (outcome.kind !== 'misconfigured') return outcome;
-    const check = describeCredentials(this.#options.credentialLocation, 'and');
-    const detail = `the portal does not accept the hub's client_id and client secret (${outcome.detail}): check ${check}`;
-    return { ...outcome, detail };
   }
 
   /** People, polls and the secret are only sent to the two configured origins. */

@@ -100,6 +100,12 @@ export const loginResult: typeof english.loginResult = {
   noCode: 'Die Anmeldung ist nicht abgeschlossen',
   noCodeText:
     'Das Portal hat dem Hub keinen Code für diese Anmeldung gesendet. Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
+  usedLink: 'Diese Anmeldung wurde schon verwendet',
+  usedLinkText:
+    'Jeder Anmeldelink gilt einmal. Öffnen Sie auf der Seite des Hubs den neuesten Link und melden Sie sich noch einmal an.',
+  foreignIssuer: 'Diese Anmeldung kommt nicht vom Portal',
+  foreignIssuerText:
+    'Der Hub hat sie nicht verwendet. Öffnen Sie auf der Seite des Hubs den neuesten Link und melden Sie sich noch einmal an.',
   unknownLink: 'Dieser Link ist nicht mehr gültig',
   unknownLinkText:
     'Der Hub kennt diese Anmeldung nicht. Verbinden Sie das Gerät auf der Seite des Hubs noch einmal und öffnen Sie den neuen Link.',

@@ -101,6 +101,10 @@ export const loginResult = {
   malformedText: 'This is not an address that the portal opens after a login. Open the login link again and log in.',
   noCode: 'The login is not finished',
   noCodeText: 'The portal sent the hub no code for this login. Open the login link again and log in.',
+  usedLink: 'This login was used already',
+  usedLinkText: 'Each login link works once. On the hub’s page, open the newest link and log in again.',
+  foreignIssuer: 'This login does not come from the portal',
+  foreignIssuerText: 'The hub did not use it. On the hub’s page, open the newest link and log in again.',
   unknownLink: 'This link is no longer valid',
   unknownLinkText:
     'The hub does not know this login. On the hub’s page, connect the appliance again, and open the new link.',

@@ -1,0 +1,238 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type * as v from 'valibot';
+import { messageOf } from '../core/failure.ts';
+import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
+import type { ApplyMethod } from '../core/portals/identity.ts';
+import { Secret } from '../core/secret.ts';
+import { parseClientKey } from '../portal/oauth2/client-key.ts';
+import type { OAuth2Settings } from '../portal/oauth2/settings.ts';
+import { readBoundedFile } from '../system/bounded-file.ts';
+import { isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
+import { MAX_FILE_BYTES } from './file.ts';
+import type { helperPortalSchema, oauth2PortalSchema, portalSchema } from './portal-schema.ts';
+import type { UsedPreset } from './presets.ts';
+
+/** What every configured portal has. Times are in ms. */
+interface AnyPortalConfiguration {
+  readonly name: string;
+  readonly clientId: string;
+  /** Where people find the file of the client secret; left out if it comes from no file. */
+  readonly secretFile?: string;
+  /** How a changed client secret takes effect, as in `CredentialLocation`. */
+  readonly appliedBy?: ApplyMethod;
+  /** Further CAs to trust, PEM. */
+  readonly ca: string[];
+  readonly retryLostAnswer: LostAnswerRetry;
+  /** How long a login lasts at the portal, however often it is used; null if not configured. */
+  readonly loginLifetime: number | null;
+  /** How long the portal keeps a refresh token that is not used; null if not configured. */
+  readonly idleLifetime: number | null;
+  /** Whether each refresh ends the access token that was issued before it. */
+  readonly refreshEndsAccessToken: boolean;
+}
+
+/** A portal of the first kind (docs/portal.md), with its secrets and files loaded. */
+export interface HelperPortalConfiguration extends AnyPortalConfiguration {
+  readonly type: 'helper';
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clientSecret: Secret;
+  /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
+  readonly redirect: string;
+  /** The revocation endpoint (RFC 7009), on the origin of `baseUrl` or `frontendUrl`; null if there is none. */
+  readonly revocationEndpoint: string | null;
+}
+
+/** An ordinary OAuth 2.0 authorization server, with its secrets and files loaded. */
+export interface OAuth2PortalConfiguration extends AnyPortalConfiguration {
+  readonly type: 'oauth2';
+  /** The name of its preset; null if it has none. */
+  readonly preset: string | null;
+  readonly settings: OAuth2Settings;
+}
+
+/** A configured portal. */
+export type PortalConfiguration = HelperPortalConfiguration | OAuth2PortalConfiguration;
+
+/** What is needed to read the portals. */
+export interface PortalContext {
+  /** The base of relative paths. */
+  readonly directory: string;
+  /** systemd's `$CREDENTIALS_DIRECTORY`. */
+  readonly credentialsDirectory: string | undefined;
+  /** Reads a file with a secret. */
+  readonly readSecret: typeof readSecret;
+  /** The presets of the portals, by their names. */
+  readonly presets: ReadonlyMap<string, UsedPreset>;
+  /** Called with the key of each error and its problem. */
+  report(key: string, problem: string): void;
+}
+
+type PortalTable = v.InferOutput<typeof portalSchema>;
+type HelperTable = v.InferOutput<typeof helperPortalSchema>;
+type OAuth2Table = v.InferOutput<typeof oauth2PortalSchema>;
+
+/** Reads all tables `[portals.NAME]`. What can't be read is reported and left empty. */
+export function readPortals(
+  tables: Readonly<Record<string, PortalTable>>,
+  context: PortalContext,
+): Promise<PortalConfiguration[]> {
+  return Promise.all(
+    Object.entries(tables).map(async ([name, table]): Promise<PortalConfiguration> => {
+      const common = await readCommon(name, table, context);
+      if (table.type === 'oauth2') return readOAuth2Portal(name, table, common, context);
+      return {
+        ...common,
+        type: 'helper',
+        baseUrl: table.base_url,
+        frontendUrl: table.frontend_url,
+        clientSecret: (await readOptionalSecret(name, 'client_secret_file', table.client_secret_file, context)) ?? NONE,
+        redirect: table.redirect,
+        revocationEndpoint: checkRevocationEndpoint(name, table, context),
+      };
+    }),
+  );
+}
+
+/** Stands for a secret that could not be read, which is reported. */
+const NONE = new Secret('');
+
+async function readCommon(name: string, table: PortalTable, context: PortalContext): Promise<AnyPortalConfiguration> {
+  const { directory, credentialsDirectory: credentials } = context;
+  const { client_secret_file: secretFile } = table;
+  return {
+    name,
+    clientId: table.client_id,
+    ...(secretFile !== undefined && {
+      secretFile: secretLocation(secretFile, directory, credentials),
+      appliedBy: isSystemdCredential(secretFile, credentials) ? ('service_restart' as const) : ('reload' as const),
+    }),
+    ca: await readCa(table.ca_file, directory).catch((error: Error) => {
+      context.report(`portals.${name}.ca_file`, error.message);
+      return [];
+    }),
+    retryLostAnswer: table.retry_lost_answer,
+    loginLifetime: table.login_lifetime ?? null,
+    idleLifetime: table.idle_lifetime ?? null,
+    refreshEndsAccessToken: table.refresh_ends_access_token,
+  };
+}
+
+async function readOAuth2Portal(
+  name: string,
+  table: OAuth2Table,
+  common: AnyPortalConfiguration,
+  context: PortalContext,
+): Promise<OAuth2PortalConfiguration> {
+  const used = context.presets.get(name);
+  checkCombination(name, table, used, context);
+  const key = await readOptionalSecret(name, 'client_key_file', table.client_key_file, context);
+  const headers = await Promise.all(
+    Object.entries(table.headers).map(async ([header, value]): Promise<[string, Secret]> => {
+      if (typeof value === 'string') return [header, new Secret(value)];
+      return [header, (await readOptionalSecret(name, `headers.${header}`, value.file, context)) ?? NONE];
+    }),
+  );
+  return {
+    ...common,
+    type: 'oauth2',
+    preset: used?.preset.name ?? null,
+    settings: {
+      issuer: table.issuer ?? null,
+      endpoints: {
+        authorization: table.authorization_endpoint ?? null,
+        token: table.token_endpoint ?? null,
+        deviceAuthorization: table.device_authorization_endpoint ?? null,
+        revocation: table.revocation_endpoint ?? null,
+      },
+      clientId: table.client_id,
+      clientAuth: table.client_auth ?? null,
+      clientSecret: await readOptionalSecret(name, 'client_secret_file', table.client_secret_file, context),
+      clientKey:
+        key === null
+          ? null
+          : await parseClientKey(key.reveal()).catch((error: unknown) => {
+              context.report(`portals.${name}.client_key_file`, messageOf(error));
+              return null;
+            }),
+      login: table.login,
+      redirectUri: table.redirect_uri ?? null,
+      pkce: table.pkce,
+      scopeSeparator: table.scope_separator,
+      defaultScope: used?.preset.scope ?? null,
+      authorizationParams: table.authorization_params,
+      tokenParams: table.token_params,
+      headers: Object.fromEntries(headers),
+      tokenLifetime: table.token_lifetime,
+      minRequestInterval: table.min_request_interval ?? 0,
+      protocol: used?.protocol ?? {},
+    },
+  };
+}
+
+/** Reports keys that are missing because of the values of others. */
+function checkCombination(
+  name: string,
+  table: OAuth2Table,
+  used: UsedPreset | undefined,
+  context: PortalContext,
+): void {
+  const missing = (key: string, why: string) => context.report(`portals.${name}.${key}`, `is missing; ${why}`);
+  const { issuer, login, client_auth: clientAuth } = table;
+  if (issuer === undefined) {
+    const isDevice = table.device_authorization_endpoint !== undefined;
+    const isRedirect = table.authorization_endpoint !== undefined;
+    if (table.token_endpoint === undefined) missing('token_endpoint', 'add it, or the issuer of the portal');
+    if (login === 'device' && !isDevice) missing('device_authorization_endpoint', 'login = "device" needs it');
+    if ((login === 'redirect' || login === 'paste') && !isRedirect)
+      missing('authorization_endpoint', `login = "${login}" needs it`);
+    if (login === 'auto' && !isDevice && !isRedirect)
+      missing('authorization_endpoint', 'add it, or device_authorization_endpoint, or the issuer of the portal');
+  }
+  if (login === 'paste' && table.redirect_uri === undefined)
+    missing('redirect_uri', 'login = "paste" needs the one that is registered at the portal');
+  if (clientAuth === 'private_key_jwt' && table.client_key_file === undefined)
+    missing('client_key_file', 'client_auth = "private_key_jwt" needs it');
+  const needsSecret = clientAuth === 'basic' || used?.preset.client_secret === 'required';
+  if (needsSecret && table.client_secret_file === undefined && table.client_key_file === undefined)
+    missing('client_secret_file', used === undefined ? 'client_auth = "basic" needs it' : 'this cloud wants a secret');
+}
+
+/** A secret of a file; null if none is configured, or if it can't be read, which is reported. */
+async function readOptionalSecret(
+  name: string,
+  key: string,
+  file: string | undefined,
+  { directory, credentialsDirectory, readSecret, report }: PortalContext,
+): Promise<Secret | null> {
+  if (file === undefined) return null;
+  return readSecret(file, directory, credentialsDirectory).catch((error: Error) => {
+    report(`portals.${name}.${key}`, error.message);
+    return null;
+  });
+}
+
+/** The refresh token is only sent to the two configured origins. Reports an endpoint elsewhere, and returns null. */
+function checkRevocationEndpoint(
+  name: string,
+  { revocation_endpoint, base_url, frontend_url }: HelperTable,
+  context: PortalContext,
+): string | null {
+  if (revocation_endpoint === undefined) return null;
+  const { origin } = new URL(revocation_endpoint);
+  if (origin === base_url || origin === frontend_url) return revocation_endpoint;
+  const problem = `must be on the origin of base_url or frontend_url (found ${JSON.stringify(origin)})`;
+  context.report(`portals.${name}.revocation_endpoint`, problem);
+  return null;
+}
+
+async function readCa(file: string, directory: string): Promise<string[]> {
+  if (file === '') return [];
+  const path = resolve(directory, file);
+  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
+  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
+  throw new Error(
+    `${path} ${(await stat(path).catch(() => null)) === null ? 'does not exist' : 'contains no PEM certificate'}`,
+  );
+}

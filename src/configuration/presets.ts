@@ -1,0 +1,58 @@
+import { findPreset, presets } from '../portal/presets/catalogue.ts';
+import type { Preset, PresetProtocol } from '../portal/presets/preset.ts';
+import { resolvePreset } from '../portal/presets/resolve.ts';
+import { didYouMean } from '../system/did-you-mean.ts';
+import { isTable, type RawTable } from './environment-overrides.ts';
+
+/** A preset that a portal uses. */
+export interface UsedPreset {
+  readonly preset: Preset;
+  /** The protocol of its cloud, with the portal's variables filled in. */
+  readonly protocol: PresetProtocol;
+}
+
+/** A configuration whose portals are complete. */
+interface CompletedConfiguration {
+  /** Each portal has its type, and what its preset fills in. One with an error in its preset is left out. */
+  readonly raw: RawTable;
+  /** The presets of the portals, by the portals' names. */
+  readonly used: ReadonlyMap<string, UsedPreset>;
+}
+
+/**
+ * Fills each table `[portals.NAME]` in from its preset, and its type.
+ * @param report called with the key of each error and its problem
+ */
+export function completePortals(raw: RawTable, report: (key: string, problem: string) => void): CompletedConfiguration {
+  const { portals } = raw;
+  if (!isTable(portals)) return { raw, used: new Map() };
+  const used = new Map<string, UsedPreset>();
+  const completed = Object.entries(portals).flatMap(([name, table]): [string, unknown][] => {
+    if (!isTable(table)) return [[name, table]];
+    if (table['preset'] === undefined) return [[name, { type: 'helper', ...table }]];
+    const key = `portals.${name}`;
+    const preset = typeof table['preset'] === 'string' ? findPreset(table['preset']) : undefined;
+    if (preset === undefined) {
+      report(`${key}.preset`, describeUnknown(table['preset']));
+      return [];
+    }
+    if ((table['type'] ?? 'oauth2') !== 'oauth2') {
+      report(`${key}.type`, 'must be "oauth2" for a portal with a preset, or left out');
+      return [];
+    }
+    const resolved = resolvePreset(preset, table);
+    if (resolved.ok) {
+      used.set(name, { preset, protocol: resolved.protocol });
+      return [[name, resolved.table]];
+    }
+    for (const [member, problem] of resolved.problems) report(`${key}.${member}`, problem);
+    return [];
+  });
+  return { raw: { ...raw, portals: Object.fromEntries(completed) }, used };
+}
+
+function describeUnknown(name: unknown): string {
+  const names = presets().map((preset) => preset.name);
+  const suggestion = typeof name === 'string' ? didYouMean(name, names) : '';
+  return `must be the name of a preset${suggestion}: ${names.join(', ')} ("latchkey portals --catalogue" describes them)`;
+}

@@ -1,0 +1,278 @@
+import {
+  type AuthorizationServer,
+  authorizationCodeGrantRequest,
+  calculatePKCECodeChallenge,
+  deviceAuthorizationRequest,
+  deviceCodeGrantRequest,
+  generateRandomCodeVerifier,
+  nopkce,
+  refreshTokenGrantRequest,
+  revocationRequest,
+  validateAuthResponse,
+} from 'oauth4webapi';
+import type { Clock, Timers } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
+import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
+import type {
+  CodeResponse,
+  LoginLinkOutcome,
+  LoginLinkRequest,
+  PollOutcome,
+  Portal,
+  RevocationOutcome,
+  RevokedTokens,
+} from '../../core/portals/portal.ts';
+import type { Random } from '../../core/random.ts';
+import { Secret } from '../../core/secret.ts';
+import { PooledHttpClient, REVOCATION_LIMITS, type RequestOutcome, TOKEN_REQUEST_LIMITS } from '../http.ts';
+import { describeError, withCredentialHint } from '../token-outcome.ts';
+import { parseErrorCode } from '../token-response.ts';
+import { createAuthorizationLink, formatScope } from './authorization-request.ts';
+import { parseDeviceAuthorization } from './device-authorization.ts';
+import { RequestPacer } from './request-pacer.ts';
+import { RequestSender } from './request-sender.ts';
+import { readTokenEndpointResponse, toPollOutcome, toTokenOutcome } from './responses.ts';
+import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
+import type { OAuth2Settings } from './settings.ts';
+
+/** What the client of an authorization server works with. */
+export interface OAuth2PortalOptions {
+  readonly settings: OAuth2Settings;
+  /** Where a person corrects the client ID and secret, for error messages. */
+  readonly credentialLocation: CredentialLocation;
+  /** Additional CAs to trust, PEM. Node's default CAs are trusted too. */
+  readonly ca: string[];
+  /** The hub's own redirect URI, `http://<address>:<port>/callback`; null while the hub has no address. */
+  readonly callbackAddress: () => string | null;
+  readonly metadataCache: MetadataCache;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+}
+
+/** A device code is polled again, so a slow answer is not awaited as long as that of a refresh; in ms. */
+const POLL_LIMITS = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTimeout: 30_000 };
+/** In the authorization response of a link without its own answer. */
+const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
+
+/** A portal that is an ordinary OAuth 2.0 authorization server (RFC 6749). */
+export class OAuth2Portal implements Portal, AsyncDisposable {
+  readonly #options: OAuth2PortalOptions;
+  readonly #http: PooledHttpClient;
+  readonly #metadata: MetadataSource;
+  readonly #sender: RequestSender;
+  readonly #pacer: RequestPacer;
+
+  constructor(options: OAuth2PortalOptions) {
+    const { settings, ca, clock, timers, metadataCache } = options;
+    this.#options = options;
+    this.#http = new PooledHttpClient(ca);
+    this.#metadata = new MetadataSource(settings, this.#http, metadataCache, () => clock.now().uptime);
+    this.#sender = new RequestSender(settings, ca, () => clock.now().wall);
+    this.#pacer = new RequestPacer(settings.minRequestInterval, clock, timers);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#http[Symbol.asyncDispose]();
+  }
+
+  get redirectAddress(): string | null {
+    if (this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization)) return null;
+    return this.#redirectUri;
+  }
+
+  async requestLink({ scope }: LoginLinkRequest, _signal: AbortSignal): Promise<LoginLinkOutcome> {
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable') return metadata.problem;
+    const { server } = metadata;
+    const requested = scope ?? this.#options.settings.defaultScope;
+    return this.#usesDeviceCode(endpointsOf(server).deviceAuthorization)
+      ? this.#requestDeviceCode(server, requested)
+      : this.#createAuthorizationLink(server, requested);
+  }
+
+  async poll(link: PolledLink | DeviceLink, _signal: AbortSignal): Promise<PollOutcome> {
+    if (link.kind !== 'device') return { kind: 'ended', portalTime: null };
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable') return metadata.problem;
+    const { server } = metadata;
+    await this.#pacer.turn();
+    const { deviceCode, verifier } = link;
+    const additionalParameters = verifier === null ? {} : { code_verifier: verifier.reveal() };
+    const outcome = await this.#send(server, 'device_token', (client, authentication, options) =>
+      deviceCodeGrantRequest(server, client, authentication, deviceCode.reveal(), { ...options, additionalParameters }),
+    );
+    if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
+    return toPollOutcome(this.#readTokens(outcome, 'device_token'));
+  }
+
+  async fetchTime(): Promise<number | null> {
+    const { token } = this.#metadata.endpoints;
+    const address = token ?? this.#options.settings.issuer;
+    if (address === null) return null;
+    const exchange = await this.#http.send('HEAD', new URL('/', address));
+    return exchange.kind === 'answer' ? exchange.response.portalTime : null;
+  }
+
+  exchangeCode(link: LoginLink, { code, issuer }: CodeResponse, _scope: string | null): Promise<TokenOutcome> {
+    if (link.kind !== 'redirect') {
+      return Promise.resolve({ kind: 'misconfigured', detail: OTHER_KIND_DETAIL, portalTime: null });
+    }
+    return this.#requestTokens('code', (server) => {
+      const response = { code: code.reveal(), state: link.state, ...(issuer !== null && { iss: issuer }) };
+      return (client, authentication, options) =>
+        authorizationCodeGrantRequest(
+          server,
+          client,
+          authentication,
+          validateAuthResponse(server, client, new URLSearchParams(response), link.state),
+          link.redirect,
+          link.verifier?.reveal() ?? nopkce,
+          options,
+        );
+    });
+  }
+
+  refresh(refreshToken: Secret): Promise<TokenOutcome> {
+    return this.#requestTokens(
+      'refresh',
+      (server) => (client, authentication, options) =>
+        refreshTokenGrantRequest(server, client, authentication, refreshToken.reveal(), options),
+    );
+  }
+
+  async revoke({ refreshToken, accessToken }: RevokedTokens): Promise<RevocationOutcome> {
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable') return { kind: 'failed', detail: metadata.problem.detail };
+    const { server } = metadata;
+    if (server.revocation_endpoint === undefined) return { kind: 'unsupported' };
+    const shape = this.#options.settings.protocol.operations?.revoke;
+    const isAccessToken = refreshToken === null || shape?.token === 'access_token';
+    const token = isAccessToken ? accessToken : refreshToken;
+    const additionalParameters = { token_type_hint: isAccessToken ? 'access_token' : 'refresh_token' };
+    const outcome = await this.#sender.send(
+      { server, operation: 'revoke', bearer: accessToken, limits: REVOCATION_LIMITS },
+      (client, authentication, options) =>
+        revocationRequest(server, client, authentication, token.reveal(), { ...options, additionalParameters }),
+    );
+    if (outcome.kind !== 'answer') return { kind: 'failed', detail: outcome.detail };
+    const { status, body } = outcome.response;
+    if (status >= 200 && status < 300) return { kind: 'revoked' };
+    return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
+  }
+
+  get #redirectUri(): string | null {
+    return this.#options.settings.redirectUri ?? this.#options.callbackAddress();
+  }
+
+  #usesDeviceCode(deviceEndpoint: string | null): boolean {
+    const { login } = this.#options.settings;
+    return login === 'device' || (login === 'auto' && deviceEndpoint !== null);
+  }
+
+  async #createAuthorizationLink(server: AuthorizationServer, scope: string | null): Promise<LoginLinkOutcome> {
+    const { settings, callbackAddress, random } = this.#options;
+    const redirectUri = this.#redirectUri;
+    const { authorization_endpoint: endpoint } = server;
+    if (endpoint === undefined)
+      return rejected('the portal has no authorization endpoint: name it in the configuration');
+    if (redirectUri === null) {
+      const detail = 'the hub has no address on the home network that the portal could redirect to';
+      return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
+    }
+    const link = await createAuthorizationLink({
+      ...{ endpoint, settings, redirectUri, scope },
+      callbackAddress: callbackAddress(),
+      issuer: settings.issuer === null ? null : server.issuer,
+      requiresIssuer: server.authorization_response_iss_parameter_supported === true,
+      randomToken: (bytes) => random.token(bytes),
+    });
+    return { kind: 'link', link, portalTime: null };
+  }
+
+  async #requestDeviceCode(server: AuthorizationServer, scope: string | null): Promise<LoginLinkOutcome> {
+    const { settings, clock } = this.#options;
+    if (server.device_authorization_endpoint === undefined) {
+      return rejected(
+        'the portal has no device authorization endpoint: name it in the configuration, or set login = "redirect"',
+      );
+    }
+    const verifier = settings.protocol.device_pkce === true ? generateRandomCodeVerifier() : null;
+    const parameters = {
+      ...(scope !== null && { scope: formatScope(scope, settings) }),
+      ...(verifier !== null && {
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+      }),
+    };
+    await this.#pacer.turn();
+    const begun = clock.now();
+    const outcome = await this.#send(server, 'device_authorization', (client, authentication, options) =>
+      deviceAuthorizationRequest(server, client, authentication, parameters, options),
+    );
+    if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
+    const { status, body, retryAfter, portalTime } = outcome.response;
+    const error = parseErrorCode(body);
+    const detail = `the device authorization endpoint responded with ${describeError(status, error)}`;
+    if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
+      const clientUnknown = error === 'invalid_client' || error === 'unauthorized_client';
+      return { kind: 'rejected', detail, portalTime, ...(clientUnknown && { clientUnknown }) };
+    }
+    const link =
+      status === 200 ? parseDeviceAuthorization(body, verifier === null ? null : new Secret(verifier), begun) : null;
+    if (link === null) return { kind: 'unreachable', detail, retryAfter, portalTime };
+    return { kind: 'link', link, portalTime };
+  }
+
+  async #requestTokens(
+    operation: 'code' | 'refresh',
+    requestFor: (server: AuthorizationServer) => Parameters<RequestSender['send']>[1],
+  ): Promise<TokenOutcome> {
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable') return { ...metadata.problem, kind: 'not_sent' };
+    const { server } = metadata;
+    if (server.token_endpoint === undefined) {
+      const detail = 'the portal has no token endpoint: name it in the configuration';
+      return { kind: 'misconfigured', detail, portalTime: null };
+    }
+    await this.#pacer.turn();
+    const outcome = await this.#send(server, operation, requestFor(server));
+    switch (outcome.kind) {
+      case 'answer':
+        return withCredentialHint(
+          toTokenOutcome(this.#readTokens(outcome, operation)),
+          this.#options.credentialLocation,
+        );
+      case 'not_sent':
+        return outcome;
+      case 'no_answer':
+        return { kind: 'ambiguous', detail: outcome.detail };
+    }
+  }
+
+  /** The library rejects a request that it can't make, and sends nothing then. */
+  #send(
+    server: AuthorizationServer,
+    operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
+    request: Parameters<RequestSender['send']>[1],
+  ): Promise<RequestOutcome> {
+    const limits = operation === 'code' || operation === 'refresh' ? TOKEN_REQUEST_LIMITS : POLL_LIMITS;
+    return this.#sender
+      .send({ server, operation, limits }, request)
+      .catch((error: unknown) => ({ kind: 'not_sent', detail: messageOf(error) }));
+  }
+
+  #readTokens(
+    { response }: Extract<RequestOutcome, { kind: 'answer' }>,
+    operation: 'code' | 'refresh' | 'device_token',
+  ) {
+    const { protocol, tokenLifetime } = this.#options.settings;
+    return readTokenEndpointResponse(response, operation, protocol, tokenLifetime / 1000);
+  }
+}
+
+function rejected(detail: string): LoginLinkOutcome {
+  return { kind: 'rejected', detail, portalTime: null };
+}

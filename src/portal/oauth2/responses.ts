@@ -1,0 +1,157 @@
+import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import type { PollOutcome } from '../../core/portals/portal.ts';
+import type { PortalResponse } from '../http.ts';
+import type { PresetProtocol } from '../presets/preset.ts';
+import { describeError } from '../token-outcome.ts';
+import { parseErrorCode, parseTokenResponse } from '../token-response.ts';
+
+/** A request to an authorization server, as in the protocol of a preset. */
+export type Operation = keyof NonNullable<PresetProtocol['operations']>;
+
+/** What a device code's poll may yield besides tokens (RFC 8628, 3.5). */
+type DevicePoll = Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
+
+/** What an error response means, apart from its text. */
+type ErrorMeaning = 'deferred' | 'refused' | 'misconfigured' | 'rejected' | 'ambiguous' | DevicePoll;
+
+/** A response of the token endpoint: tokens, or what its error means. */
+export type TokenEndpointResult =
+  | Extract<TokenOutcome, { kind: 'granted' }>
+  | {
+      readonly kind: 'error';
+      readonly meaning: ErrorMeaning;
+      readonly detail: string;
+      readonly retryAfter: number | null;
+      readonly portalTime: number | null;
+    };
+
+/** The error codes of RFC 6749, 5.2, and RFC 8628, 3.5; others are rejections. */
+const ERROR_CODES: Readonly<Record<string, ErrorMeaning>> = {
+  invalid_grant: 'refused',
+  invalid_client: 'misconfigured',
+  unauthorized_client: 'misconfigured',
+  temporarily_unavailable: 'deferred',
+  authorization_pending: 'not_yet',
+  slow_down: 'slow_down',
+  access_denied: 'denied',
+  expired_token: 'ended',
+};
+
+/** What the names in a preset's list of errors mean. */
+const PRESET_MEANINGS = {
+  pending: 'not_yet',
+  slow_down: 'slow_down',
+  deferred: 'deferred',
+  refused: 'refused',
+  misconfigured: 'misconfigured',
+  login_required: 'refused',
+} as const;
+
+/**
+ * Reads a response of the token endpoint. A rotated token must not be lost because of anything beside it, so only the
+ * tokens themselves have to be valid (docs/decisions/oauth2-library.md).
+ * @param defaultLifetime seconds that an access token lives if the response does not say
+ */
+export function readTokenEndpointResponse(
+  response: PortalResponse,
+  operation: Operation,
+  protocol: PresetProtocol,
+  defaultLifetime: number,
+): TokenEndpointResult {
+  const { status, retryAfter, portalTime } = response;
+  const body = parseObject(response.body);
+  const vendorStatus = protocol.response?.status;
+  const vendorCode = vendorStatus && body?.[vendorStatus.member];
+  const isVendorError = vendorStatus !== undefined && body !== null && vendorCode !== vendorStatus.success;
+  const error = parseErrorCode(response.body);
+  const detail =
+    isVendorError && typeof vendorCode === 'number'
+      ? `HTTP ${status} status ${vendorCode}`
+      : describeError(status, error);
+  const failed = (meaning: ErrorMeaning): TokenEndpointResult => ({
+    ...{ kind: 'error', meaning, detail, retryAfter, portalTime },
+  });
+
+  const known = protocol.errors?.find(
+    (entry) =>
+      (entry.operations?.includes(operation) ?? true) &&
+      (entry.http === undefined || entry.http === status) &&
+      (entry.error === undefined || entry.error === error) &&
+      (entry.status === undefined || (typeof vendorCode === 'number' && entry.status.includes(vendorCode))),
+  );
+  if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
+  if (status >= 200 && status < 300 && !isVendorError) {
+    const tokens = body && parseTokenResponse(JSON.stringify(toStandardMembers(body, protocol)), defaultLifetime);
+    if (tokens) return { kind: 'granted', tokens, portalTime };
+    // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
+    return failed(error === null ? 'ambiguous' : (ERROR_CODES[error] ?? 'rejected'));
+  }
+  if (status === 429 || status === 503) return failed('deferred');
+  if (status >= 500) return failed('ambiguous');
+  return failed(error === null ? 'rejected' : (ERROR_CODES[error] ?? 'rejected'));
+}
+
+/** The outcome of a code exchange or a refresh. */
+export function toTokenOutcome(result: TokenEndpointResult): TokenOutcome {
+  if (result.kind === 'granted') return result;
+  const { meaning, detail, retryAfter, portalTime } = result;
+  switch (meaning) {
+    case 'deferred':
+    case 'slow_down':
+    case 'not_yet':
+      return { kind: 'deferred', detail, retryAfter, portalTime };
+    case 'ambiguous':
+      return { kind: 'ambiguous', detail };
+    case 'denied':
+    case 'ended':
+      return { kind: 'refused', detail, portalTime };
+    default:
+      return { kind: meaning, detail, portalTime };
+  }
+}
+
+/** The outcome of a poll with a device code. */
+export function toPollOutcome(result: TokenEndpointResult): PollOutcome {
+  if (result.kind === 'granted') return result;
+  const { meaning, detail, retryAfter, portalTime } = result;
+  switch (meaning) {
+    case 'not_yet':
+    case 'slow_down':
+    case 'denied':
+    case 'ended':
+      return { kind: meaning, portalTime };
+    case 'refused':
+      return { kind: 'ended', portalTime };
+    case 'misconfigured':
+      return { kind: 'misconfigured', detail, portalTime };
+    default:
+      return { kind: 'unreachable', detail, retryAfter, portalTime };
+  }
+}
+
+/** A token response with the members of RFC 6749, 5.1. */
+function toStandardMembers(body: Record<string, unknown>, { response = {} }: PresetProtocol): Record<string, unknown> {
+  const { envelope, members = {}, scope_separator: separator } = response;
+  const inner = envelope === undefined ? body : body[envelope];
+  const { account, ...names } = members;
+  const found: Record<string, unknown> = { ...(isObject(inner) ? inner : {}) };
+  for (const [standard, own] of Object.entries(names)) found[standard] = found[own];
+  if (account !== undefined) found['account'] = found[account];
+  const { scope } = found;
+  if (separator !== undefined && typeof scope === 'string') found['scope'] = scope.replaceAll(separator, ' ');
+  if (Array.isArray(scope)) found['scope'] = scope.join(' ');
+  return found;
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isObject(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

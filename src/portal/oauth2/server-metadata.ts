@@ -1,0 +1,235 @@
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  customFetch,
+  discoveryRequest,
+  processDiscoveryResponse,
+} from 'oauth4webapi';
+import * as v from 'valibot';
+import type { Unreachable } from '../../core/portals/portal.ts';
+import { isLoopbackHost } from '../../system/addresses.ts';
+import type { PooledHttpClient, PortalResponse } from '../http.ts';
+import { parseJsonBody } from '../token-response.ts';
+import type { Endpoints, OAuth2Settings } from './settings.ts';
+
+/** Keeps the metadata of a portal for the next start. */
+export interface MetadataCache {
+  /** The document that was saved last; null if there is none. */
+  load(): Promise<string | null>;
+  /** Never rejects: without a cache the next start only asks again. */
+  save(document: string): Promise<void>;
+}
+
+/** What the hub knows about an authorization server. */
+export type ServerMetadata =
+  | { readonly kind: 'server'; readonly server: AuthorizationServer }
+  | { readonly kind: 'unavailable'; readonly problem: Unavailable };
+
+/** How long a fetched document is used before it is fetched again, in ms: endpoints change seldom. */
+const MAX_AGE = 86_400_000;
+/** After a failure the document is not fetched again for this long, in ms. */
+const RETRY_INTERVAL = 30_000;
+
+const address = v.pipe(v.string(), v.maxLength(2048));
+/** What the hub uses of the document (RFC 8414, 2). */
+const documentSchema = v.looseObject({
+  issuer: address,
+  authorization_endpoint: v.exactOptional(address),
+  token_endpoint: v.exactOptional(address),
+  device_authorization_endpoint: v.exactOptional(address),
+  revocation_endpoint: v.exactOptional(address),
+  token_endpoint_auth_methods_supported: v.exactOptional(v.array(v.string())),
+  authorization_response_iss_parameter_supported: v.exactOptional(v.boolean()),
+});
+/** The metadata of an authorization server, as far as the hub uses it. */
+type Document = v.InferOutput<typeof documentSchema>;
+
+/**
+ * The metadata of one authorization server: discovered from its issuer (RFC 8414, OpenID Connect Discovery), kept for
+ * the next start, with the configured endpoints in place of those of the document. Only an https origin, or the
+ * issuer's own, may be named there: the hub sends its secrets to these endpoints.
+ */
+export class MetadataSource {
+  readonly #settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>;
+  readonly #http: PooledHttpClient;
+  readonly #cache: MetadataCache;
+  readonly #now: () => number;
+  #document: Document | null = null;
+  #fetchedAt = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  #failure: Unavailable | null = null;
+  #fetching: Promise<void> | null = null;
+
+  /** @param now the boot clock in ms */
+  constructor(
+    settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>,
+    http: PooledHttpClient,
+    cache: MetadataCache,
+    now: () => number,
+  ) {
+    this.#settings = settings;
+    this.#http = http;
+    this.#cache = cache;
+    this.#now = now;
+  }
+
+  /** The endpoints that are known now, without asking the server. */
+  get endpoints(): Endpoints {
+    return endpointsOf(this.#server(this.#document ?? {}));
+  }
+
+  /** Waits for the first document; later ones are fetched in the background. */
+  async get(): Promise<ServerMetadata> {
+    const { issuer } = this.#settings;
+    if (issuer === null) return { kind: 'server', server: this.#server({}) };
+    if (this.#document === null) await this.#loadSaved(issuer);
+    if (this.#now() - this.#fetchedAt >= MAX_AGE && this.#now() - this.#failedAt >= RETRY_INTERVAL) {
+      this.#fetching ??= this.#fetch(issuer).finally(() => {
+        this.#fetching = null;
+      });
+    }
+    if (this.#document === null) await this.#fetching;
+    if (this.#document !== null) return { kind: 'server', server: this.#server(this.#document) };
+    return { kind: 'unavailable', problem: this.#failure ?? unavailable('its metadata was not fetched yet') };
+  }
+
+  /** Fetches the document now, whatever is known. @returns why it can't be used; null if it can */
+  async check(): Promise<string | null> {
+    const { issuer } = this.#settings;
+    if (issuer === null) return null;
+    await this.#fetch(issuer);
+    return this.#failure?.detail ?? null;
+  }
+
+  #server(document: Partial<Document>): AuthorizationServer {
+    const { issuer, endpoints } = this.#settings;
+    return {
+      ...document,
+      issuer: document.issuer ?? issuer ?? new URL(endpoints.token ?? 'https://invalid.invalid').origin,
+      ...(endpoints.authorization !== null && { authorization_endpoint: endpoints.authorization }),
+      ...(endpoints.token !== null && { token_endpoint: endpoints.token }),
+      ...(endpoints.deviceAuthorization !== null && { device_authorization_endpoint: endpoints.deviceAuthorization }),
+      ...(endpoints.revocation !== null && { revocation_endpoint: endpoints.revocation }),
+    };
+  }
+
+  async #loadSaved(issuer: string): Promise<void> {
+    const saved = await this.#cache.load();
+    const document = saved === null ? null : parseJsonBody(documentSchema, saved);
+    if (document !== null && findProblem(document, issuer) === null) this.#document ??= document;
+  }
+
+  async #fetch(issuer: string): Promise<void> {
+    const { document, problem } = await fetchDocument(issuer, this.#http);
+    this.#failure = problem;
+    if (document === null) {
+      this.#failedAt = this.#now();
+      return;
+    }
+    this.#document = document;
+    this.#fetchedAt = this.#now();
+    await this.#cache.save(JSON.stringify(document));
+  }
+}
+
+/** The endpoints of a server as the hub uses them. */
+export function endpointsOf(server: AuthorizationServer): Endpoints {
+  return {
+    authorization: server.authorization_endpoint ?? null,
+    token: server.token_endpoint ?? null,
+    deviceAuthorization: server.device_authorization_endpoint ?? null,
+    revocation: server.revocation_endpoint ?? null,
+  };
+}
+
+/** A fetched document, or why there is none. */
+type FetchResult =
+  | { readonly document: Document; readonly problem: null }
+  | { readonly document: null; readonly problem: Unavailable };
+
+/** Fetches the document by OpenID Connect Discovery, or from the address of RFC 8414 if there is none. */
+async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<FetchResult> {
+  let problem = unavailable('');
+  for (const algorithm of ['oidc', 'oauth2'] as const) {
+    let exchange: Exchange | null = null;
+    const response = await discoveryRequest(new URL(issuer), {
+      algorithm,
+      [allowInsecureRequests]: true,
+      [customFetch]: async (url) => {
+        exchange = await http.send('GET', new URL(url));
+        return toFetchResponse(exchange.kind === 'answer' ? exchange.response : NO_RESPONSE);
+      },
+    });
+    const { status, body, retryAfter, portalTime } = answerOf(exchange);
+    if (exchange !== null && status === 0) return { document: null, problem: connectionProblem(exchange) };
+    problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}`), retryAfter, portalTime };
+    if (status === 429 || status >= 500) break;
+    if (status !== 200) continue;
+    const discovered = await processDiscoveryResponse(new URL(issuer), response).catch(() => null);
+    const document = discovered === null ? null : parseJsonBody(documentSchema, JSON.stringify(discovered));
+    if (document === null) return { document, problem: unavailable(describeUnusable(body, issuer)) };
+    const finding = findProblem(document, issuer);
+    if (finding !== null) return { document: null, problem: unavailable(finding) };
+    return { document, problem: null };
+  }
+  return { document: null, problem };
+}
+
+function describeUnusable(body: string, issuer: string): string {
+  const named = parseJsonBody(v.looseObject({ issuer: v.string() }), body)?.issuer;
+  return named === undefined || isSameIssuerIdentifier(named, issuer)
+    ? `discovery: the document at ${issuer} is no authorization server metadata (RFC 8414)`
+    : `discovery: the document at ${issuer} names another issuer, ${JSON.stringify(named.slice(0, 100))}: correct the key issuer`;
+}
+
+type Unavailable = Unreachable & { readonly portalTime: number | null };
+
+type Exchange = Awaited<ReturnType<PooledHttpClient['send']>>;
+
+function answerOf(exchange: Exchange | null): PortalResponse {
+  return exchange?.kind === 'answer' ? exchange.response : NO_RESPONSE;
+}
+
+function connectionProblem(exchange: Exchange): Unavailable {
+  if (exchange.kind === 'answer') return unavailable('');
+  const { detail, certificateError } = exchange;
+  return { ...unavailable(`discovery: ${detail}`), ...(certificateError && { certificateError }) };
+}
+
+const NO_RESPONSE: PortalResponse = { status: 0, body: '', retryAfter: null, portalTime: null };
+
+function toFetchResponse(answer: PortalResponse): Response {
+  if (answer.status < 200 || answer.status > 599) return new Response(null, { status: 599 });
+  const hasBody = ![204, 205, 304].includes(answer.status);
+  // The library refuses another content type, which some servers send for a good document.
+  return new Response(hasBody ? answer.body : null, {
+    status: answer.status,
+    headers: { 'content-type': 'application/json' },
+  });
+}
+
+function unavailable(detail: string): Unavailable {
+  return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
+}
+
+/** A document is trusted for the issuer that it was fetched from only if it names that issuer (RFC 8414, 3.3). */
+function isSameIssuerIdentifier(named: string, issuer: string): boolean {
+  return URL.parse(named)?.href === new URL(issuer).href;
+}
+
+/** Why the hub must not use a document; null if it may. */
+function findProblem(document: Document, issuer: string): string | null {
+  if (!isSameIssuerIdentifier(document.issuer, issuer)) return `discovery: the document names another issuer`;
+  for (const [name, value] of Object.entries(document)) {
+    if (!name.endsWith('_endpoint') || typeof value !== 'string' || isAllowedEndpoint(value, issuer)) continue;
+    return `discovery: ${name} must be an https URL (found ${JSON.stringify(value.slice(0, 100))})`;
+  }
+  return null;
+}
+
+function isAllowedEndpoint(value: string, issuer: string): boolean {
+  const url = URL.parse(value);
+  if (url === null || url.username !== '' || url.password !== '') return false;
+  if (url.protocol === 'https:') return true;
+  return url.origin === new URL(issuer).origin && isLoopbackHost(url.hostname);
+}
