@@ -6,8 +6,11 @@ import { serveApi } from './api/api.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { collectFindings, type Findings } from './audit/findings.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
+import { serveDeviceAuthorization, serveDevicePage } from './endpoints/device.ts';
+import { serveDiscovery } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
-import { serveRevocation } from './endpoints/revocation.ts';
+import { serveOAuth2Token } from './endpoints/oauth2-token.ts';
+import { serveOAuth2Revocation, serveRevocation } from './endpoints/revocation.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
 import { attachFaults } from './faults/attach-faults.ts';
 import { FaultError, validateFault } from './faults/fault-body.ts';
@@ -19,6 +22,8 @@ import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { createServer } from './http/server.ts';
 import { StateFile } from './memory/state-file.ts';
+import { approveDevice, type DeviceApproval } from './oauth/device-approval.ts';
+import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
 import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
 import { unverifiedStateId } from './oauth/helper-state.ts';
 import type { IssuedGrant } from './oauth/issued-grants.ts';
@@ -41,11 +46,14 @@ export type GrantView = Readonly<
 export interface Emulator extends AsyncDisposable {
   /** The origin of the helper endpoints (`base_url` in docs/portal.md), without a trailing slash. */
   readonly baseUrl: string;
-  /** The origin of the login page and the token endpoint (`frontend_url`), without a trailing slash. */
+  /**
+   * The origin of the login page and the token endpoint (`frontend_url`), without a trailing slash. It is the issuer of
+   * the generic OAuth 2.0 server.
+   */
   readonly frontendUrl: string;
   /** The ID of the first client. */
   readonly clientId: string;
-  /** The secret of the first client. */
+  /** The secret of the first client; empty if it has none. */
   readonly clientSecret: string;
   /** The address of the console page. The paths of the emulator's API begin with it. */
   readonly consoleUrl: string;
@@ -64,6 +72,13 @@ export interface Emulator extends AsyncDisposable {
   login(request: LoginRequest): Promise<LoginResult>;
   /** The open login pages at which the user has neither logged in nor refused, oldest first. */
   logins(): readonly WaitingLogin[];
+  /**
+   * Allows or refuses the access of a device without a browser (RFC 8628). The device gets it with its next poll.
+   * @throws LoginError if the user code is unknown, expired or already decided, or if the user is unknown
+   */
+  approveDevice(approval: DeviceApproval): Promise<void>;
+  /** The devices that wait for their user, who has neither logged in nor refused, oldest first. */
+  devices(): readonly WaitingDevice[];
   /** What clients did wrong, and how they polled. */
   findings(): Findings;
   /**
@@ -145,6 +160,11 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const frontend = createServer(portal, log, rates, tls);
   serveAuthorize(frontend);
   serveToken(frontend);
+  serveDiscovery(frontend);
+  serveOAuth2Token(frontend);
+  serveDeviceAuthorization(frontend);
+  serveDevicePage(frontend);
+  serveOAuth2Revocation(frontend);
 
   const listeners = {
     base: new OriginListener(base.server, settings.tls),
@@ -184,7 +204,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     baseUrl: addresses.base,
     frontendUrl: addresses.frontend,
     clientId: settings.firstClient.id,
-    clientSecret: settings.firstClient.secret,
+    clientSecret: settings.firstClient.secret ?? '',
     consoleUrl: `${addresses.base}/_emulator/`,
     ca: tls?.ca ?? null,
     get requests() {
@@ -199,6 +219,11 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
       portal.save();
       return result;
     },
+    async approveDevice(approval) {
+      approveDevice(portal, approval);
+      portal.save();
+    },
+    devices: () => waitingDevices(portal.deviceLogins),
     logins: () => waitingLogins(portal.helperFlows, portal.now()),
     findings: () => collectFindings(portal),
     reset,
@@ -237,7 +262,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
 function restoreClient(options: EmulatorOptions, settings: EffectiveSettings, file: StateFile): EffectiveSettings {
   if (options.clients !== undefined) return settings;
   const { id, secret } = settings.firstClient;
-  const client = file.state.client ?? { id, secret };
+  const client = file.state.client ?? { id, secret: secret ?? '' };
   file.save({ client });
   return resolveSettings({ ...options, clients: [client] });
 }

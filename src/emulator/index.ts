@@ -2,6 +2,7 @@ export type { Observations } from './audit/client-audit.ts';
 export type {
   EarlyRefreshes,
   FailedAuthentications,
+  FastPolls,
   Findings,
   GrantFinding,
   PollFindings,
@@ -11,6 +12,8 @@ export { FaultError, parseFault } from './faults/fault-body.ts';
 export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
 export { StateFileError } from './memory/state-file.ts';
+export type { DeviceApproval } from './oauth/device-approval.ts';
+export type { WaitingDevice } from './oauth/device-logins.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';

@@ -5,6 +5,8 @@ import type { StateFile } from './memory/state-file.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
 import { BrowserLogins } from './oauth/browser-logins.ts';
+import { ClientAssertions } from './oauth/client-assertions.ts';
+import { DeviceLogins } from './oauth/device-logins.ts';
 import { HelperFlows } from './oauth/helper-flows.ts';
 import { HelperStates } from './oauth/helper-state.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
@@ -35,6 +37,8 @@ export interface EmulatedPortal {
   readonly states: HelperStates;
   readonly helperFlows: HelperFlows;
   readonly codes: AuthorizationCodes;
+  readonly deviceLogins: DeviceLogins;
+  readonly clientAssertions: ClientAssertions;
   readonly grants: IssuedGrants;
   readonly browserLogins: BrowserLogins;
   /** Writes the state to the state file, if there is one. Must be called before a response reports a change. */
@@ -58,6 +62,7 @@ export function createPortal(
   const states = new HelperStates(saved.stateKey, now, issuedSecrets);
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
+  const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('logins'));
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
@@ -80,6 +85,8 @@ export function createPortal(
     states,
     helperFlows,
     codes,
+    deviceLogins,
+    clientAssertions: new ClientAssertions(now),
     grants,
     browserLogins: new BrowserLogins(),
     save() {
@@ -89,9 +96,11 @@ export function createPortal(
         clockOffset: clock.view().offset,
         grants: grants.all(),
         codes: codes.all(),
+        devices: deviceLogins.all(),
         runs: helperFlows.all(),
         notes: audit.grants(),
         authentications: audit.failedAuthentications(),
+        fastPolls: audit.fastPolls(),
       });
     },
   };
@@ -110,6 +119,8 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.states.rotateKey();
   portal.helperFlows.clear();
   portal.codes.clear();
+  portal.deviceLogins.clear();
+  portal.clientAssertions.clear();
   portal.grants.clear();
   portal.audit.clear();
   portal.clock.reset();

@@ -89,7 +89,12 @@ test('the emulator counts overlapping refreshes of one grant, and not those of t
   const two = await obtainTokens(emulator);
   const responses = await Promise.all([one, one, two].map((grant) => refreshTokens(emulator, grant.refresh_token)));
   expect(responses.map((response) => response.status)).toEqual([200, 200, 200]);
-  expect(emulator.observations).toEqual({ refreshTokensRepeated: 1, codesRepeated: 0, overlappingRefreshes: 1 });
+  expect(emulator.observations).toEqual({
+    refreshTokensRepeated: 1,
+    codesRepeated: 0,
+    overlappingRefreshes: 1,
+    fastPolls: 0,
+  });
 });
 
 test('an interceptor can drop a request before the emulator handles it, or its response afterwards', async () => {

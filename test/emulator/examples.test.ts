@@ -59,15 +59,15 @@ const TSCONFIG = {
 
 /** Every name that the package exports, used with its type. */
 const SURFACE = `import {
-  ClockError, type ClockView, type ClientOptions, type EarlyRefreshes, type Emulator, type EmulatorClock,
-  type EmulatorOptions, type Endpoint, type InterceptedRequest, type FailedAuthentications, FaultError, type FaultOptions,
+  ClockError, type ClockView, type ClientOptions, type DeviceApproval, type EarlyRefreshes, type Emulator, type EmulatorClock,
+  type EmulatorOptions, type Endpoint, type InterceptedRequest, type FailedAuthentications, FaultError, type FaultOptions, type FastPolls,
   type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
   type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
-  type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingLogin,
+  type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingDevice, type WaitingLogin,
 } from 'latchkey/emulator';
 
 export type All = [
-  ClockView, ClientOptions, EarlyRefreshes, Emulator, EmulatorClock, EmulatorOptions, Endpoint, InterceptedRequest,
+  ClockView, ClientOptions, DeviceApproval, EarlyRefreshes, FastPolls, WaitingDevice, Emulator, EmulatorClock, EmulatorOptions, Endpoint, InterceptedRequest,
   FailedAuthentications, FaultOptions, FaultView, Findings, GrantFinding, GrantView, Interceptor, LoggedRequest,
   LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Settings, SettingOptions, UserOptions,
   WaitingLogin,

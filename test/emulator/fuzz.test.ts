@@ -87,6 +87,8 @@ test('the fuzzer repeats the requests of a seed, and another seed changes them',
       refreshTokens: ['k.1.2.3'],
       grants: ['l'],
       faults: ['1'],
+      deviceCodes: ['o'],
+      userCodes: ['BCDF-GHJK'],
     }),
     victimPayload: 'm',
   };

@@ -152,6 +152,7 @@ const NOTHING = {
   overlappingRefreshes: [],
   earlyRefreshes: [],
   failedAuthentications: [],
+  fastPolls: [],
 };
 
 test('the emulator finds only the polls of a client that does nothing wrong', async ({ emulator, clock }) => {
@@ -211,6 +212,7 @@ test('the emulator counts what a client does wrong by grant and client, and desc
       count: 1,
       message: expect.stringMatching(/^Client authentication failed/),
     })),
+    fastPolls: [],
   });
   expect(await read(emulator, 'findings')).toMatchObject({
     reused_refresh_tokens: [{ grant, count: 1 }],

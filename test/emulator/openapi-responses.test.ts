@@ -9,6 +9,7 @@ import {
   HEATER,
   obtainCode,
   obtainTokens,
+  PUMP,
   refreshTokens,
   requestConfig,
   requestTokens,
@@ -35,7 +36,11 @@ test('the OpenAPI check reports a missing member, an extra member, another type 
 
 test("each response in the emulator's OpenAPI document was returned by its operation, as described", async () => {
   const description = new OpenApiConformance(DOCUMENT);
-  await using emulator = await startTestEmulator({ onReuse: 'refuse' });
+  const tool = 'http://127.0.0.1:1/tool';
+  await using emulator = await startTestEmulator({
+    onReuse: 'refuse',
+    clients: [{ ...HEATER, redirectUris: [tool] }, PUMP],
+  });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
 
   /** Sends a request for an operation, and checks the response against the OpenAPI description. */
@@ -118,6 +123,47 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await revocation({ ...client, token: 'unknown', token_type_hint: 'access_token' });
   await revocation(client);
   await revocation({ token: 'unknown' }, { authorization: 'Basic eDp5' });
+  for (const name of ['oauth-authorization-server', 'openid-configuration']) {
+    await ask(`get /.well-known/${name}`, `${frontendUrl}/.well-known/${name}`);
+  }
+  const oauth2 = (path: string, members: Record<string, string>, headers: Record<string, string> = {}) =>
+    ask(`post /oauth2/${path}`, `${frontendUrl}/oauth2/${path}`, {
+      ...form(members),
+      headers: { 'content-type': FORM, ...headers },
+    });
+  const oauth2Page = async (path: string, query: Record<string, string>) => {
+    const url = `${frontendUrl}/oauth2/${path}?${new URLSearchParams(query)}`;
+    await ask(`get /oauth2/${path}`, url);
+    await ask(`post /oauth2/${path}`, url, form({ ...login, password: 'wrong' }));
+    await ask(`post /oauth2/${path}`, url, form({ action: 'other' }));
+    return ask(`post /oauth2/${path}`, url, form(login));
+  };
+  emulator.change({ autoLogin: false });
+  const wanted = { response_type: 'code', client_id: HEATER.id, redirect_uri: tool };
+  const landed = new URL((await oauth2Page('authorize', wanted)).headers.get('location') ?? '');
+  await oauth2Page('authorize', { ...wanted, redirect_uri: 'http://127.0.0.1:1/other' });
+  await ask(
+    'get /oauth2/authorize',
+    `${frontendUrl}/oauth2/authorize?${new URLSearchParams({ ...wanted, scope: '"' })}`,
+  );
+  const oauth2Code = { ...client, grant_type: 'authorization_code', code: landed.searchParams.get('code') ?? '' };
+  await oauth2('token', { ...oauth2Code, redirect_uri: tool });
+  await oauth2('token', oauth2Code);
+  await oauth2('token', { grant_type: 'refresh_token' }, { authorization: 'Basic eDp5' });
+  await oauth2('device_authorization', { ...client, scope: '"' });
+  await oauth2('device_authorization', {}, { authorization: 'Basic eDp5' });
+  const device = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;
+  const { device_code = '', user_code = '' } = device;
+  const poll = { ...client, grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code };
+  await oauth2('token', poll);
+  await oauth2('token', poll);
+  await own('get', 'device');
+  await oauth2Page('device', { user_code });
+  await oauth2Page('device', { user_code });
+  const second = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;
+  await own('post', 'device', { user_code: second['user_code'], user: ALICE.name });
+  await own('post', 'device', { user_code: second['user_code'], deny: true });
+
   await ask('get /api/whoami', `${baseUrl}/api/whoami`);
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer('unknown'));
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer(first.access_token));

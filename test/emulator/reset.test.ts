@@ -28,7 +28,7 @@ test('a reset clears tokens, log, findings, clock and settings of the emulator, 
 
   expect([emulator.grants(), emulator.logins(), emulator.requests]).toEqual([[], [], []]);
   expect(Object.values(emulator.findings()).flat()).toEqual([]);
-  expect(Object.values(emulator.observations)).toEqual([0, 0, 0]);
+  expect(Object.values(emulator.observations)).toEqual([0, 0, 0, 0]);
   expect(emulator.clock.offset).toBe(0);
   expect(emulator.settings).toMatchObject({ refreshGrace: 1, autoLogin: false });
   expect((await whoami(emulator, before.access_token)).status).toBe(401);

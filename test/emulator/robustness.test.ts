@@ -112,5 +112,10 @@ test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant v
   );
   expect(new Set(last.map((held) => held.access_token)).size).toBe(GRANTS);
   expect(emulator.grants().every((grant) => grant.generation === 11)).toBe(true);
-  expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
+  expect(emulator.observations).toEqual({
+    refreshTokensRepeated: 0,
+    codesRepeated: 0,
+    overlappingRefreshes: 0,
+    fastPolls: 0,
+  });
 });

@@ -168,7 +168,12 @@ test("the emulator's counts continue after a restart, and a clock of its own is 
   }
   await using emulator = await startTestEmulator({ state, clock });
   expect(emulator.clock).toEqual({ now: '2031-05-05T06:08:08.500Z', offset: 60.5 });
-  expect(emulator.observations).toEqual({ refreshTokensRepeated: 2, codesRepeated: 0, overlappingRefreshes: 0 });
+  expect(emulator.observations).toEqual({
+    refreshTokensRepeated: 2,
+    codesRepeated: 0,
+    overlappingRefreshes: 0,
+    fastPolls: 0,
+  });
 });
 
 test("the emulator's CA, waiting logins and revocations outlive a restart, a reset clears the file, and it is private", async () => {

@@ -45,7 +45,12 @@ describe('ten appliances that request tokens twice a second', () => {
     expect(load.refused).toEqual([]);
     expect(load.handOuts.filter(promisesTooMuch)).toEqual([]);
 
-    expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
+    expect(emulator.observations).toEqual({
+      refreshTokensRepeated: 0,
+      codesRepeated: 0,
+      overlappingRefreshes: 0,
+      fastPolls: 0,
+    });
     expect(countRefreshSends(emulator).filter((token) => token.sends !== 1)).toEqual([]);
     // Each pairing was one token request. A refresh may be in progress at this moment.
     await eventually(async () => countRefreshSends(emulator).length === asked - names.length);

@@ -26,12 +26,14 @@ export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<Requ
   const since = sometimes(30, fc.constantFrom(...NUMBERS), fc.constantFrom('1000000000', '1000000007'));
   return fc.oneof(
     { arbitrary: send('login', login), weight: 4 },
+    send('device', fc.record({ user_code: entry(known.one('userCodes')), user: entry(facts.user), deny })),
+    get('device'),
     get(textTemplate`requests?since=${since}`),
     get('settings'),
     send('settings', settings(good), 'PATCH'),
     get('faults'),
-    send('faults', harmlessFault(facts, good)),
-    remove(textTemplate`faults/${entry(known.one('faults'))}`),
+    { arbitrary: send('faults', harmlessFault(facts, good)), weight: 2 },
+    { arbitrary: remove(textTemplate`faults/${entry(known.one('faults'))}`), weight: 2 },
     remove(sometimes(20, fc.constant('faults'), textTemplate`faults/${specialText}`)),
     get('clock'),
     { arbitrary: send('clock', advance), weight: 2 },

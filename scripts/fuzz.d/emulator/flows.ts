@@ -41,6 +41,7 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
   const refreshed = await refresh(target, own, first.refresh_token);
   const waiting = await login(target, own, user.id);
   const begun = await config(target, own);
+  const device = await beginDevice(target, own);
   await (await fetch(begun.authorizeUrl)).text();
   const { grants } = (await good(await fetch(`${target.baseUrl}/_emulator/grants`))) as { grants: { id: string }[] };
   const held = await flow(target, victim, person.id);
@@ -61,6 +62,8 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
         refreshTokens: [first.refresh_token, refreshed.refresh_token],
         grants: grants.map(({ id }) => id),
         faults: ['1', '2'],
+        deviceCodes: [device.device_code],
+        userCodes: [device.user_code],
       }),
     },
     secrets: [victim.secret, person.secret, held.access_token, held.refresh_token, arrived.code, arrived.state],
@@ -75,6 +78,12 @@ export async function checkGoodFlow(target: EmulatorTarget): Promise<void> {
   const { access_token } = await refresh(target, own, again.refresh_token);
   const headers = { authorization: `Bearer ${access_token}` };
   await good(await fetch(`${target.baseUrl}/api/whoami`, { headers }));
+}
+
+async function beginDevice({ frontendUrl }: EmulatorTarget, { id, secret }: Credentials) {
+  const body = new URLSearchParams({ client_id: id, client_secret: secret });
+  const response = await fetch(`${frontendUrl}/oauth2/device_authorization`, { method: 'POST', body });
+  return (await good(response)) as { device_code: string; user_code: string };
 }
 
 /** Resets everything that was issued, and the faults, settings and clock. */

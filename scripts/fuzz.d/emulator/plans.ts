@@ -24,9 +24,10 @@ export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest
       { arbitrary: helper(facts, good), weight: 3 },
       { arbitrary: authorize(facts, good), weight: 2 },
       { arbitrary: token(facts, good), weight: 3 },
-      { arbitrary: apiPlans(facts, good), weight: 2 },
+      { arbitrary: apiPlans(facts, good), weight: 3 },
       whoami(facts, good),
       revocation(facts, good),
+      oauth2(facts, good),
       pages(good),
     ),
   );
@@ -126,6 +127,60 @@ function token(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
       const body = form({ ...credentials, ...grant });
       return { origin: 'frontend', method: 'POST', path: '/sso/token', heads: basic ? heads : [FORM], body };
     });
+}
+
+const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** The generic OAuth 2.0 server. */
+function oauth2(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { client, code, entry, token, odd } = valueGenerators(facts, good);
+  const { clientId, clientSecret, known, user, password } = facts;
+  const post = (path: string, members: fc.Arbitrary<Record<string, string>>) =>
+    fc
+      .record({ id: odd(20, client, fc.constant(clientId)), members, form: formWriter(good) })
+      .map(({ id, members: own, form }): RequestPlan => {
+        const body = form({ client_id: id, client_secret: clientSecret, ...own });
+        return { origin: 'frontend', method: 'POST', path, heads: [FORM], body };
+      });
+  const pages = (path: fc.Arbitrary<string>) => {
+    const action = sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant(''));
+    const body = fc.tuple(formWriter(good), action).map(([form, chosen]) => {
+      return form({ username: user, password, action: chosen });
+    });
+    return sometimes(
+      50,
+      requestPlan({ origin: 'frontend', path }),
+      requestPlan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
+    );
+  };
+  const challenge = sometimes(30, entry('x'.repeat(43)), fc.constant(''));
+  const redirect = entry('https://tool.example/back').map(encodeURIComponent);
+  const authorize = textTemplate`/oauth2/authorize?response_type=code&client_id=${client}&redirect_uri=${redirect}&scope=${entry('a')}&state=${entry('s')}&code_challenge_method=S256&code_challenge=${challenge}`;
+  const device = sometimes(
+    80,
+    textTemplate`/oauth2/device?user_code=${entry(known.one('userCodes'))}`,
+    fc.constant('/oauth2/device'),
+  );
+  const exchange = code.map((one) => ({
+    grant_type: 'authorization_code',
+    code: one,
+    redirect_uri: 'https://tool.example/back',
+    code_verifier: 'x'.repeat(43),
+  }));
+  const poll = entry(known.one('deviceCodes')).map((one) => ({ grant_type: DEVICE_GRANT_TYPE, device_code: one }));
+  const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
+  const scope = entry('read').map((one) => ({ scope: one }));
+  return fc.oneof(
+    requestPlan({
+      origin: 'frontend',
+      path: fc.constantFrom('/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'),
+    }),
+    { arbitrary: pages(authorize), weight: 2 },
+    { arbitrary: post('/oauth2/device_authorization', scope), weight: 2 },
+    { arbitrary: pages(device), weight: 2 },
+    { arbitrary: post('/oauth2/token', fc.oneof(exchange, poll, refresh)), weight: 4 },
+    post('/oauth2/revoke', fc.constant({ token: 'unknown' })),
+  );
 }
 
 function callback({ baseUrl, clientId }: EmulatorFacts): string {

@@ -21,6 +21,7 @@ export const USERS = [
 const ARGS: readonly string[] = [
   'emulator',
   '--json',
+  '--redirect-rule=any',
   ...CLIENTS.flatMap(({ id, secret }) => ['--client', `${id}:${secret}`]),
   ...USERS.flatMap(({ id, secret }) => ['--user', `${id}:${secret}`]),
 ];

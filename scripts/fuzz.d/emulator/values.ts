@@ -5,7 +5,15 @@ import type { ExtractionRule, KnownValues } from '../known-values.ts';
 import { mutatedText, repeatedText, sometimes, specialText, visibleText } from '../texts.ts';
 
 /** The kinds of values from responses to the attacker's own client, used and unused. */
-type Learned = 'states' | 'codes' | 'accessTokens' | 'refreshTokens' | 'grants' | 'faults';
+type Learned =
+  | 'states'
+  | 'codes'
+  | 'accessTokens'
+  | 'refreshTokens'
+  | 'grants'
+  | 'faults'
+  | 'deviceCodes'
+  | 'userCodes';
 
 /** What requests are made from. Of the victim it has only the id and the middle part of one of its states. */
 export interface EmulatorFacts {
@@ -28,6 +36,11 @@ export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
   ['/sso/authorize', 'codes', /[?&]code=([^&\s"\\]+)/],
   ['/sso/token', 'accessTokens', /"access_token":"([^"]+)"/],
   ['/sso/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
+  ['/oauth2/authorize', 'codes', /[?&]code=([^&\s"\\]+)/],
+  ['/oauth2/token', 'accessTokens', /"access_token":"([^"]+)"/],
+  ['/oauth2/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
+  ['/oauth2/device_authorization', 'deviceCodes', /"device_code":"([^"]+)"/],
+  ['/oauth2/device_authorization', 'userCodes', /"user_code":"([^"]+)"/],
   ['/external/oauth2helper/config', 'states', /code_url":"[^"]*state=([^"&]+)"/],
   ['/external/oauth2helper/code/get', 'codes', /"code":"([^"]+)"/],
 ];

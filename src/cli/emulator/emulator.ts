@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
-import { SETTINGS, type SettingDefinition } from '../../emulator/settings/settings.ts';
+import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
+import { SETTINGS } from '../../emulator/settings/settings.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
 import { print, printJson, printStderr } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
@@ -103,10 +104,16 @@ function settingOption(name: string, { values, initial, nothing, description }: 
   }
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 async function startFromOptions(
   { allowedHost, client, user, fault, json: _, options: __, ...options }: Options,
   command: Command,
 ): Promise<Emulator> {
+  for (const { id } of client ?? []) {
+    // The value is not shown: if ID and secret were swapped, it is the secret.
+    if (!UUID.test(id)) command.error('error: --client: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
+  }
   const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import(
     '../../emulator/index.ts'
   );

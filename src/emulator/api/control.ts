@@ -3,6 +3,8 @@ import { FaultBody, FaultResponseBody, toFaultOptions, toFaultResponseBody } fro
 import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../http/json-body.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { badRequest } from '../http/routes.ts';
+import { approveDevice, DeviceApprovalBody } from '../oauth/device-approval.ts';
+import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
 import { LoginRequest, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
@@ -24,6 +26,29 @@ export const controlOperations: readonly ApiOperation[] = [
     },
     handle: ({ portal }, body) => login(portal, body),
   }),
+  jsonOperation({
+    method: 'post',
+    path: '/_emulator/device',
+    id: 'approveDevice',
+    summary: 'Allow or refuse the access of a device, without a browser',
+    json: DeviceApprovalBody,
+    responses: {
+      200: { description: 'Done; the device gets it with its next poll', body: v.strictObject({}) },
+      400: badRequestResponse,
+    },
+    handle({ portal }, { user_code: userCode, user, deny }) {
+      approveDevice(portal, { userCode, user, deny });
+      return {};
+    },
+  }),
+  {
+    method: 'get',
+    path: '/_emulator/device',
+    id: 'listDevices',
+    summary: 'List devices that wait for their user, who has neither logged in nor refused',
+    responses: { 200: { description: 'Oldest first', body: v.strictObject({ devices: v.array(WaitingDevice) }) } },
+    handle: ({ portal }) => ({ devices: waitingDevices(portal.deviceLogins) }),
+  },
   {
     method: 'get',
     path: '/_emulator/settings',

@@ -14,7 +14,7 @@ import type { EmulatedPortal } from '../portal.ts';
  */
 export interface EmulatorOperation extends OperationDescription {
   /** The origin that serves it; default: the base origin. */
-  readonly origin?: 'frontend';
+  readonly origin?: 'frontend' | 'both';
   /** The authentication; default: none. */
   readonly security?: 'client' | 'bearer';
 }

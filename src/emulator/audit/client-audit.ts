@@ -8,6 +8,8 @@ export interface Observations {
   codesRepeated: number;
   /** Refreshes that began before another one of the same grant was answered. */
   overlappingRefreshes: number;
+  /** Polls with a device code that came before the interval was over. */
+  fastPolls: number;
 }
 
 /** Records kept of grants, and of failed authentications. */
@@ -35,7 +37,7 @@ export interface GrantAuditRecord {
 const ZERO_COUNTS = { reused: 0, overlapping: 0, early: 0, earliest: null, codeRepeated: 0 };
 
 /** How a client tried to authenticate. */
-export const CLIENT_AUTHENTICATION_METHODS = ['form', 'authorization header', 'none'] as const;
+export const CLIENT_AUTHENTICATION_METHODS = ['form', 'authorization header', 'assertion', 'none'] as const;
 export type ClientAuthenticationMethod = (typeof CLIENT_AUTHENTICATION_METHODS)[number];
 
 /** Failed authentications of one client by one method. */
@@ -46,6 +48,12 @@ export interface FailedAuthenticationRecord {
   count: number;
 }
 
+/** Polls of one client with device codes that came before the interval was over. */
+export interface FastPollRecord {
+  readonly client: string;
+  count: number;
+}
+
 /**
  * Records what a correct client of the portal never does. It does not influence responses. With a state file the
  * records survive a restart, so that a test can read them after it has stopped the portal.
@@ -53,15 +61,18 @@ export interface FailedAuthenticationRecord {
 export class ClientAudit {
   readonly #grants = new BoundedMap<GrantAuditRecord>(MAX_RECORDS);
   readonly #failedAuthentications = new BoundedMap<FailedAuthenticationRecord>(MAX_RECORDS);
+  readonly #fastPolls = new BoundedMap<FastPollRecord>(MAX_RECORDS);
 
   /** @param saved the records of the state file */
   constructor(saved: {
     readonly notes?: readonly GrantAuditRecord[];
     readonly authentications?: readonly FailedAuthenticationRecord[];
+    readonly fastPolls?: readonly FastPollRecord[];
   }) {
     for (const record of saved.notes ?? []) this.#grants.set(record.grant, record);
     for (const record of saved.authentications ?? [])
       this.#failedAuthentications.set(failedAuthenticationKey(record), record);
+    for (const record of saved.fastPolls ?? []) this.#fastPolls.set(record.client, record);
   }
 
   /** The counts over all grants. */
@@ -73,6 +84,7 @@ export class ClientAudit {
       refreshTokensRepeated: sum(({ reused }) => reused),
       codesRepeated: sum(({ codeRepeated }) => codeRepeated),
       overlappingRefreshes: sum(({ overlapping }) => overlapping),
+      fastPolls: this.#fastPolls.values().reduce((total, { count }) => total + count, 0),
     };
   }
 
@@ -103,6 +115,13 @@ export class ClientAudit {
     this.#failedAuthentications.set(key, record);
   }
 
+  /** Counts a poll with a device code that came before the interval was over. */
+  recordFastPoll(client: string): void {
+    const record = this.#fastPolls.get(client) ?? { client, count: 0 };
+    record.count += 1;
+    this.#fastPolls.set(client, record);
+  }
+
   grants(): GrantAuditRecord[] {
     return this.#grants.values();
   }
@@ -111,10 +130,15 @@ export class ClientAudit {
     return this.#failedAuthentications.values();
   }
 
+  fastPolls(): FastPollRecord[] {
+    return this.#fastPolls.values();
+  }
+
   /** Removes all records. */
   clear(): void {
     this.#grants.clear();
     this.#failedAuthentications.clear();
+    this.#fastPolls.clear();
   }
 
   #updateRecord({ id, clientId }: GrantReference, change: (record: GrantAuditRecord) => void): void {

@@ -31,6 +31,10 @@ const FailedAuthentications = v.strictObject({
 });
 export type FailedAuthentications = Readonly<v.InferOutput<typeof FailedAuthentications>>;
 
+/** Polls of one client with device codes that came before the interval was over. */
+const FastPolls = v.strictObject({ client: v.string(), count: v.number(), message: v.string() });
+export type FastPolls = Readonly<v.InferOutput<typeof FastPolls>>;
+
 /** Null if there was only one poll. */
 const intervalSchema = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
 
@@ -58,6 +62,7 @@ export const Findings = v.strictObject({
   overlappingRefreshes: v.array(GrantFinding),
   earlyRefreshes: v.array(EarlyRefreshes),
   failedAuthentications: v.array(FailedAuthentications),
+  fastPolls: v.array(FastPolls),
   polls: v.array(PollFindings),
 });
 export type Findings = Readonly<v.InferOutput<typeof Findings>>;
@@ -95,6 +100,11 @@ export function collectFindings({ audit, helperFlows }: EmulatedPortal): Finding
       way,
       count,
       message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}.`,
+    })),
+    fastPolls: audit.fastPolls().map(({ client, count }) => ({
+      client,
+      count,
+      message: `A device code was polled before the interval was over, ${formatTimes(count)}. The answer was slow_down.`,
     })),
     polls: helperFlows
       .all()

@@ -5,7 +5,8 @@ import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { SETTINGS, type SettingDefinition } from '../settings/settings.ts';
+import type { SettingDefinition } from '../settings/definitions.ts';
+import { SETTINGS } from '../settings/settings.ts';
 
 /** The control of a setting. */
 export interface SettingControl extends SettingDefinition<unknown> {

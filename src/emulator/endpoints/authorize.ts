@@ -1,8 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { timingSafeEqualText } from '../../system/secret-hash.ts';
-import { requestContext } from '../http/request-context.ts';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { type RequestContext, requestContext } from '../http/request-context.ts';
 import { rawQuery } from '../http/request-form.ts';
-import { addRoute } from '../http/routes.ts';
+import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import {
   type AuthorizationPageError,
   type AuthorizationRequest,
@@ -10,113 +9,56 @@ import {
   denyAuthorization,
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
+import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
-
-/** Characters of a wrong user name that the page repeats. */
-const MAX_USER_NAME_LENGTH = 200;
-
-const NOT_LOGGED_IN_MESSAGE = 'You are no longer logged in.';
-const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try again.';
+import { type LoginPrompt, showPrompt, submitPrompt } from './login-prompt.ts';
+import { messagePage, sendPage } from './pages.ts';
 
 /**
- * Serves the login page (docs/portal.md, 3), which posts to its own address. An invalid client, redirect address or
- * state leads to an error page and never to a redirect (RFC 6749, 4.1.2.1).
+ * Serves the login page (docs/portal.md, 3) and that of the generic OAuth 2.0 server. An invalid client, redirect address
+ * or state leads to an error page and never to a redirect (RFC 6749, 4.1.2.1).
  */
 export function serveAuthorize(app: FastifyInstance): void {
-  addRoute(app, '/sso/authorize', 'authorize', {
-    async GET(request, reply) {
-      const { portal, url, query } = requestContext(request);
-      const authorization = await readAuthorizationRequest(portal, rawQuery(url), query);
-      if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
-      if ('location' in authorization) return reply.redirect(authorization.location, 302);
-      if (portal.settings.autoLogin)
-        return reply.redirect(allowAuthorization(portal, authorization, portal.settings.firstUser.name), 302);
-      const user = rememberedUser(portal, request);
-      return user === null
-        ? sendLogin(reply, portal, authorization, 200, { userName: '', complaint: null })
-        : sendConsent(reply, portal, authorization, user);
-    },
-    async POST(request, reply) {
-      const { portal, url, query, form } = requestContext(request);
-      const authorization = await readAuthorizationRequest(portal, rawQuery(url), query);
-      if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
-      if ('location' in authorization) return reply.redirect(authorization.location, 303);
-      if (form === null) return sendErrorPage(reply, 'malformed');
-      if (form.get('action') === 'refuse') return reply.redirect(denyAuthorization(portal, authorization), 303);
-      if (form.get('action') === 'other')
-        return sendLogin(reply, portal, authorization, 200, { userName: '', complaint: null });
-      if (form.get('action') === 'continue') {
-        const remembered = rememberedUser(portal, request);
-        return remembered === null
-          ? sendLogin(reply, portal, authorization, 403, { userName: '', complaint: NOT_LOGGED_IN_MESSAGE })
-          : reply.redirect(allowAuthorization(portal, authorization, remembered), 303);
-      }
-      const user = portal.settings.users.get(form.get('username') ?? '');
-      const isPasswordCorrect = timingSafeEqualText(
-        form.get('password') ?? '',
-        user?.password ?? portal.settings.firstUser.password,
-      );
-      if (user === undefined || !isPasswordCorrect) {
-        const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
-        return sendLogin(reply, portal, authorization, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
-      }
-      rememberUser(portal, reply, user.name);
-      return reply.redirect(allowAuthorization(portal, authorization, user.name), 303);
-    },
-  });
+  addRoute(app, '/sso/authorize', 'authorize', AUTHORIZE_HANDLERS);
+  addOAuth2Route(app, '/oauth2/authorize', 'authorize', AUTHORIZE_HANDLERS);
 }
 
-function sendLogin(
-  reply: FastifyReply,
-  portal: EmulatedPortal,
-  request: AuthorizationRequest,
-  status: number,
-  lastAttempt: Pick<LoginPage, 'userName' | 'complaint'>,
-): FastifyReply {
-  const { usesDemoUser, firstUser } = portal.settings;
-  const page = loginPage({
-    client: request.client.name,
-    scope: request.flow === 'ordinary' ? request.scope : null,
-    ...lastAttempt,
-    hint: usesDemoUser ? firstUser : null,
-  });
-  return sendAuthorizationPage(reply, portal, request, status, page);
+const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
+  async GET(request, reply) {
+    const context = requestContext(request);
+    const authorization = await readRequest(context);
+    if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+    if ('location' in authorization) return reply.redirect(authorization.location, 302);
+    return showPrompt(request, reply, promptFor(context.portal, reply, authorization));
+  },
+  async POST(request, reply) {
+    const context = requestContext(request);
+    const authorization = await readRequest(context);
+    if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+    if ('location' in authorization) return reply.redirect(authorization.location, 303);
+    if (context.form === null) return sendErrorPage(reply, 'malformed');
+    return submitPrompt(request, reply, promptFor(context.portal, reply, authorization), context.form);
+  },
+};
+
+function readRequest({ portal, oauth2, url, query }: RequestContext) {
+  const read = oauth2 ? readOAuth2AuthorizationRequest : readAuthorizationRequest;
+  return read(portal, rawQuery(url), query);
 }
 
-/** Sends the confirmation page to a browser that has logged in before. */
-function sendConsent(
-  reply: FastifyReply,
-  portal: EmulatedPortal,
-  request: AuthorizationRequest,
-  user: string,
-): FastifyReply {
-  const scope = request.flow === 'ordinary' ? request.scope : null;
-  return sendAuthorizationPage(reply, portal, request, 200, consentPage({ client: request.client.name, scope, user }));
-}
-
-function sendAuthorizationPage(
-  reply: FastifyReply,
-  portal: EmulatedPortal,
-  request: AuthorizationRequest,
-  status: number,
-  page: string,
-): FastifyReply {
-  if (request.flow === 'helper') portal.helperFlows.openLogin(request.state, request.jwt, portal.now());
+function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: AuthorizationRequest): LoginPrompt {
   const redirectTarget = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
-  return sendPage(reply, status, page, [portal.origins().base, ...(redirectTarget === null ? [] : [redirectTarget])]);
-}
-
-/** The user who has logged in with this browser before; null if there is none, or with the setting `forgetLogins`. */
-function rememberedUser(portal: EmulatedPortal, { headers }: FastifyRequest): string | null {
-  if (portal.settings.forgetLogins) return null;
-  const user = portal.browserLogins.findUser(headers.cookie);
-  return user !== null && portal.settings.users.has(user) ? user : null;
-}
-
-function rememberUser(portal: EmulatedPortal, reply: FastifyReply, user: string): void {
-  if (portal.settings.forgetLogins) return;
-  reply.header('set-cookie', portal.browserLogins.issueCookie(user, portal.origins().frontend.startsWith('https:')));
+  return {
+    client: request.client,
+    scope: request.flow === 'helper' ? null : request.scope,
+    userCode: null,
+    formTargets: [portal.origins().base, ...(redirectTarget === null ? [] : [redirectTarget])],
+    onShow() {
+      if (request.flow === 'helper') portal.helperFlows.openLogin(request.state, request.jwt, portal.now());
+    },
+    allow: (user, status) => reply.redirect(allowAuthorization(portal, request, user), status),
+    deny: () => reply.redirect(denyAuthorization(portal, request), 303),
+  };
 }
 
 const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, string]>> = {

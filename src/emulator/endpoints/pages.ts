@@ -15,7 +15,7 @@ p{margin:.75rem 0}
 label{display:block;margin:1rem 0 .25rem}
 input,button{font:inherit;color:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
 button{margin-top:.75rem;cursor:pointer}
-button[value=login],button[value=continue]{margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
+button[value=login],button[value=continue],button:not([value]){margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
 :focus-visible{outline:3px solid var(--main);outline-offset:2px}
 .hint,.problem{padding:.6rem .8rem;border-radius:.5rem;background:var(--soft)}
 .problem{border-left:.3rem solid var(--bad)}
@@ -59,6 +59,8 @@ export interface LoginPage {
   readonly client: string;
   /** The requested scope, or null. */
   readonly scope: string | null;
+  /** The code that the user compares with that of a device, or null. */
+  readonly userCode: string | null;
   /** The user name of the last attempt, as the initial value; empty at first. */
   readonly userName: string;
   /** The error of the last attempt, or null. */
@@ -68,7 +70,7 @@ export interface LoginPage {
 }
 
 /** The login page. Its form posts to the page's own address. */
-export function loginPage({ client, scope, userName, complaint, hint }: LoginPage): string {
+export function loginPage({ client, scope, userCode, userName, complaint, hint }: LoginPage): string {
   const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
   const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
   const demo =
@@ -80,6 +82,7 @@ export function loginPage({ client, scope, userName, complaint, hint }: LoginPag
     html`<h1>Log in to the portal</h1>
 <p><b class="client">${client}</b> asks for access to your account.</p>
 !${access}
+!${codeComparison(userCode)}
 !${demo}
 !${problem}
 <form method="post">
@@ -99,22 +102,47 @@ export interface ConsentPage {
   readonly client: string;
   /** The requested scope, or null. */
   readonly scope: string | null;
+  /** The code that the user compares with that of a device, or null. */
+  readonly userCode: string | null;
   /** The user who is logged in. */
   readonly user: string;
 }
 
 /** The confirmation page for a browser that has logged in before. Its form posts to the page's own address. */
-export function consentPage({ client, scope, user }: ConsentPage): string {
+export function consentPage({ client, scope, userCode, user }: ConsentPage): string {
   const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
   return page(
     'Allow access',
     html`<h1>Allow access?</h1>
 <p><b class="client">${client}</b> asks for access to your account.</p>
 !${access}
+!${codeComparison(userCode)}
 <form method="post">
 <button name="action" value="continue">Continue as ${user}</button>
 <button name="action" value="refuse">Refuse</button>
 <button name="action" value="other">Another user</button>
+</form>`,
+  );
+}
+
+/** RFC 8628, 5.4: the user compares the code, because somebody else may have sent the link. */
+function codeComparison(userCode: string | null): string {
+  if (userCode === null) return '';
+  return html`<p>Continue only if your device shows this code:</p>
+<p><code>${userCode}</code></p>`;
+}
+
+/** The page at which a user enters the code that a device shows. @param complaint the error of the last attempt, or null */
+export function userCodePage(complaint: string | null): string {
+  const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
+  return page(
+    'Connect a device',
+    html`<h1>Connect a device</h1>
+!${problem}
+<form method="get">
+<label for="user_code">The code that your device shows</label>
+<input id="user_code" name="user_code" autocomplete="off" autocapitalize="characters" spellcheck="false" required autofocus>
+<button>Continue</button>
 </form>`,
   );
 }

@@ -1,15 +1,10 @@
 import type { FastifyInstance } from 'fastify';
+import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { bearerToken } from '../http/request-form.ts';
 import { addRoute } from '../http/routes.ts';
-import {
-  type ClientRequest,
-  invalidGrant,
-  invalidRequest,
-  type OAuthError,
-  readClientRequest,
-  sendOAuthError,
-} from '../http/token-request.ts';
+import { type ClientRequest, readClientRequest } from '../http/token-request.ts';
+import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import { isScope } from '../oauth/authorization-request.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import type { EmulatedPortal } from '../portal.ts';
@@ -46,18 +41,38 @@ function handleTokenRequest(
   return { status: 400, error: 'unsupported_grant_type', description: 'use authorization_code or refresh_token' };
 }
 
-/** A code is valid once; its second use also revokes the grant of the first one (RFC 6749, 4.1.2). */
 function exchangeCode(
   portal: EmulatedPortal,
   client: Client,
   form: ReadonlyMap<string, string>,
 ): TokenResponseBody | OAuthError {
-  const value = form.get('code');
-  if (value === undefined) return invalidRequest('code is missing');
+  if (!form.has('code')) return invalidRequest('code is missing');
   const scope = form.get('scope');
   if (scope !== undefined && !isScope(scope)) {
     return { status: 400, error: 'invalid_scope', description: 'scope must be names with one space between them' };
   }
+  const code = findUnusedCode(portal, client, form.get('code'));
+  if ('error' in code) return code;
+  if (code.oauth2 !== undefined) return invalidGrant('unknown code');
+  if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
+    return invalidGrant('redirect_uri differs from the one of the authorization request');
+  }
+  const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
+  portal.codes.markExchanged(code, grant.id);
+  if (code.stateId !== null) portal.helperFlows.complete(code.stateId);
+  return portal.grants.issueTokens(grant, portal.settings);
+}
+
+/**
+ * The code of a token request, if this client can exchange it. A code is valid once; its second use also revokes the grant
+ * of the first one (RFC 6749, 4.1.2).
+ */
+export function findUnusedCode(
+  portal: EmulatedPortal,
+  client: Client,
+  value: string | undefined,
+): AuthorizationCode | OAuthError {
+  if (value === undefined) return invalidRequest('code is missing');
   const code = portal.codes.find(value);
   if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
   if (code.grantId !== null) {
@@ -66,14 +81,7 @@ function exchangeCode(
     if (grant !== undefined) portal.grants.revoke(grant, 'grant');
     return invalidGrant('the code was used before');
   }
-  if (!portal.codes.isUnexpired(code, portal.settings.codeLifetime)) return invalidGrant('the code has expired');
-  if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
-    return invalidGrant('redirect_uri differs from the one of the authorization request');
-  }
-  const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
-  portal.codes.markExchanged(code, grant.id);
-  if (code.stateId !== null) portal.helperFlows.complete(code.stateId);
-  return portal.grants.issueTokens(grant, portal.settings);
+  return portal.codes.isUnexpired(code, portal.settings.codeLifetime) ? code : invalidGrant('the code has expired');
 }
 
 /**
@@ -87,7 +95,10 @@ export function serveWhoami(app: FastifyInstance): void {
       const { portal, authorization: header = '' } = requestContext(request);
       const token = bearerToken(header);
       const grant = token === null ? null : portal.grants.authenticate(token, portal.settings);
-      if (grant !== null) return reply.send({ user: grant.user, scope: grant.scope });
+      if (grant !== null) {
+        if (token !== null && portal.settings.graceEndsOnUse) portal.grants.recordUse(token);
+        return reply.send({ user: grant.user, scope: grant.scope });
+      }
       const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
       if (token !== null) return challenge(', error="invalid_token"').code(401).send({ error: 'invalid_token' });
       if (!/^bearer\b/i.test(header)) return challenge('').code(401).send({ error: 'unauthorized' });

@@ -1,8 +1,22 @@
 import * as v from 'valibot';
 import { instantSchema } from './json-body.ts';
 
-/** The portal's endpoints. */
-export const ENDPOINTS = ['config', 'code/get', 'code/set', 'authorize', 'token', 'revoke', 'whoami'] as const;
+/**
+ * The portal's endpoints. `authorize`, `token` and `revoke` are those of docs/portal.md and those below `/oauth2/`;
+ * `device` is the page at which a user enters a user code.
+ */
+export const ENDPOINTS = [
+  'config',
+  'code/get',
+  'code/set',
+  'authorize',
+  'token',
+  'revoke',
+  'whoami',
+  'discovery',
+  'device_authorization',
+  'device',
+] as const;
 
 /** The portal endpoint of a request; `unknown`: none of them. */
 export type Endpoint = (typeof ENDPOINTS)[number] | 'unknown';

@@ -5,7 +5,15 @@ import { type RequestContext, requestContext } from './request-context.ts';
 import { bearerToken } from './request-form.ts';
 
 /** The endpoints that programs call. Pages that people open are not limited. */
-const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'revoke', 'whoami'];
+const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
+  'config',
+  'code/get',
+  'token',
+  'revoke',
+  'whoami',
+  'discovery',
+  'device_authorization',
+];
 
 /** Pairs of client and endpoint that are counted at the same time. */
 const MAX_WINDOWS = 10_000;

@@ -10,6 +10,8 @@ type Parameters = ReadonlyMap<string, string> | null;
 export interface RequestContext {
   /** The portal endpoint, or null for paths under `/_emulator/`. */
   readonly endpoint: Endpoint | null;
+  /** Whether the endpoint is one of the generic OAuth 2.0 server. */
+  readonly oauth2: boolean;
   /** The portal with the settings at the start of the request: later changes do not affect it. */
   readonly portal: EmulatedPortal;
   readonly method: string;
@@ -24,7 +26,7 @@ export interface RequestContext {
   readonly query: Parameters;
   /** The form in the body; empty if the body is not a form or has not arrived yet. */
   form: Parameters;
-  /** The registered client named in the path, query, form or Basic header; null if there is none. */
+  /** The registered client named in the path, query, form, Basic header or client assertion; null if there is none. */
   readonly client: string | null;
 }
 
@@ -32,6 +34,7 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
   const { url: route, config } = request.routeOptions;
   return {
     endpoint: route === undefined ? 'unknown' : (config.endpoint ?? null),
+    oauth2: config.oauth2 === true,
     portal,
     method: request.method,
     url: request.url,
@@ -45,10 +48,21 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
         this.pathClientId ??
         this.query?.get('client_id') ??
         this.form?.get('client_id') ??
-        basicCredentials(this.authorization ?? '')?.id;
+        basicCredentials(this.authorization ?? '')?.id ??
+        unverifiedSubject(this.form?.get('client_assertion'));
       return named !== undefined && portal.settings.clients.has(named) ? named : null;
     },
   };
+}
+
+/** The subject of a JWT, unverified; only for the log and for faults, never for decisions. */
+function unverifiedSubject(jwt: string | undefined): string | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(jwt?.split('.')[1] ?? '', 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'sub' in claims ? String(claims.sub) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Makes {@link requestContext} available for all requests of an origin. */

@@ -114,8 +114,20 @@ const MAX_VALUE_LENGTH = 4_000;
 const MAX_MEMBERS = 30;
 
 /** Parameters, and members of responses, that are not secret. All others are masked. */
-const PUBLIC_PARAMETERS = new Set(['response_type', 'grant_type', 'token_type_hint', 'scope', 'access_type', 'error']);
+const PUBLIC_PARAMETERS = new Set([
+  'response_type',
+  'grant_type',
+  'token_type_hint',
+  'scope',
+  'access_type',
+  'error',
+  'code_challenge_method',
+  'client_assertion_type',
+]);
 const PUBLIC_MEMBERS = new Set(['scope', 'token_type', 'user', 'error', 'error_description', 'message']);
+
+/** The ends of the names of members that are URLs, which are logged with a masked query. */
+const URL_MEMBER = /(?:_url|_endpoint|_uri|_uri_complete)$|^issuer$/;
 
 /** Masks secrets for the log, except with the option `showSecrets`. */
 class SecretMasker {
@@ -169,7 +181,7 @@ class SecretMasker {
   }
 
   #maskMember(name: string, value: string): string {
-    if (name.endsWith('_url')) return this.maskUrl(value);
+    if (URL_MEMBER.test(name)) return this.maskUrl(value);
     return PUBLIC_MEMBERS.has(name) ? value.slice(0, 200) : this.maskSecret(value);
   }
 }

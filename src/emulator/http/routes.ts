@@ -5,20 +5,31 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The portal endpoint of a route; paths under `/_emulator/` have none. */
     endpoint?: Endpoint;
+    /** Whether it is an endpoint of the generic OAuth 2.0 server, and not one of docs/portal.md. */
+    oauth2?: boolean;
   }
 }
 
 /** Not imported, because an import evaluates all exports of node:http and so loads a whole HTTP client. */
 export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
+/** The methods of a path. */
+type RouteHandlers = { readonly [Method in 'GET' | 'POST' | 'PATCH' | 'DELETE']?: RouteHandlerMethod };
+
+/** Adds the routes of a path of the generic OAuth 2.0 server, see {@link addRoute}. */
+export function addOAuth2Route(app: FastifyInstance, path: string, endpoint: Endpoint, handlers: RouteHandlers): void {
+  addRoute(app, path, endpoint, handlers, true);
+}
+
 /** Adds the routes of a path. Methods without a handler get 405 with `Allow` (RFC 9110, 15.5.6). */
 export function addRoute(
   app: FastifyInstance,
   path: string,
   endpoint: Endpoint | null,
-  handlers: { readonly [Method in 'GET' | 'POST' | 'PATCH' | 'DELETE']?: RouteHandlerMethod },
+  handlers: RouteHandlers,
+  oauth2 = false,
 ): void {
-  const config = endpoint === null ? {} : { endpoint };
+  const config = endpoint === null ? {} : { endpoint, oauth2 };
   for (const [method, handler] of Object.entries(handlers)) app.route({ method, url: path, config, handler });
   const allowed = Object.keys(handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   app.route({

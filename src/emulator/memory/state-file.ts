@@ -1,8 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import type { FailedAuthenticationRecord, GrantAuditRecord } from '../audit/client-audit.ts';
+import type { FailedAuthenticationRecord, FastPollRecord, GrantAuditRecord } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
+import type { DeviceLogin } from '../oauth/device-logins.ts';
 import type { HelperFlow } from '../oauth/helper-flows.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';
 
@@ -22,6 +23,8 @@ export interface PersistedState {
   readonly runs: readonly HelperFlow[];
   readonly notes: readonly GrantAuditRecord[];
   readonly authentications: readonly FailedAuthenticationRecord[];
+  readonly fastPolls: readonly FastPollRecord[];
+  readonly devices: readonly DeviceLogin[];
 }
 
 const textSchema = v.string();
@@ -47,6 +50,8 @@ const PersistedStateSchema = v.partial(
       },
       ...{ createdAt: v.number(), refreshedAt: v.number(), generation: v.number(), accessFrom: v.number() },
       presented: v.array(v.number()),
+      refreshToken: v.optional(v.object({ grantId: textSchema, ...claimTimes })),
+      accessUsed: v.optional(v.number()),
       revokedAccess: v.optional(v.array(v.number())),
       successors: listSchema({ generation: v.number(), claims: v.object({ grantId: textSchema, ...claimTimes }) }),
     }),
@@ -56,6 +61,7 @@ const PersistedStateSchema = v.partial(
       user: textSchema,
       issuedAt: v.number(),
       grantId: v.nullable(textSchema),
+      oauth2: v.optional(v.object({ sentRedirectUri: v.boolean(), challenge: v.nullable(textSchema) })),
     }),
     runs: listSchema({
       state: v.object({ id: textSchema, clientId: textSchema, expiresAt: v.number() }),
@@ -63,6 +69,13 @@ const PersistedStateSchema = v.partial(
     }),
     notes: listSchema({ client: textSchema, grant: textSchema }),
     authentications: listSchema({ client: v.nullable(textSchema), way: textSchema, count: v.number() }),
+    fastPolls: listSchema({ client: textSchema, count: v.number() }),
+    devices: listSchema({
+      ...{ deviceCode: textSchema, userCode: textSchema, clientId: textSchema },
+      ...{ scope: v.nullable(textSchema), challenge: v.nullable(textSchema), grantId: v.nullable(textSchema) },
+      ...{ issuedAt: v.number(), expiresAt: v.number(), interval: v.number(), polledAt: v.nullable(v.number()) },
+      decision: v.nullable(v.union([v.object({ user: textSchema }), v.object({ denied: v.literal(true) })])),
+    }),
   }),
 );
 

@@ -12,6 +12,16 @@ export interface Authorization {
   readonly stateId: string | null;
   /** The redirect_uri of the ordinary flow, or null in the helper flow. */
   readonly redirectUri: string | null;
+  /** Only if the code is from `/oauth2/authorize`, and so valid only at `/oauth2/token`. */
+  readonly oauth2?: OAuth2Binding;
+}
+
+/** What a token request must repeat or prove. */
+export interface OAuth2Binding {
+  /** Whether the authorization request contained the redirect_uri (RFC 6749, 4.1.3). */
+  readonly sentRedirectUri: boolean;
+  /** The S256 code challenge, or null. */
+  readonly challenge: string | null;
 }
 
 /** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */

@@ -1,5 +1,6 @@
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
+import type { OAuth2Binding } from './authorization-codes.ts';
 import type { HelperState } from './helper-state.ts';
 
 /**
@@ -10,6 +11,8 @@ import type { HelperState } from './helper-state.ts';
  *   with its own state or none. The redirect_uri is either registered for the client and gets code and state unchanged,
  *   or it is the client's code/set address. From there a tool that watches its browser reads the code; for other tools
  *   the page at that address shows the code, to be copied.
+ * A third one has its own endpoint:
+ * - `oauth2`: the authorization code flow of `/oauth2/authorize`, see oauth2-authorization-request.ts.
  */
 export type AuthorizationRequest = { readonly client: Client } & (
   | { readonly flow: 'helper'; readonly state: HelperState; readonly jwt: string }
@@ -19,6 +22,13 @@ export type AuthorizationRequest = { readonly client: Client } & (
       /** `state=` and its value exactly as sent, or null. */
       readonly rawState: string | null;
       readonly scope: string | null;
+    }
+  | {
+      readonly flow: 'oauth2';
+      readonly redirectUri: string;
+      readonly rawState: string | null;
+      readonly scope: string | null;
+      readonly binding: OAuth2Binding;
     }
 );
 
@@ -97,6 +107,7 @@ export function allowAuthorization(portal: EmulatedPortal, request: Authorizatio
     scope: helper ? null : request.scope,
     stateId: helper ? request.state.id : null,
     redirectUri: helper ? null : request.redirectUri,
+    ...(request.flow === 'oauth2' && { oauth2: request.binding }),
   });
   return authorizationResponseUrl(portal, request, encodeParameter('code', code.value));
 }
@@ -113,7 +124,13 @@ function authorizationResponseUrl(portal: EmulatedPortal, request: Authorization
   if (request.flow === 'helper') {
     return withQueryParameters(codeDeliveryUrl(portal, request.client), result, encodeParameter('state', request.jwt));
   }
-  return withQueryParameters(request.redirectUri, result, ...(request.rawState === null ? [] : [request.rawState]));
+  const iss = request.flow === 'oauth2' && portal.settings.issInResponse;
+  return withQueryParameters(
+    request.redirectUri,
+    result,
+    ...(request.rawState === null ? [] : [request.rawState]),
+    ...(iss ? [encodeParameter('iss', portal.origins().frontend)] : []),
+  );
 }
 
 /** A scope: names with one space between them (RFC 6749, 3.3). */
@@ -141,7 +158,7 @@ export function encodeParameter(name: string, value: string): string {
 }
 
 /** A query parameter exactly as sent, including `name=`; null if it is missing. */
-function rawParameter(query: string, name: string): string | null {
+export function rawParameter(query: string, name: string): string | null {
   const sent = query.split('&').find((part) => new URLSearchParams(part).has(name));
   return sent === undefined ? null : `${name}=${sent.includes('=') ? sent.slice(sent.indexOf('=') + 1) : ''}`;
 }

@@ -12,11 +12,11 @@ export class BrowserLogins {
   /** User names, by the hash of the cookie. */
   readonly #users = new BoundedMap<string>(MAX_BROWSERS);
 
-  /** @param isSecure whether the frontend origin uses TLS @returns the `Set-Cookie` header */
-  issueCookie(user: string, isSecure: boolean): string {
+  /** @param path of the pages that share the login @param isSecure whether the frontend origin uses TLS @returns the `Set-Cookie` header */
+  issueCookie(user: string, path: string, isSecure: boolean): string {
     const value = systemRandom.token(32);
     this.#users.set(hash(value), user);
-    return `${COOKIE_NAME}=${value}; Path=/sso; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+    return `${COOKIE_NAME}=${value}; Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   }
 
   /** @param header the `Cookie` header @returns the user's name, or null if the browser is not known */

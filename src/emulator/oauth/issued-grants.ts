@@ -25,6 +25,10 @@ export interface IssuedGrant {
   accessFrom: number;
   /** The generations whose access token was revoked on its own; the newest {@link MAX_PRESENTED}. Left out if none. */
   revokedAccess?: number[];
+  /** The refresh token in force, if it is older than the newest access token. Left out if it is not. */
+  refreshToken?: TokenClaims;
+  /** The newest generation whose access token was used; only with the setting `graceEndsOnUse`. */
+  accessUsed?: number;
   /** Refreshes in progress. */
   inFlight: number;
   /** The generations whose refresh token was presented; the newest {@link MAX_PRESENTED}. */
@@ -132,7 +136,8 @@ export class IssuedGrants {
   /**
    * Exchanges the refresh token of an authenticated client for new tokens (RFC 6749, 6). The decision is synchronous,
    * so of two concurrent requests with one token the second finds it used. Within `refreshGraceTime` a used token gets
-   * the same tokens again, and within `refreshGrace` generations it gets new tokens. Otherwise it is refused, and with
+   * the same tokens again (with `graceEndsOnUse` not after their first use), and within `refreshGrace` generations it gets
+   * new tokens. By `refreshRotation` a refresh may leave the refresh token in force. Otherwise it is refused, and with
    * `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2). Access tokens issued before stay valid until
    * they expire, except with `refreshEndsAccessToken`. Another client's token changes nothing.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
@@ -144,26 +149,42 @@ export class IssuedGrants {
   ): TokenResponseBody | RefreshRejection {
     const grant = this.findByRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
-    if (wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
+    const current = grant.refreshToken?.generation ?? grant.generation;
+    const wasKept = grant.refreshToken?.generation === claims.generation;
+    if (!wasKept && wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
     if (!grant.presented.includes(claims.generation)) appendBounded(grant.presented, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#context.now();
     if (isExpired(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
     if (isExpired(grant.createdAt, settings.loginLifetime, now)) return { refused: 'the login has expired' };
     const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
-    if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
-      return this.#createResponse(grant, successor, settings, now);
+    const wasUsed = settings.graceEndsOnUse && (grant.accessUsed ?? 0) >= (successor?.generation ?? 0);
+    if (successor !== undefined && !wasUsed && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
+      return this.#createResponse(grant, successor, settings, { now });
     }
-    if (isExpired(claims.issuedAt, settings.refreshLifetime, now)) return { refused: 'the token has expired' };
-    if (grant.generation - claims.generation > settings.refreshGrace) {
+    // A token that is never replaced has its lifetime from its last use.
+    const unusedSince = wasKept && settings.refreshRotation === 'never' ? grant.refreshedAt : claims.issuedAt;
+    if (isExpired(unusedSince, settings.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (current - claims.generation > settings.refreshGrace) {
       if (settings.onReuse === 'revoke-family') this.revoke(grant, 'grant');
       return { refused: 'the token was used before' };
     }
-    if (claims.generation === grant.generation && !isAccessRevoked(grant, claims.generation)) {
-      const lifetime = accessTokenLifetime(grant, claims, settings);
-      this.#context.audit.recordRefresh(grant, (now - claims.issuedAt) / 1000, lifetime);
+    if (claims.generation === current && !isAccessRevoked(grant, grant.generation)) {
+      const newest = { ...claims, issuedAt: grant.refreshedAt };
+      this.#context.audit.recordRefresh(
+        grant,
+        (now - newest.issuedAt) / 1000,
+        accessTokenLifetime(grant, newest, settings),
+      );
     }
     if (settings.refreshEndsAccessToken) grant.accessFrom = grant.generation + 1;
+    if (claims.generation === current && !isReplaced(claims, settings, now)) {
+      grant.refreshToken = claims;
+      const access = this.#startGeneration(grant, settings.tokenLifetime, ['access_token']);
+      this.#context.onChange();
+      return this.#createResponse(grant, access, settings, { refreshToken: claims });
+    }
+    delete grant.refreshToken;
     const next = this.#startGeneration(grant, settings.tokenLifetime);
     if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
     this.#context.onChange();
@@ -189,6 +210,14 @@ export class IssuedGrants {
       return null;
     const lifetime = accessTokenLifetime(grant, claims, settings);
     return isExpired(claims.issuedAt, lifetime, this.#context.now()) ? null : grant;
+  }
+
+  /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
+  recordUse(token: string): void {
+    const claims = this.#context.tokens.verify('access_token', token);
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    if (claims === null || grant === undefined) return;
+    grant.accessUsed = Math.max(grant.accessUsed ?? 0, claims.generation);
   }
 
   /**
@@ -231,13 +260,17 @@ export class IssuedGrants {
     this.#grants.clear();
   }
 
-  #startGeneration(grant: IssuedGrant, lifetime: number): TokenClaims {
+  #startGeneration(
+    grant: IssuedGrant,
+    lifetime: number,
+    kinds: readonly ('access_token' | 'refresh_token')[] = ['access_token', 'refresh_token'],
+  ): TokenClaims {
     grant.generation += 1;
     grant.refreshedAt = this.#context.now();
     this.#grants.set(grant.id, grant);
     const { tokens, issued } = this.#context;
     const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
-    for (const kind of ['access_token', 'refresh_token'] as const) issued.record(kind, tokens.sign(kind, claims));
+    for (const kind of kinds) issued.record(kind, tokens.sign(kind, claims));
     return claims;
   }
 
@@ -246,7 +279,10 @@ export class IssuedGrants {
     grant: IssuedGrant,
     claims: TokenClaims,
     settings: EffectiveSettings,
-    now = claims.issuedAt,
+    {
+      now = claims.issuedAt,
+      refreshToken = claims,
+    }: { readonly now?: number; readonly refreshToken?: TokenClaims } = {},
   ): TokenResponseBody {
     const lifetime = accessTokenLifetime(grant, claims, settings);
     const remaining = remainingSeconds(claims.issuedAt, lifetime, now);
@@ -257,7 +293,7 @@ export class IssuedGrants {
       expires_in: remaining,
       token_type: 'bearer',
       scope: grant.scope,
-      refresh_token: this.#context.tokens.sign('refresh_token', claims),
+      refresh_token: this.#context.tokens.sign('refresh_token', refreshToken),
       ...(loginLifetime !== null && {
         refresh_token_expires_in: remainingSeconds(grant.createdAt, loginLifetime, now),
       }),
@@ -271,6 +307,15 @@ export class IssuedGrants {
     const claims = { iss, sub: user, aud: clientId, iat, exp: iat + Math.ceil(lifetime), preferred_username: user };
     return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
   }
+}
+
+/** A refresh token is replaced late when this part of its lifetime has passed. */
+const LATE_ROTATION_RATIO = 0.7;
+
+/** Whether a refresh replaces the refresh token in force. */
+function isReplaced({ issuedAt }: TokenClaims, { refreshRotation, refreshLifetime }: Settings, now: number): boolean {
+  if (refreshRotation !== 'late') return refreshRotation === 'always';
+  return isExpired(issuedAt, refreshLifetime === null ? null : LATE_ROTATION_RATIO * refreshLifetime, now);
 }
 
 /** Lifetime of an access token, in seconds: that of its claims, but not beyond the end of its login. */

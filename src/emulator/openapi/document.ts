@@ -2,10 +2,15 @@ import { describeOperation, type JsonObject } from '../../system/http/openapi.ts
 import { apiOperations } from '../api/api.ts';
 import type { EmulatorOperation } from '../api/operation.ts';
 import type { EmulatorOrigins } from '../portal.ts';
+import { oauth2Operations } from './oauth2-operations.ts';
 import { portalOperations } from './portal-operations.ts';
 
 /** All operations of an emulator; those of the portal come first. */
-export const emulatorOperations: readonly EmulatorOperation[] = [...portalOperations, ...apiOperations];
+export const emulatorOperations: readonly EmulatorOperation[] = [
+  ...portalOperations,
+  ...oauth2Operations,
+  ...apiOperations,
+];
 
 /**
  * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's API. It is generated from the schemas
@@ -18,7 +23,9 @@ export function openApiDocument(origins: EmulatorOrigins, version: string): Json
   for (const operation of emulatorOperations) {
     const path = paths[operation.path] ?? {};
     paths[operation.path] = path;
-    if (operation.origin === 'frontend') path['servers'] = [{ url: origins.frontend, description: '{frontend_url}' }];
+    const frontend = { url: origins.frontend, description: '{frontend_url}' };
+    if (operation.origin === 'frontend') path['servers'] = [frontend];
+    if (operation.origin === 'both') path['servers'] = [{ url: origins.base, description: '{base_url}' }, frontend];
     path[operation.method] = describeEmulatorOperation(operation);
   }
   return {
@@ -27,7 +34,8 @@ export function openApiDocument(origins: EmulatorOrigins, version: string): Json
       title: 'Latchkey portal emulator',
       version,
       description:
-        'The OAuth 2.0 helper endpoints and token endpoint of an emulated portal, and the API of the emulator under ' +
+        'The OAuth 2.0 helper endpoints and token endpoint of an emulated portal, a generic OAuth 2.0 server under ' +
+        '/oauth2/ of the frontend origin, and the API of the emulator under ' +
         '/_emulator/. Unknown paths get 404, other methods 405 with Allow, and bodies over 64 KiB 413. A client that ' +
         'exceeds the rate limit in the settings gets 429 with Retry-After. Web pages of another origin get 403 if ' +
         'they try to change something under /_emulator/, and requests for a foreign host name get 421. The setting ' +

@@ -1,18 +1,25 @@
 import * as v from 'valibot';
 import { type EmulatorOperation, NotFoundBody } from '../api/operation.ts';
-import type { OAuthError } from '../http/token-request.ts';
+import type { OAuthErrorName } from '../http/oauth-error.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
 
-const text = (description: string) => v.pipe(v.string(), v.description(description));
-const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
+export const text = (description: string) => v.pipe(v.string(), v.description(description));
+export const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
 
 const ClientPathParameters = v.strictObject({ client_id: text('The client ID, a UUID') });
 
 /** RFC 6749, 5.2. */
-const OAuthErrorBody: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({
-  error: v.picklist(['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'unsupported_grant_type']),
-  error_description: v.string(),
-});
+export function oauthErrorBody(...errors: readonly OAuthErrorName[]) {
+  return v.strictObject({ error: v.picklist(errors), error_description: v.string() });
+}
+
+const OAuthErrorBody = oauthErrorBody(
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'invalid_scope',
+  'unsupported_grant_type',
+);
 
 const clientFormFields = {
   client_id: v.optional(text('The client ID, unless it is in an Authorization header')),
@@ -173,9 +180,12 @@ export const portalOperations: readonly EmulatorOperation[] = [
   {
     method: 'post',
     path: '/oauth2/revoke',
+    origin: 'both',
     id: 'revoke',
     summary: 'Revoke a token (RFC 7009)',
-    description: 'An optional endpoint of a portal (docs/portal.md, Optional members and revocation).',
+    description:
+      'An optional endpoint of a portal (docs/portal.md, Optional members and revocation). At the frontend origin it is ' +
+      'that of the generic OAuth 2.0 server: the client authenticates as at /oauth2/token.',
     security: 'client',
     form: RevocationForm,
     responses: {

@@ -1,3 +1,4 @@
+import type { JSONWebKeySet } from 'jose';
 import { wallClock } from '../../system/clock.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
@@ -8,7 +9,10 @@ import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } fro
 /** A registered client, all defaults filled in. */
 export interface Client {
   readonly id: string;
-  readonly secret: string;
+  /** Null for a public client. */
+  readonly secret: string | null;
+  /** The keys for `private_key_jwt`, or null. */
+  readonly jwks: JSONWebKeySet | null;
   readonly name: string;
   readonly redirectUrl: 'accept' | 'refuse';
   readonly redirectUris: readonly string[];
@@ -97,6 +101,7 @@ const OPTION_KEYS = { ...START_OPTION_KEYS, ...SETTINGS };
 const CLIENT_OPTION_KEYS: KeysOf<ClientOptions> = {
   id: true,
   secret: true,
+  jwks: true,
   name: true,
   redirectUrl: true,
   redirectUris: true,
@@ -163,16 +168,16 @@ function lowerCase(name: string): string {
   return name.toLowerCase();
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** RFC 6749, A.1, without the space. */
+const CLIENT_ID = /^[\x21-\x7e]{0,500}$/;
 
 function resolveClient(options: ClientOptions): Client {
-  if (!UUID.test(options.id)) {
-    // The value is not shown: if ID and secret were swapped, it is the secret.
-    throw new OptionError('clients: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
-  }
+  // The value is not shown: if ID and secret were swapped, it is the secret.
+  if (!CLIENT_ID.test(options.id)) throw new OptionError('clients: the ID must be visible ASCII');
   return {
     id: options.id,
-    secret: options.secret,
+    secret: options.secret ?? null,
+    jwks: options.jwks ?? null,
     name: options.name ?? options.id,
     redirectUrl: options.redirectUrl ?? 'accept',
     redirectUris: options.redirectUris ?? [],

@@ -1,3 +1,4 @@
+import type { JSONWebKeySet } from 'jose';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { Endpoint } from '../http/logged-request.ts';
 import type { SettingOptions } from './settings.ts';
@@ -9,14 +10,20 @@ export interface EmulatorClock {
 
 /** A client registered at the portal. */
 export interface ClientOptions {
-  /** The client_id, a UUID. */
+  /** The client_id. For the helper endpoints a UUID; `/oauth2/` accepts any visible ASCII. */
   readonly id: string;
-  readonly secret: string;
+  /** Default: none, a public client, which only `/oauth2/` accepts. */
+  readonly secret?: string | undefined;
+  /** The client's public keys for `private_key_jwt` at `/oauth2/` (RFC 7523). Default: none. */
+  readonly jwks?: JSONWebKeySet | undefined;
   /** The client's name on pages. Default: its ID. */
   readonly name?: string | undefined;
   /** `refuse`: config answers 400 to every `redirect_url` of this client, so that it must poll. Default: `accept`. */
   readonly redirectUrl?: 'accept' | 'refuse' | undefined;
-  /** Redirect URIs for the ordinary authorization code flow, in addition to the client's code/set address. */
+  /**
+   * Redirect URIs of `/oauth2/authorize`, and of the ordinary authorization code flow of `/sso/authorize`, in addition to
+   * the client's code/set address there.
+   */
   readonly redirectUris?: readonly string[] | undefined;
 }
 

@@ -1,28 +1,12 @@
-/**
- * A setting of the emulated portal. The library's option, the flag, the TOML key, the API's member and the console's
- * control are derived from it, and the table of docs/emulator.md must match it.
- */
-export interface SettingDefinition<Value> {
-  readonly values: SettingValues;
-  readonly initial: Value;
-  /** The meaning of null or 0, if that is a special value. */
-  readonly nothing?: string;
-  /** The label of its control on the console. */
-  readonly label: string;
-  /** Its text in the flag's help and in docs/emulator.md. */
-  readonly description: string;
-}
-
-/** The values of a setting. If {@link SettingDefinition.initial} is null, null is valid too. */
-type SettingValues =
-  | { readonly kind: 'boolean' }
-  /** The values, each with its text on the console. */
-  | { readonly kind: 'choice'; readonly choices: Readonly<Record<string, string>> }
-  /** `above 0`, `from 0`, or `whole`: whole numbers from 1. */
-  | { readonly kind: 'seconds'; readonly range: 'above 0' | 'from 0' | 'whole' }
-  /** A whole number from 0; `unit` is its unit on the console. */
-  | { readonly kind: 'count'; readonly unit: string }
-  | { readonly kind: 'regular expression' };
+import {
+  booleanSetting,
+  choiceSetting,
+  countSetting,
+  optionalSecondsSetting,
+  regularExpressionSetting,
+  secondsSetting,
+} from './definitions.ts';
+import { OAUTH2_SETTINGS } from './oauth2-settings.ts';
 
 /** All settings, by their names in the library. */
 export const SETTINGS = {
@@ -155,49 +139,14 @@ export const SETTINGS = {
     label: 'Window of the rate limit',
     description: 'length of the window of the rate limit',
   }),
+  ...OAUTH2_SETTINGS,
 };
 
 /**
- * How the emulated portal behaves if docs/portal.md leaves it open. All settings can change at run time. Times are in
+ * How the emulated portal behaves if docs/portal.md or an RFC leaves it open. All settings can change at run time. Times are in
  * seconds.
  */
 export type Settings = { readonly [Name in keyof typeof SETTINGS]: (typeof SETTINGS)[Name]['initial'] };
 
 /** Some of the settings; those that are left out keep their value. */
 export type SettingOptions = { readonly [Name in keyof Settings]?: Settings[Name] | undefined };
-
-type SettingTexts = Pick<SettingDefinition<unknown>, 'label' | 'description'>;
-
-function booleanSetting(initial: boolean, texts: SettingTexts): SettingDefinition<boolean> {
-  return { values: { kind: 'boolean' }, initial, ...texts };
-}
-
-function choiceSetting<Value extends string>(
-  initial: NoInfer<Value>,
-  { choices, ...texts }: SettingTexts & { readonly choices: Readonly<Record<Value, string>> },
-): SettingDefinition<Value> {
-  return { values: { kind: 'choice', choices }, initial, ...texts };
-}
-
-function secondsSetting(
-  range: 'above 0' | 'from 0' | 'whole',
-  initial: number,
-  texts: SettingTexts,
-): SettingDefinition<number> {
-  return { values: { kind: 'seconds', range }, initial, ...texts };
-}
-
-function optionalSecondsSetting(texts: SettingTexts): SettingDefinition<number | null> {
-  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'no limit', ...texts };
-}
-
-function countSetting({
-  unit,
-  ...texts
-}: SettingTexts & { readonly unit: string; readonly nothing?: string }): SettingDefinition<number> {
-  return { values: { kind: 'count', unit }, initial: 0, ...texts };
-}
-
-function regularExpressionSetting(texts: SettingTexts): SettingDefinition<string | null> {
-  return { values: { kind: 'regular expression' }, initial: null, nothing: 'none', ...texts };
-}

@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { didYouMean } from '../../system/did-you-mean.ts';
 import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
-import { SETTINGS, type SettingDefinition, type SettingOptions, type Settings } from './settings.ts';
+import type { SettingDefinition } from './definitions.ts';
+import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 
 /** An invalid option. The message names it, the value found and the values allowed. */
 export class OptionError extends Error {

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
-import { SETTINGS, type SettingDefinition } from '../../../src/emulator/settings/settings.ts';
+import type { SettingDefinition } from '../../../src/emulator/settings/definitions.ts';
+import { SETTINGS } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
 import {
   get,
@@ -42,6 +43,16 @@ test('the settings of an emulator without options can be read and have the docum
     id_token: false,
     rate_limit: 0,
     rate_limit_window: 60,
+    flows: 'all',
+    client_authentication: 'any',
+    pkce: 'optional',
+    iss_in_response: true,
+    redirect_rule: 'registered',
+    device_code_lifetime: 600,
+    device_interval: 5,
+    verification_uri_complete: true,
+    refresh_rotation: 'always',
+    grace_ends_on_use: false,
   });
 });
 

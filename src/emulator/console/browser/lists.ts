@@ -112,6 +112,7 @@ const HEADINGS: Readonly<Record<string, string>> = {
   overlapping_refreshes: 'Overlapping refreshes',
   early_refreshes: 'Early refreshes',
   failed_authentications: 'Failed authentication',
+  fast_polls: 'Too fast polling',
   polls: 'Polling',
 };
 

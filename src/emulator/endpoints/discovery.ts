@@ -1,0 +1,58 @@
+import type { FastifyInstance } from 'fastify';
+import { requestContext } from '../http/request-context.ts';
+import { addOAuth2Route } from '../http/routes.ts';
+import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
+import type { EmulatedPortal } from '../portal.ts';
+import type { Settings } from '../settings/settings.ts';
+import { DEVICE_GRANT_TYPE } from './oauth2-token.ts';
+
+/** Serves the metadata of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4). */
+export function serveDiscovery(app: FastifyInstance): void {
+  for (const name of ['oauth-authorization-server', 'openid-configuration']) {
+    addOAuth2Route(app, `/.well-known/${name}`, 'discovery', {
+      async GET(request, reply) {
+        return reply.send(serverMetadata(requestContext(request).portal));
+      },
+    });
+  }
+}
+
+/** RFC 8414, 2. What a setting turns off is left out. */
+function serverMetadata({ origins, settings }: EmulatedPortal): object {
+  const issuer = origins().frontend;
+  const hasCode = settings.flows !== 'device';
+  const hasDevice = settings.flows !== 'code';
+  const methods = AUTHENTICATION_METHODS[settings.clientAuthentication];
+  return {
+    issuer,
+    ...(hasCode && { authorization_endpoint: `${issuer}/oauth2/authorize` }),
+    token_endpoint: `${issuer}/oauth2/token`,
+    ...(hasDevice && { device_authorization_endpoint: `${issuer}/oauth2/device_authorization` }),
+    revocation_endpoint: `${issuer}/oauth2/revoke`,
+    response_types_supported: hasCode ? ['code'] : [],
+    response_modes_supported: ['query'],
+    grant_types_supported: [
+      ...(hasCode ? ['authorization_code'] : []),
+      ...(hasDevice ? [DEVICE_GRANT_TYPE] : []),
+      'refresh_token',
+    ],
+    token_endpoint_auth_methods_supported: methods,
+    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+    revocation_endpoint_auth_methods_supported: methods,
+    revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+    ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
+    authorization_response_iss_parameter_supported: settings.issInResponse,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['HS256'],
+  };
+}
+
+/** Names of the IANA registry. There is none for two methods at once. */
+const AUTHENTICATION_METHODS: Readonly<Record<Settings['clientAuthentication'], readonly string[]>> = {
+  any: ['client_secret_post', 'client_secret_basic', 'private_key_jwt', 'none'],
+  post: ['client_secret_post'],
+  basic: ['client_secret_basic'],
+  both: ['client_secret_post', 'client_secret_basic'],
+  none: ['none'],
+  private_key_jwt: ['private_key_jwt'],
+};

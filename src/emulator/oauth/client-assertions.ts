@@ -1,0 +1,52 @@
+import { BoundedMap } from '../memory/bounded-collections.ts';
+import type { Client } from '../settings/effective-settings.ts';
+
+/** RFC 7523, 2.2. */
+export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+/** The algorithms of `private_key_jwt`: all asymmetric ones. */
+export const ASSERTION_ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'];
+
+/** Assertions remembered, so that none is used twice. */
+const MAX_ASSERTIONS = 10_000;
+
+/** Verifies client assertions (RFC 7523, 3), each once. */
+export class ClientAssertions {
+  readonly #used = new BoundedMap<true>(MAX_ASSERTIONS);
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /**
+   * Verifies signature, issuer, subject, audience, expiry and single use.
+   * @param audiences the issuer's identifier and the addresses of its endpoints
+   * @returns why the assertion is refused, or null
+   */
+  async reject(client: Client, assertion: string, audiences: readonly string[]): Promise<string | null> {
+    if (client.jwks === null) return 'the client has no keys';
+    const { createLocalJWKSet, jwtVerify } = await import('jose');
+    try {
+      const { payload } = await jwtVerify(assertion, createLocalJWKSet(client.jwks), {
+        issuer: client.id,
+        subject: client.id,
+        audience: [...audiences],
+        algorithms: ASSERTION_ALGORITHMS,
+        requiredClaims: ['exp', 'jti'],
+        currentDate: new Date(this.#now()),
+      });
+      const key = `${client.id} ${payload.jti}`;
+      if (this.#used.get(key) === true) return 'the assertion was used before';
+      this.#used.set(key, true);
+      return null;
+    } catch (error) {
+      // RFC 6749, 5.2 permits no quotation marks.
+      return `the assertion is invalid (${error instanceof Error ? error.message : error})`.replaceAll('"', "'");
+    }
+  }
+
+  clear(): void {
+    this.#used.clear();
+  }
+}

@@ -1,0 +1,221 @@
+import * as v from 'valibot';
+import type { EmulatorOperation } from '../api/operation.ts';
+import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
+import { TokenResponseBody } from '../oauth/issued-grants.ts';
+import { oauthErrorBody, text, url } from './portal-operations.ts';
+
+const texts = (description: string) => v.pipe(v.array(v.string()), v.description(description));
+
+/** RFC 8414, 2. */
+const ServerMetadata = v.strictObject({
+  issuer: url('The frontend origin'),
+  authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the authorization code')),
+  token_endpoint: v.pipe(v.string(), v.url()),
+  device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
+  revocation_endpoint: v.pipe(v.string(), v.url()),
+  response_types_supported: v.array(v.string()),
+  response_modes_supported: v.array(v.string()),
+  grant_types_supported: v.array(v.string()),
+  token_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
+  token_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
+  revocation_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
+  revocation_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
+  code_challenge_methods_supported: v.exactOptional(texts('Left out if PKCE is ignored')),
+  authorization_response_iss_parameter_supported: v.boolean(),
+  subject_types_supported: v.array(v.string()),
+  id_token_signing_alg_values_supported: v.array(v.string()),
+});
+
+const discovery = {
+  origin: 'frontend',
+  responses: { 200: { description: 'RFC 8414, 2', body: ServerMetadata } },
+} as const;
+
+const clientFields = {
+  client_id: v.optional(v.string()),
+  client_secret: v.optional(v.string()),
+  client_assertion_type: v.optional(v.string()),
+  client_assertion: v.optional(text('For private_key_jwt (RFC 7523)')),
+};
+
+const challengeFields = {
+  code_challenge: v.optional(text('RFC 7636, 4.3')),
+  code_challenge_method: v.optional(v.literal('S256')),
+};
+
+const authorizeQuery = v.strictObject({
+  response_type: v.literal('code'),
+  client_id: v.string(),
+  redirect_uri: v.optional(text('Exactly as registered. Default: the first one that is registered')),
+  scope: v.optional(v.string()),
+  state: v.optional(v.string()),
+  ...challengeFields,
+});
+
+const TokenRequestForm = v.variant('grant_type', [
+  v.object({
+    grant_type: v.literal('authorization_code'),
+    code: text('The authorization code'),
+    redirect_uri: v.optional(text('That of the authorization request, if it had one')),
+    code_verifier: v.optional(text('RFC 7636, 4.5')),
+    ...clientFields,
+  }),
+  v.object({
+    grant_type: v.literal(DEVICE_GRANT_TYPE),
+    device_code: v.string(),
+    code_verifier: v.optional(text('If the device authorization request had a code_challenge')),
+    ...clientFields,
+  }),
+  v.object({ grant_type: v.literal('refresh_token'), refresh_token: v.string(), ...clientFields }),
+]);
+
+/** RFC 6749, 5.1. */
+const OAuth2TokenResponseBody = v.strictObject({
+  ...TokenResponseBody.entries,
+  scope: v.exactOptional(text('Left out if none was requested')),
+});
+
+const deviceQuery = v.strictObject({
+  user_code: v.optional(text('With or without hyphen, in any case; without it the page asks for it')),
+});
+
+const unauthenticated = {
+  description: 'Client authentication failed; nothing was used up',
+  body: oauthErrorBody('invalid_client'),
+  headers: { 'www-authenticate': 'If the client used the Authorization header' },
+};
+
+/** The endpoints of the generic OAuth 2.0 server, except revocation, and its page for user codes. */
+export const oauth2Operations: readonly EmulatorOperation[] = [
+  {
+    ...discovery,
+    method: 'get',
+    path: '/.well-known/oauth-authorization-server',
+    id: 'oauthMetadata',
+    summary: 'Get the metadata of the OAuth 2.0 server (RFC 8414)',
+  },
+  {
+    ...discovery,
+    method: 'get',
+    path: '/.well-known/openid-configuration',
+    id: 'openidConfiguration',
+    summary: 'Get the metadata of the OAuth 2.0 server (OpenID Connect Discovery)',
+  },
+  {
+    method: 'get',
+    path: '/oauth2/authorize',
+    origin: 'frontend',
+    id: 'oauth2Authorize',
+    summary: 'Show the login page (RFC 6749, 4.1.1)',
+    query: authorizeQuery,
+    responses: {
+      200: { description: 'The login page, or a confirmation page', body: 'text/html' },
+      302: {
+        description: 'An error for the redirect_uri, or with the setting auto_login a code',
+        headers: { location: 'With code or error, state and iss' },
+      },
+      400: { description: 'A page: the client or the redirect_uri is invalid', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/authorize',
+    origin: 'frontend',
+    id: 'oauth2LogIn',
+    summary: 'Submit the login page',
+    query: authorizeQuery,
+    form: v.object({
+      username: v.optional(v.string()),
+      password: v.optional(v.string()),
+      action: v.optional(text('As for POST /sso/authorize')),
+    }),
+    responses: {
+      200: { description: 'The login page, for another user', body: 'text/html' },
+      303: { description: 'Redirect to the redirect_uri', headers: { location: 'With code or error, state and iss' } },
+      400: { description: 'A page: the client or the redirect_uri is invalid', body: 'text/html' },
+      403: { description: 'The login page again', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/token',
+    origin: 'frontend',
+    id: 'oauth2Token',
+    summary: 'Exchange a code, poll with a device code, or refresh (RFC 6749, RFC 8628)',
+    security: 'client',
+    form: TokenRequestForm,
+    responses: {
+      200: { description: 'New tokens', body: OAuth2TokenResponseBody, headers: { 'cache-control': 'no-store' } },
+      400: {
+        description: 'RFC 6749, 5.2; RFC 8628, 3.5',
+        body: oauthErrorBody(
+          'invalid_request',
+          'invalid_grant',
+          'unsupported_grant_type',
+          'authorization_pending',
+          'slow_down',
+          'access_denied',
+          'expired_token',
+        ),
+      },
+      401: unauthenticated,
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/device_authorization',
+    origin: 'frontend',
+    id: 'deviceAuthorization',
+    summary: 'Begin the login of a device (RFC 8628, 3.1)',
+    security: 'client',
+    form: v.object({ scope: v.optional(v.string()), ...challengeFields, ...clientFields }),
+    responses: {
+      200: {
+        description: 'The codes of the device and of its user',
+        body: v.strictObject({
+          device_code: v.string(),
+          user_code: v.string(),
+          verification_uri: url('The user opens it and enters the user code'),
+          verification_uri_complete: v.exactOptional(url('With the user code')),
+          expires_in: v.pipe(v.number(), v.description('Seconds')),
+          interval: v.pipe(v.number(), v.description('Seconds between two polls')),
+        }),
+      },
+      400: {
+        description: 'RFC 6749, 5.2',
+        body: oauthErrorBody('invalid_request', 'invalid_scope', 'unauthorized_client'),
+      },
+      401: unauthenticated,
+    },
+  },
+  {
+    method: 'get',
+    path: '/oauth2/device',
+    origin: 'frontend',
+    id: 'devicePage',
+    summary: 'Show the page for a user code (RFC 8628, 3.3)',
+    query: deviceQuery,
+    responses: {
+      200: { description: 'The page that asks for a user code, or for a login', body: 'text/html' },
+      400: { description: 'The page that asks for a user code: it is wrong, expired or used', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/device',
+    origin: 'frontend',
+    id: 'deviceLogIn',
+    summary: 'Submit the login page of a device',
+    query: deviceQuery,
+    form: v.object({
+      username: v.optional(v.string()),
+      password: v.optional(v.string()),
+      action: v.optional(text('As for POST /sso/authorize')),
+    }),
+    responses: {
+      200: { description: 'A page: the device gets access, or the user has refused', body: 'text/html' },
+      400: { description: 'The page that asks for a user code', body: 'text/html' },
+      403: { description: 'The login page again', body: 'text/html' },
+    },
+  },
+];

@@ -1,0 +1,167 @@
+import * as oauth from 'oauth4webapi';
+import { expect, test } from 'vitest';
+import { errorOf, get, HEATER, obtainCode, post, redirectLocation } from '../portal-client.ts';
+import { REDIRECT_URI, refusal, StockClient, startCloud, TOOL } from './stock-client.ts';
+
+test.for(['oauth2', 'oidc'] as const)('%s discovery names the issuer and all endpoints', async (algorithm) => {
+  await using cloud = await startCloud();
+  const { server } = await StockClient.discover(cloud, undefined, algorithm);
+  const issuer = cloud.emulator.frontendUrl;
+  expect(server).toMatchObject({
+    issuer,
+    authorization_endpoint: `${issuer}/oauth2/authorize`,
+    token_endpoint: `${issuer}/oauth2/token`,
+    device_authorization_endpoint: `${issuer}/oauth2/device_authorization`,
+    revocation_endpoint: `${issuer}/oauth2/revoke`,
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: true,
+    grant_types_supported: ['authorization_code', 'urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+  });
+});
+
+test('discovery leaves out what a setting turns off', async () => {
+  await using cloud = await startCloud({ flows: 'device', pkce: 'ignored', clientAuthentication: 'none' });
+  const { server } = await StockClient.discover(cloud);
+  expect(server).not.toHaveProperty('authorization_endpoint');
+  expect(server).not.toHaveProperty('code_challenge_methods_supported');
+  expect(server.token_endpoint_auth_methods_supported).toEqual(['none']);
+  cloud.emulator.change({ flows: 'code' });
+  expect((await StockClient.discover(cloud)).server).not.toHaveProperty('device_authorization_endpoint');
+});
+
+test('a standard client logs in with code and PKCE, refreshes and revokes', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const first = await stock.obtainTokens('read openid');
+  expect(first).toMatchObject({ token_type: 'bearer', expires_in: 3600, scope: 'read openid' });
+  expect(oauth.getValidatedIdTokenClaims(first)).toMatchObject({ iss: stock.server.issuer, sub: 'alice', aud: 'tool' });
+  expect(await (await stock.whoami(first.access_token)).json()).toEqual({ user: 'alice', scope: 'read openid' });
+  const second = await stock.refresh(first.refresh_token);
+  expect(second.refresh_token).not.toBe(first.refresh_token);
+  await expect(stock.refresh(first.refresh_token)).rejects.toMatchObject(refusal('invalid_grant'));
+  await stock.revoke(second.refresh_token ?? '');
+  await expect(stock.refresh(second.refresh_token)).rejects.toMatchObject(refusal('invalid_grant'));
+  expect((await stock.whoami(second.access_token)).status).toBe(401);
+  const issued = cloud.emulator.secretsIssued();
+  for (const one of [first, second])
+    expect(issued).toEqual(expect.arrayContaining([one.access_token, one.refresh_token]));
+});
+
+test('a code is exchanged only with the verifier of its challenge, and a wrong attempt does not use it up', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const verifier = oauth.generateRandomCodeVerifier();
+  const code_challenge = await oauth.calculatePKCECodeChallenge(verifier);
+  const landed = await stock.logIn(stock.authorizationUrl({ code_challenge, code_challenge_method: 'S256' }));
+  const other = oauth.generateRandomCodeVerifier();
+  await expect(stock.exchange(landed, other)).rejects.toMatchObject(refusal('invalid_grant'));
+  const client = { client_id: TOOL.id, client_secret: TOOL.secret };
+  const code = landed.searchParams.get('code') ?? '';
+  const without = { ...client, grant_type: 'authorization_code', code, redirect_uri: REDIRECT_URI };
+  expect(await errorOf(await post(stock.server.token_endpoint ?? '', without))).toEqual([400, 'invalid_grant']);
+  expect((await stock.exchange(landed, verifier)).token_type).toBe('bearer');
+});
+
+test.for([
+  ['a plain challenge', 'optional', { code_challenge: 'x'.repeat(43), code_challenge_method: 'plain' }],
+  ['a challenge without a method', 'optional', { code_challenge: 'x'.repeat(43) }],
+  ['a challenge that is no hash', 'optional', { code_challenge: 'short', code_challenge_method: 'S256' }],
+  ['a method without a challenge', 'optional', { code_challenge_method: 'S256' }],
+  ['no challenge if PKCE is required', 'required', {}],
+] as const)('the authorization endpoint refuses %s', async ([, pkce, parameters]) => {
+  await using cloud = await startCloud({ pkce });
+  const stock = await StockClient.discover(cloud);
+  const landed = new URL(redirectLocation(await get(stock.authorizationUrl({ ...parameters, state: 's' }))));
+  expect(landed.href).toContain(REDIRECT_URI);
+  const validated = () => oauth.validateAuthResponse(stock.server, stock.client, landed, 's');
+  expect(validated).toThrow(expect.objectContaining({ error: 'invalid_request' }));
+});
+
+test('PKCE is ignored if the setting says so, and a verifier without a challenge is refused otherwise', async () => {
+  await using cloud = await startCloud({ pkce: 'ignored' });
+  const stock = await StockClient.discover(cloud);
+  const challenge = { code_challenge: 'x', code_challenge_method: 'plain' };
+  const verifier = oauth.generateRandomCodeVerifier();
+  const landed = await stock.logIn(stock.authorizationUrl(challenge));
+  expect((await stock.exchange(landed, verifier)).token_type).toBe('bearer');
+  cloud.emulator.change({ pkce: 'optional' });
+  const plain = await stock.logIn(stock.authorizationUrl());
+  await expect(stock.exchange(plain, verifier)).rejects.toMatchObject(refusal('invalid_grant'));
+});
+
+test('redirect URIs are compared exactly, at both endpoints', async () => {
+  await using cloud = await startCloud({ pkce: 'ignored' });
+  const stock = await StockClient.discover(cloud);
+  for (const wrong of [`${REDIRECT_URI}&`, REDIRECT_URI.toUpperCase(), 'https://evil.example/']) {
+    const page = await get(stock.authorizationUrl({}, wrong));
+    expect([page.status, redirectLocation(page)], wrong).toEqual([400, '']);
+  }
+  const [, second = ''] = TOOL.redirectUris;
+  const landed = await stock.logIn(stock.authorizationUrl());
+  await expect(stock.exchange(landed, 'v'.repeat(43), second)).rejects.toMatchObject(refusal('invalid_grant'));
+  expect((await stock.exchange(landed, 'v'.repeat(43))).token_type).toBe('bearer');
+  // RFC 6749, 4.1.3: without one in the authorization request, the token request needs none.
+  const first = await stock.logIn(stock.authorizationUrl({}, null));
+  expect(first.href).toContain(REDIRECT_URI);
+  const form = { client_id: TOOL.id, client_secret: TOOL.secret, code: first.searchParams.get('code') ?? '' };
+  const response = await post(stock.server.token_endpoint ?? '', { ...form, grant_type: 'authorization_code' });
+  expect(response.status).toBe(200);
+});
+
+test.for([
+  ['registered', []],
+  ['any', ['http://192.168.1.7/cb', 'https://hub.example/cb', 'http://localhost:1/cb', 'app://back']],
+  ['https', ['https://hub.example/cb']],
+  ['https-or-localhost', ['https://hub.example/cb', 'http://localhost:1/cb', 'http://[::1]/cb']],
+] as const)('a client without registered redirect URIs may use those of the rule %s', async ([redirectRule, good]) => {
+  await using cloud = await startCloud({ redirectRule, clients: [{ id: 'x', secret: 's' }] });
+  const stock = await StockClient.discover(cloud);
+  const all = [
+    'http://192.168.1.7/cb',
+    'https://hub.example/cb',
+    'http://localhost:1/cb',
+    'http://[::1]/cb',
+    'app://back',
+    'relative',
+    'https://x/#f',
+  ];
+  const statuses = await Promise.all(
+    all.map(async (one) => [one, (await get(stock.authorizationUrl({}, one))).status]),
+  );
+  const accepted = statuses.filter(([, status]) => status === 200).map(([one]) => one);
+  if (redirectRule === 'any') expect(accepted).toEqual([...all.slice(0, 5)]);
+  else expect(accepted).toEqual([...good]);
+});
+
+test('the authorization response names the issuer, also in an error, unless the setting turns that off', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const url = stock.authorizationUrl();
+  expect((await stock.logIn(url)).searchParams.get('iss')).toBe(stock.server.issuer);
+  const refused = new URL(redirectLocation(await post(url, { action: 'refuse' })));
+  expect([refused.searchParams.get('error'), refused.searchParams.get('iss')]).toEqual([
+    'access_denied',
+    stock.server.issuer,
+  ]);
+  cloud.emulator.change({ issInResponse: false });
+  expect((await stock.logIn(url)).searchParams.has('iss')).toBe(false);
+});
+
+test('the codes of the portal and those of the OAuth 2.0 server are not valid at the other token endpoint', async () => {
+  await using cloud = await startCloud({ clients: [{ ...HEATER, redirectUris: [REDIRECT_URI] }] });
+  const stock = await StockClient.discover(cloud, oauth.ClientSecretPost(HEATER.secret));
+  const form = { client_id: HEATER.id, client_secret: HEATER.secret, grant_type: 'authorization_code' };
+  const code = (await stock.logIn(stock.authorizationUrl())).searchParams.get('code') ?? '';
+  expect((await post(`${cloud.emulator.frontendUrl}/sso/token`, { ...form, code })).status).toBe(400);
+  const helper = await obtainCode(cloud.emulator);
+  expect((await post(`${cloud.emulator.frontendUrl}/oauth2/token`, { ...form, code: helper })).status).toBe(400);
+  expect((await post(`${cloud.emulator.frontendUrl}/sso/token`, { ...form, code: helper })).status).toBe(200);
+});
+
+test('the code flow can be turned off', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const url = stock.authorizationUrl();
+  cloud.emulator.change({ flows: 'device' });
+  expect(redirectLocation(await get(url))).toContain('error=unauthorized_client');
+});
