@@ -1,0 +1,232 @@
+import { createHash } from 'node:crypto';
+import type { BrowserContextOptions } from 'playwright-core';
+import { beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Browser,
+  browserSkipReason,
+  DESKTOP,
+  PHONE,
+  SMALL_PHONE,
+  startBrowser,
+  type Visit,
+} from '../support/browser.ts';
+import { type Firefox, firefoxSkipReason, startFirefox } from '../support/firefox.ts';
+import { setUpOnce } from '../support/set-up.ts';
+import { expectUsable } from '../support/usability.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { FOREIGN, FORWARDED, NAMELESS, stateFor } from './relay-addresses.ts';
+import { RELAY, type RelayNetwork, startRelayNetwork } from './relay-network.ts';
+
+/** How long the relay shows the hub's address, in ms. */
+const PAUSE = /const PAUSE = (\d+);/.exec(RELAY)?.[1];
+const RELAY_URL = 'https://relay.example/relay.html';
+
+/** Source of a function that makes a page forward without a pause. */
+const FORWARD_AT_ONCE = '() => { const later = setTimeout; globalThis.setTimeout = (run) => later(run, 0); }';
+/** Source of a function with which a page never forwards by itself. Other timers go on: axe needs them. */
+const NEVER_FORWARD = `() => {
+  const later = setTimeout;
+  globalThis.setTimeout = (run, ms, ...values) => (ms === ${PAUSE} ? 0 : later(run, ms, ...values));
+}`;
+
+/** A tab of Chromium or Firefox. */
+type Tab = Firefox;
+
+/** What a browser needs to reach the hub directly, and everything else through the network's proxy. */
+function through({ proxyPort }: RelayNetwork): BrowserContextOptions {
+  // Playwright's second rule sends the rest of loopback through the proxy as well.
+  const proxy = { server: `http://127.0.0.1:${proxyPort}`, bypass: '127.0.0.1,<-loopback>' };
+  return { ignoreHTTPSErrors: true, proxy };
+}
+
+async function openChromiumTab(browser: Browser, network: RelayNetwork): Promise<Tab> {
+  const visit = await browser.visit({ ...PHONE, ...through(network) });
+  return {
+    open: (url) => visit.page.goto(url, { waitUntil: 'domcontentloaded' }).then(() => undefined),
+    evaluate: (expression) => visit.page.evaluate(expression),
+    runBeforeScripts: (source) => visit.page.addInitScript(`(${source})()`).then(() => undefined),
+    [Symbol.asyncDispose]: () => visit[Symbol.asyncDispose](),
+  };
+}
+
+const HEADING = "document.querySelector('#heading').textContent";
+
+/** Waits until the tab shows a page with this heading. */
+function waitForHeading(tab: Tab, heading: string): Promise<void> {
+  return waitFor(async () => expect(await tab.evaluate(HEADING)).toBe(heading));
+}
+
+describe('the relay', () => {
+  it('the policy of the relay allows its own script and style by their hashes, and nothing else', () => {
+    const hashOf = (element: string) => {
+      const contents = [...RELAY.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, 'gs'))];
+      expect(contents, element).toHaveLength(1);
+      return `'sha256-${createHash('sha256')
+        .update(contents[0]?.[1] ?? '')
+        .digest('base64')}'`;
+    };
+    const [, policy] = /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(RELAY) ?? [];
+    expect(policy).toBe(
+      `default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ${hashOf('script')}; style-src ${hashOf('style')}`,
+    );
+    // A policy applies only to what comes after it.
+    expect(RELAY.indexOf('Content-Security-Policy')).toBeLessThan(RELAY.search(/<(?:script|style|link)\b/));
+    expect(RELAY).toContain('<meta name="referrer" content="no-referrer">');
+    expect(RELAY).toContain('<meta name="robots" content="noindex">');
+    expect(RELAY).not.toMatch(
+      /localStorage|sessionStorage|cookie|indexedDB|fetch\(|XMLHttp|sendBeacon|style="|\son\w+="/,
+    );
+  });
+});
+
+describe.each(['Chromium', 'Firefox'])('the relay in %s', (name) => {
+  let network: RelayNetwork;
+  let openTab: () => Promise<Tab>;
+
+  setUpOnce(
+    async (parts) => {
+      network = parts.use(await startRelayNetwork());
+      if (name === 'Firefox') {
+        openTab = () => startFirefox(network.proxyPort);
+      } else {
+        const browser = parts.use(await startBrowser());
+        openTab = () => openChromiumTab(browser, network);
+      }
+    },
+    { skipReason: name === 'Firefox' ? firefoxSkipReason : browserSkipReason },
+  );
+  beforeEach(() => void network?.arrived.splice(0));
+
+  /** The requests that went to any other place than the relay. */
+  const forwarded = () => network.arrived.map(({ url }) => url).filter((url) => !url.startsWith(RELAY_URL));
+
+  it('the response of a cloud arrives at the hub byte for byte, without a referrer, and leaves the history', async () => {
+    await using tab = await openTab();
+    const code = 'code=a%2Fb%2b+c%20d==&iss=https%3A%2F%2Fcloud.example&empty=&flag&u=%E4%BD%A0%FF&q=a?b/~!*()';
+    const state = stateFor(network.callback);
+    for (const address of [
+      `https://cloud.example/authorize?${code}&state=${state}`,
+      `https://cloud.example/authorize?error=access_denied&error_description=No%2C+thanks&state=${state}`,
+      // Only from one address of plain HTTP to another would a browser send a referrer on its own.
+      `http://relay.example/relay.html?${code}&state=${state}`,
+    ]) {
+      network.arrived.splice(0);
+      await tab.open('https://cloud.example/');
+      await tab.open(address);
+      await waitForHeading(tab, 'Hub');
+      const toHub = network.arrived.filter(({ url }) => !url.includes('/relay.html'));
+      expect(toHub.map(({ url }) => url)).toEqual([network.callback + address.slice(address.indexOf('?'))]);
+      expect(toHub[0]?.headers.referer).toBeUndefined();
+      await tab.evaluate('void history.back()');
+      await waitForHeading(tab, 'Cloud');
+    }
+  });
+
+  it('the relay names the hub before it goes there, and its link does the same', async () => {
+    await using tab = await openTab();
+    await tab.runBeforeScripts(NEVER_FORWARD);
+    await tab.open('https://cloud.example/');
+    const query = `?code=1&state=${stateFor(network.callback)}`;
+    await tab.open(`${RELAY_URL}${query}`);
+    await waitForHeading(tab, 'Returning to your hub at 127.0.0.1 …');
+    expect(await tab.evaluate('document.querySelector("main").innerText')).toContain(network.callback);
+    expect(forwarded()).toEqual([]);
+    expect(await tab.evaluate('document.querySelector("a").href')).toBe(`${network.callback}${query}`);
+    await tab.evaluate('document.querySelector("a").click()');
+    await waitForHeading(tab, 'Hub');
+    expect(forwarded()).toEqual([`${network.callback}${query}`]);
+    await tab.evaluate('void history.back()');
+    await waitForHeading(tab, 'Cloud');
+  });
+
+  it('the relay forwards to every kind of address on a home network', async () => {
+    await using tab = await openTab();
+    await tab.runBeforeScripts(FORWARD_AT_ONCE);
+    for (const [index, [address, arrives]] of FORWARDED.entries()) {
+      network.arrived.splice(0);
+      const query = `code=${index}&state=${stateFor(address)}`;
+      // The tab may leave the relay before the browser has reported it.
+      await tab.open(`${RELAY_URL}?${query}`).catch(() => undefined);
+      const wanted = arrives.startsWith('CONNECT') ? arrives : `${arrives}${query}`;
+      await waitFor(() => expect(forwarded(), address).toContain(wanted));
+      if (wanted.startsWith('http:')) await waitForHeading(tab, 'Hub');
+    }
+  });
+
+  it('the relay sends nothing to any other address, and says so', async () => {
+    await using tab = await openTab();
+    await tab.runBeforeScripts(FORWARD_AT_ONCE);
+    const cases = [
+      ...FOREIGN.map((address) => [address, `?code=1&state=${stateFor(address)}`, 'does not forward to this address']),
+      ...NAMELESS.map((query) => [query, query, 'does not name a hub']),
+    ] as const;
+    const shown: unknown[] = [];
+    for (const [, query = ''] of cases) {
+      await tab.open(`${RELAY_URL}${query}`);
+      const text = await tab.evaluate(`${HEADING} + ': ' + document.querySelector('main').innerText`);
+      shown.push([text, await tab.evaluate('document.querySelector("a[href]") === null')]);
+    }
+    const expected = cases.map(([, , reason]) => [expect.stringMatching(`^Not forwarded: [^]*${reason}`), true]);
+    expect(cases.map(([title], index) => [title, shown[index]])).toEqual(
+      cases.map(([title], index) => [title, expected[index]]),
+    );
+    expect(forwarded()).toEqual([]);
+  });
+});
+
+const LOOKS: readonly [string, BrowserContextOptions][] = [
+  ['phone', PHONE],
+  ['phone-dark-german', { ...PHONE, colorScheme: 'dark', locale: 'de-AT' }],
+  ['small-phone-german', { ...SMALL_PHONE, locale: 'de-DE' }],
+  ['desktop-dark', { ...DESKTOP, colorScheme: 'dark' }],
+  ['phone-without-scripts', { ...PHONE, javaScriptEnabled: false }],
+];
+
+describe('the look of the relay', () => {
+  let network: RelayNetwork;
+  let browser: Browser;
+
+  setUpOnce(
+    async (parts) => {
+      network = parts.use(await startRelayNetwork());
+      browser = parts.use(await startBrowser());
+    },
+    { skipReason: browserSkipReason },
+  );
+
+  /** Opens the relay, held before it forwards. */
+  async function show(options: BrowserContextOptions, query: string): Promise<Visit> {
+    const visit = await browser.visit({ ...options, ...through(network) });
+    await visit.page.addInitScript(`(${NEVER_FORWARD})()`);
+    await visit.page.goto(`${RELAY_URL}${query}`);
+    return visit;
+  }
+
+  it.each(LOOKS)('the relay is readable and usable (%s)', async (look, options) => {
+    const longest = `http://${'a-very-long-name-of-a-hub'.repeat(2)}.kitchen.house.local:8480/callback`;
+    const pages = [
+      ['forward', `?code=1&state=${stateFor('http://192.168.1.20:8480/callback')}`],
+      ['long-name', `?code=1&state=${stateFor(longest)}`],
+      ['foreign', `?code=1&state=${stateFor('http://192.168.1.20@evil.example/callback')}`],
+      ['nameless', ''],
+    ] as const;
+    for (const [name, query] of pages) {
+      await using visit = await show(options, query);
+      await expectUsable(visit, `relay-${name}-${look}`);
+      if (options.javaScriptEnabled === false) await visit.page.getByText('JavaScript is off').waitFor();
+      else expect(await visit.page.getAttribute('html', 'lang')).toBe(options.locale === undefined ? 'en' : 'de');
+      expect(visit.browserErrors).toEqual([]);
+      expect(visit.origins).toEqual(['https://relay.example']);
+    }
+  });
+
+  it('the relay does not forward in a frame of another site', async () => {
+    await using visit = await browser.visit({ ...PHONE, ...through(network) });
+    const { page } = visit;
+    await page.addInitScript(`(${FORWARD_AT_ONCE})()`);
+    await page.goto('https://cloud.example/');
+    await page.setContent(`<iframe src="${RELAY_URL}?code=1&state=${stateFor(network.callback)}"></iframe>`);
+    await page.frameLocator('iframe').getByText('Another website shows this page').waitFor();
+    expect(network.arrived.filter(({ url }) => !url.startsWith(RELAY_URL))).toEqual([]);
+  });
+});
