@@ -25,6 +25,7 @@ const NOT_QUICK = [
   'machine/**',
   'mdns/**',
   'metrics/alerts*',
+  'oauth-servers/**',
   'package/**',
   'page/sign-in-flood*',
   'project/bench*',
