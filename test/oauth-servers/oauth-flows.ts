@@ -124,12 +124,13 @@ export async function revoke(
   );
 }
 
-/** The `error` of RFC 6749, 5.2 that a request ends with. */
+/** The `error` of RFC 6749, 5.2 that a request ends with; the status if the response has none. */
 export async function errorOf(request: Promise<unknown>): Promise<string> {
   try {
     await request;
   } catch (error) {
     if (error instanceof oauth.ResponseBodyError) return error.error;
+    if (error instanceof Error && error.cause instanceof Response) return `HTTP ${error.cause.status}`;
     throw error;
   }
   return 'none';

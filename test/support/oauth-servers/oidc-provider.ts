@@ -10,7 +10,7 @@ import {
   USER,
   waitForRedirect,
 } from './oauth-server.ts';
-import { CONTROL_PATH, refreshTokenControl, startServerProgram } from './server-program.ts';
+import { CONTROL_PATH, refreshTokenControl, startServerOnOwnPort } from './server-program.ts';
 
 interface OidcProviderOptions extends OAuthServerOptions {
   /** The public key of the client that authenticates by a signed assertion (RFC 7523). */
@@ -61,12 +61,12 @@ export async function startOidcProvider({
     grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
   }));
   const settings = { clients, accessTokenTtl, scopes: APPLIANCE_SCOPES, controlPath: CONTROL_PATH };
-  const program = await startServerProgram('oidc-provider', [
+  const program = await startServerOnOwnPort('oidc-provider', [
     process.execPath,
     join(import.meta.dirname, 'oidc-provider-program.js'),
     JSON.stringify(settings),
   ]);
-  const issuer = `http://127.0.0.1:${program.firstLine}`;
+  const { origin: issuer } = program;
   return {
     issuer,
     endpoints: {

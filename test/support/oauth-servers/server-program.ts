@@ -1,44 +1,61 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { request } from 'undici';
 import { logFile } from '../logs.ts';
+import { waitFor } from '../wait-for.ts';
 
-/** A server's process. */
-export interface ServerProgram extends AsyncDisposable {
-  /** The first line that it printed. */
-  readonly firstLine: string;
-}
-
-export interface ServerProgramOptions {
-  readonly env?: NodeJS.ProcessEnv;
-  readonly cwd?: string;
+/** Why a server can't run here: what is missing of its packages; null if nothing is. */
+export function missingFilesReason(files: readonly string[]): string | null {
+  const missing = files.filter((file) => !existsSync(file));
+  return missing.length === 0 ? null : `missing: ${missing.join(', ')}`;
 }
 
 /**
- * Starts a server that prints a line when it listens.
+ * Starts a server, and ends it when it is disposed of.
  * @param name for its log
- * @throws Error if it exits first
+ * @param isReady rejects until the server listens
+ * @throws Error if it exits before
  */
-export async function startServerProgram(
+export async function startServer(
   name: string,
-  [file = '', ...args]: readonly string[],
-  { env = {}, cwd }: ServerProgramOptions = {},
-): Promise<ServerProgram> {
-  const child = spawn(file, args, {
-    cwd,
-    env: { PATH: process.env['PATH'], HOME: '/nonexistent', PYTHONDONTWRITEBYTECODE: '1', ...env },
+  command: readonly string[],
+  isReady: () => Promise<unknown>,
+): Promise<AsyncDisposable> {
+  const { child, ended } = spawnServer(name, command);
+  await Promise.race([waitFor(isReady), ended]);
+  return { [Symbol.asyncDispose]: () => kill(child) };
+}
+
+/** Starts a server that prints its port when it listens. */
+export async function startServerOnOwnPort(
+  name: string,
+  command: readonly string[],
+): Promise<AsyncDisposable & { readonly origin: string }> {
+  const { child, ended } = spawnServer(name, command);
+  const printed = once(createInterface({ input: child.stdout }), 'line');
+  const [port] = await Promise.race([printed, ended]);
+  return { origin: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => kill(child) };
+}
+
+function spawnServer(name: string, [program = '', ...args]: readonly string[]) {
+  const child = spawn(program, args, {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent', PYTHONDONTWRITEBYTECODE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const log = logFile(name);
-  child.stderr.pipe(createWriteStream(log, { mode: 0o600 }));
-  const failed = new Promise<never>((_, reject) => child.once('error', reject));
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const { done, value } = await Promise.race([lines.next(), failed]);
-  if (done === true) throw new Error(`${name} exited: ${child.exitCode ?? child.signalCode}; see ${log}`);
-  child.stdout.resume();
-  return { firstLine: value, [Symbol.asyncDispose]: () => kill(child) };
+  const file = logFile(name);
+  const log = createWriteStream(file, { mode: 0o600 });
+  for (const output of [child.stdout, child.stderr]) output.pipe(log, { end: false });
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  child.once('error', reject);
+  child.once('close', (code, signal) => {
+    log.end();
+    reject(new Error(`${name} ended (${code ?? signal}); its log is ${file}`));
+  });
+  // It ends when the tests are done, too.
+  ended.catch(() => undefined);
+  return { child, ended };
 }
 
 /** Ends a process at once. */
