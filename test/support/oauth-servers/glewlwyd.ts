@@ -17,6 +17,7 @@ import {
   waitForRedirect,
 } from './oauth-server.ts';
 import { missingFilesReason, startServer } from './server-program.ts';
+import { tokensInDatabase } from './sqlite-tokens.ts';
 
 const PROGRAM = '/usr/bin/glewlwyd';
 const SCHEMA = '/usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz';
@@ -43,7 +44,7 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-glewlwyd-'));
   starting.defer(() => rm(folder, { recursive: true, force: true }));
   const origin = `http://127.0.0.1:${await freePort()}`;
-  const databaseFile = await prepareFolder(folder, origin);
+  const database = await prepareFolder(folder, origin);
   const command = [PROGRAM, `--config-file=${join(folder, 'glewlwyd.conf')}`];
   const isReady = async () => (await request(`${origin}/config`)).body.dump();
   starting.use(await startServer('glewlwyd', command, isReady));
@@ -51,10 +52,6 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
 
   const resources = starting.move();
   const issuer = `${origin}/api/${PLUGIN}`;
-  const withDatabase = <Result>(use: (database: Database.Database) => Result): Result => {
-    using open = new DisposableStack();
-    return use(open.adopt(new Database(databaseFile), (database) => database.close()));
-  };
   return {
     issuer,
     endpoints: {
@@ -94,13 +91,10 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
       }
       return location;
     },
-    async countRefreshTokens() {
-      const sql = 'SELECT count(*) FROM gpo_refresh_token WHERE gpor_enabled = 1';
-      return Number(withDatabase((database) => database.prepare(sql).pluck().get()));
-    },
-    async revokeRefreshTokens() {
-      withDatabase((database) => database.exec('UPDATE gpo_refresh_token SET gpor_enabled = 0'));
-    },
+    ...tokensInDatabase(database, {
+      count: 'SELECT count(*) FROM gpo_refresh_token WHERE gpor_enabled = 1',
+      revoke: 'UPDATE gpo_refresh_token SET gpor_enabled = 0',
+    }),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
@@ -119,7 +113,6 @@ async function freePort(): Promise<number> {
 async function prepareFolder(folder: string, origin: string): Promise<string> {
   const file = join(folder, 'glewlwyd.db');
   const database = new Database(file);
-  // So that a look into it never blocks the server.
   database.pragma('journal_mode = WAL');
   database.exec(gunzipSync(await readFile(SCHEMA)).toString());
   database.close();
