@@ -36,6 +36,7 @@ const LONG = [
   'hub/',
   'lan/',
   'mdns/',
+  'oauth-servers/',
   'cli/',
   'emulator/',
 ];

@@ -1,10 +1,17 @@
-import type * as oauth from 'oauth4webapi';
 import { describe, expect, test } from 'vitest';
 import { type Browser, browserSkipReason, startBrowser } from '../support/browser.ts';
 import { startForeignSite } from '../support/foreign-site.ts';
 import { type Glewlwyd, glewlwydSkipReason, startGlewlwyd } from '../support/oauth-servers/glewlwyd.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { errorOf, loginWithCode, loginWithDevice, refresh, relyingPartyOf, revoke } from './oauth-flows.ts';
+import {
+  errorOf,
+  loginWithCode,
+  loginWithDevice,
+  refresh,
+  relyingPartyOf,
+  revoke,
+  unencodedBasic,
+} from './oauth-flows.ts';
 
 /** It refuses a refresh token without a body, against RFC 6749, 5.2. */
 const REFUSED = 'HTTP 400';
@@ -12,14 +19,7 @@ const REFUSED = 'HTTP 400';
 describe('glewlwyd', () => {
   let server: Glewlwyd;
   let redirectUri: string;
-  /**
-   * This server does not decode the id and the secret of HTTP Basic, against RFC 6749, 2.3.1. oauth4webapi encodes even
-   * the hyphens.
-   */
-  const authentication: oauth.ClientAuth = (_server, { client_id }, _body, headers) => {
-    headers.set('authorization', `Basic ${btoa(`${client_id}:${server.client.secret}`)}`);
-  };
-  const client = () => relyingPartyOf(server, redirectUri, { authentication });
+  const client = () => relyingPartyOf(server, redirectUri, { authentication: unencodedBasic(server) });
   setUpOnce(
     async (parts) => {
       redirectUri = parts.use(await startForeignSite(() => 'Logged in')).url;

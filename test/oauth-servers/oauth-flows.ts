@@ -46,14 +46,32 @@ export async function relyingPartyOf(
 }
 
 /**
+ * HTTP Basic for a server that does not decode the id and the secret, against RFC 6749, 2.3.1. oauth4webapi encodes even
+ * hyphens.
+ */
+export function unencodedBasic({ client: { id, secret } }: OAuthServer): oauth.ClientAuth {
+  return (_server, _client, _body, headers) => headers.set('authorization', `Basic ${btoa(`${id}:${secret}`)}`);
+}
+
+/**
  * Authorization code with PKCE, and `iss` if the server announces it.
  * @param login goes from the authorization URL to the redirect, which it returns
  */
 export async function loginWithCode(
-  { server, client, authentication, redirectUri }: RelyingParty,
+  party: RelyingParty,
   scope: string,
   login: (url: string) => Promise<string>,
 ): Promise<oauth.TokenEndpointResponse> {
+  const response = await requestTokens(party, scope, login);
+  return oauth.processAuthorizationCodeResponse(party.server, party.client, response);
+}
+
+/** Does the same. @returns the token endpoint's response, which no library has read */
+export async function requestTokens(
+  { server, client, authentication, redirectUri }: RelyingParty,
+  scope: string,
+  login: (url: string) => Promise<string>,
+): Promise<Response> {
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
   const url = new URL(server.authorization_endpoint ?? '');
@@ -67,16 +85,7 @@ export async function loginWithCode(
     code_challenge_method: 'S256',
   }).toString();
   const callback = oauth.validateAuthResponse(server, client, new URL(await login(url.href)), state);
-  const response = await oauth.authorizationCodeGrantRequest(
-    server,
-    client,
-    authentication,
-    callback,
-    redirectUri,
-    verifier,
-    HTTP,
-  );
-  return oauth.processAuthorizationCodeResponse(server, client, response);
+  return oauth.authorizationCodeGrantRequest(server, client, authentication, callback, redirectUri, verifier, HTTP);
 }
 
 /** Device flow. @param login goes from the verification URL to the last page */
@@ -108,11 +117,19 @@ export async function loginWithDevice(
 }
 
 export async function refresh(
-  { server, client, authentication }: RelyingParty,
+  party: RelyingParty,
   refreshToken: string | undefined,
 ): Promise<oauth.TokenEndpointResponse> {
-  const response = await oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken ?? '', HTTP);
-  return oauth.processRefreshTokenResponse(server, client, response);
+  const response = await requestRefresh(party, refreshToken);
+  return oauth.processRefreshTokenResponse(party.server, party.client, response);
+}
+
+/** @returns the token endpoint's response, which no library has read */
+export function requestRefresh(
+  { server, client, authentication }: RelyingParty,
+  refreshToken: string | undefined,
+): Promise<Response> {
+  return oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken ?? '', HTTP);
 }
 
 export async function revoke(

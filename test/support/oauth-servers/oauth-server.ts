@@ -44,7 +44,7 @@ export interface OAuthServerOptions {
   readonly accessTokenTtl?: number;
 }
 
-/** The client and the user of every server. The values are no secrets outside the tests. */
+/** The client and the user of every server. */
 export const CLIENT: OAuthClient = { id: 'latchkey-hub', secret: 'the-secret-of-the-hub-at-this-portal' };
 export const USER = { name: 'resident', password: 'password-of-the-resident' };
 

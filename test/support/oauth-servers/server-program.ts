@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createWriteStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { request } from 'undici';
-import { logFile } from '../logs.ts';
+import { logFile, rememberSecrets } from '../logs.ts';
 import { waitFor } from '../wait-for.ts';
+import { CLIENT } from './oauth-server.ts';
 
 /** Why a server can't run here: what is missing of its packages; null if nothing is. */
 export function missingFilesReason(files: readonly string[]): string | null {
@@ -40,6 +41,7 @@ export async function startServerOnOwnPort(
 }
 
 function spawnServer(name: string, [program = '', ...args]: readonly string[]) {
+  rememberSecrets([CLIENT.secret]);
   const child = spawn(program, args, {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', PYTHONDONTWRITEBYTECODE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
