@@ -58,12 +58,14 @@ describe('django-oauth-toolkit', () => {
   describe('with a browser', () => {
     skipIfUnavailable(browserSkipReason);
 
-    test('logs in by an authorization code', async () => {
+    test('logs in by an authorization code, and again in the same browser', async () => {
       await using browser = await startBrowser();
       const { page } = await browser.visit();
       const hub = await relyingPartyOf(server, redirectUri);
-      const tokens = await loginWithCode(hub, server.scope, (url) => server.login(page, url));
-      expect(tokens).toHaveProperty('refresh_token');
+      for (let login = 1; login <= 2; login++) {
+        const tokens = await loginWithCode(hub, server.scope, (url) => server.login(page, url));
+        expect(tokens).toHaveProperty('refresh_token');
+      }
     });
   });
 });

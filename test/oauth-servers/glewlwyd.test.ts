@@ -1,5 +1,6 @@
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { type Browser, browserSkipReason, startBrowser } from '../support/browser.ts';
+import { browserSkipReason, startBrowser } from '../support/browser.ts';
 import { startForeignSite } from '../support/foreign-site.ts';
 import { type Glewlwyd, glewlwydSkipReason, startGlewlwyd } from '../support/oauth-servers/glewlwyd.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -81,22 +82,21 @@ describe('glewlwyd', () => {
   });
 
   describe('with a browser', () => {
-    let browser: Browser;
-    const parts = setUpOnce(
-      async (started) => {
-        browser = started.use(await startBrowser());
+    let page: Page;
+    setUpOnce(
+      async (parts) => {
+        const browser = parts.use(await startBrowser());
+        ({ page } = parts.use(await browser.visit()));
       },
       { skipReason: browserSkipReason },
     );
 
     test('logs in by an authorization code', async () => {
-      const { page } = parts.use(await browser.visit());
       const tokens = await loginWithCode(await client(), server.scope, (url) => server.login(page, url));
       expect(tokens).toHaveProperty('refresh_token');
     });
 
-    test('logs in by the device flow', async () => {
-      const { page } = parts.use(await browser.visit());
+    test('logs in again in the same browser, by the device flow', async () => {
       const tokens = await loginWithDevice(await client(), server.scope, (url) => server.login(page, url));
       expect(tokens).toHaveProperty('refresh_token');
     });

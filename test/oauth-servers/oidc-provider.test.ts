@@ -1,7 +1,8 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import * as oauth from 'oauth4webapi';
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { type Browser, browserSkipReason, startBrowser } from '../support/browser.ts';
+import { browserSkipReason, startBrowser } from '../support/browser.ts';
 import { startForeignSite } from '../support/foreign-site.ts';
 import { type OidcProvider, startOidcProvider } from '../support/oauth-servers/oidc-provider.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -86,22 +87,21 @@ describe('oidc-provider', () => {
   });
 
   describe('with a browser', () => {
-    let browser: Browser;
-    const parts = setUpOnce(
-      async (started) => {
-        browser = started.use(await startBrowser());
+    let page: Page;
+    setUpOnce(
+      async (parts) => {
+        const browser = parts.use(await startBrowser());
+        ({ page } = parts.use(await browser.visit()));
       },
       { skipReason: browserSkipReason },
     );
 
     test('logs in by an authorization code', async () => {
-      const { page } = parts.use(await browser.visit());
       const tokens = await loginWithCode(await client(), server.scope, (url) => server.login(page, url));
       expect(tokens).toHaveProperty('refresh_token');
     });
 
-    test('logs in by the device flow', async () => {
-      const { page } = parts.use(await browser.visit());
+    test('logs in again in the same browser, by the device flow', async () => {
       const tokens = await loginWithDevice(await client(), server.scope, (url) => server.login(page, url));
       expect(tokens).toHaveProperty('refresh_token');
     });
