@@ -4,7 +4,6 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { request } from 'undici';
 import {
@@ -20,7 +19,7 @@ import { missingFilesReason, startServer } from './server-program.ts';
 import { tokensInDatabase } from './sqlite-tokens.ts';
 
 const PROGRAM = '/usr/bin/glewlwyd';
-const SCHEMA = '/usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz';
+const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
 const WEB_APP = '/usr/share/glewlwyd/webapp';
 const WEB_APP_CONFIG = '/usr/share/glewlwyd/templates/config.json';
 /** The administrator that the schema creates. */
@@ -114,7 +113,7 @@ async function prepareFolder(folder: string, origin: string): Promise<string> {
   const file = join(folder, 'glewlwyd.db');
   const database = new Database(file);
   database.pragma('journal_mode = WAL');
-  database.exec(gunzipSync(await readFile(SCHEMA)).toString());
+  database.exec(await readFile(SCHEMA, 'utf8'));
   database.close();
   // The server follows no symbolic links out of the folder, which the package has many of.
   const pages = join(folder, 'webapp');
