@@ -5,7 +5,10 @@ export interface OAuthServer extends AsyncDisposable {
   /** The issuer whose metadata the server publishes (RFC 8414 or OpenID Connect Discovery); null if it has none. */
   readonly issuer: string | null;
   readonly endpoints: OAuthEndpoints;
-  /** Authenticates by its secret, with HTTP Basic or in the form. */
+  /**
+   * Authenticates by its secret, with HTTP Basic or in the form. glewlwyd and Authlib do not decode the credentials of
+   * HTTP Basic (RFC 6749, 2.3.1), so that a client that encodes the hyphens is refused.
+   */
   readonly client: OAuthClient;
   /** The scope that makes the server issue a refresh token, in the form of a request. */
   readonly scope: string;

@@ -25,7 +25,12 @@ export async function startServer(
   isReady: () => Promise<unknown>,
 ): Promise<AsyncDisposable> {
   const { child, ended } = spawnServer(name, command);
-  await Promise.race([waitFor(isReady), ended]);
+  try {
+    await Promise.race([waitFor(isReady), ended]);
+  } catch (error) {
+    await kill(child);
+    throw error;
+  }
   return { [Symbol.asyncDispose]: () => kill(child) };
 }
 
@@ -62,7 +67,7 @@ function spawnServer(name: string, [program = '', ...args]: readonly string[]) {
 
 /** Ends a process at once. */
 async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGKILL');
   await once(child, 'exit');
 }
