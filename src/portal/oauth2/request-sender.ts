@@ -3,7 +3,6 @@ import {
   allowInsecureRequests,
   type Client,
   type ClientAuth,
-  ClientSecretBasic,
   ClientSecretPost,
   clockSkew,
   customFetch,
@@ -112,14 +111,14 @@ export class RequestSender {
         return (_server, _client, _body, headers) => headers.set('authorization', `Bearer ${bearer?.reveal() ?? ''}`);
       case 'both':
         return (as, client, body, headers) => {
-          ClientSecretBasic(secret ?? '')(as, client, body, headers);
+          basicAuthentication(secret ?? '')(as, client, body, headers);
           ClientSecretPost(secret ?? '')(as, client, body, headers);
         };
       case 'private_key_jwt':
         return clientKey === null ? None() : PrivateKeyJwt(clientKey);
       case 'basic':
         // A secret in the form or in the header is never empty: that of a public client is left out.
-        return secret === undefined ? None() : ClientSecretBasic(secret);
+        return secret === undefined ? None() : basicAuthentication(secret);
       case 'post':
         return secret === undefined ? None() : ClientSecretPost(secret);
       default:
@@ -136,6 +135,17 @@ export class RequestSender {
     const offered = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     return !offered.includes('client_secret_basic') && offered.includes('client_secret_post') ? 'post' : 'basic';
   }
+}
+
+/**
+ * HTTP Basic (RFC 6749, 2.3.1), form-encoded as browsers do it. The library also encodes "-", "." and "_", which most
+ * client IDs have, and servers that do not decode the credentials refuse those (docs/decisions/oauth2-library.md).
+ */
+function basicAuthentication(secret: string): ClientAuth {
+  const encode = (value: string) => new URLSearchParams({ value }).toString().slice('value='.length);
+  return (_server, { client_id: id }, _body, headers) => {
+    headers.set('authorization', `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString('base64')}`);
+  };
 }
 
 function revealAll(headers: Readonly<Record<string, Secret>>): Record<string, string> {

@@ -1,0 +1,67 @@
+import { exportJWK, generateKeyPair } from 'jose';
+import { request } from 'undici';
+import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
+import type { CodeResponse } from '../../../src/core/portals/portal.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { parseClientKey } from '../../../src/portal/oauth2/client-key.ts';
+import { OAuth2Portal, type OAuth2PortalOptions } from '../../../src/portal/oauth2/oauth2-portal.ts';
+import type { OAuth2Settings } from '../../../src/portal/oauth2/settings.ts';
+import { systemClock, systemTimers } from '../../../src/system/clock.ts';
+import { systemRandom } from '../../../src/system/random.ts';
+
+/** The key of the client `latchkey`. */
+const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+export const CLIENT_JWK = { ...(await exportJWK(publicKey)), kid: 'the-key', alg: 'ES256' };
+const clientKey = await parseClientKey(JSON.stringify({ ...(await exportJWK(privateKey)), kid: 'the-key' }));
+
+interface Changes extends Partial<OAuth2Settings> {
+  readonly authentication?: 'basic' | 'post' | 'none' | 'private_key_jwt' | 'both' | 'any';
+  readonly metadataCache?: OAuth2PortalOptions['metadataCache'];
+}
+
+/** Connects to an authorization server by its issuer; the client is `latchkey`. */
+export function connectOAuth2Portal(
+  { frontendUrl, clientSecret }: Pick<Emulator, 'frontendUrl' | 'clientSecret'>,
+  { authentication = 'any', metadataCache, ...changes }: Changes = {},
+): OAuth2Portal {
+  const hasSecret = authentication !== 'none' && authentication !== 'private_key_jwt';
+  const clientAuth = authentication === 'any' || authentication === 'both' ? null : authentication;
+  return new OAuth2Portal({
+    settings: {
+      issuer: frontendUrl,
+      endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
+      clientId: 'latchkey',
+      clientAuth,
+      clientSecret: hasSecret ? new Secret(clientSecret) : null,
+      clientKey: authentication === 'private_key_jwt' ? clientKey : null,
+      login: 'auto',
+      redirectUri: null,
+      pkce: true,
+      scopeSeparator: ' ',
+      defaultScope: null,
+      authorizationParams: {},
+      tokenParams: {},
+      headers: {},
+      tokenLifetime: 3_600_000,
+      minRequestInterval: 0,
+      protocol: authentication === 'both' ? { operations: { code: { client_auth: 'both' } } } : {},
+      ...changes,
+    },
+    credentialLocation: { portal: 'cloud' },
+    ca: [],
+    callbackAddress: () => 'http://192.168.1.7:8480/callback',
+    metadataCache: metadataCache ?? { load: async () => null, save: async () => undefined },
+    clock: systemClock(),
+    timers: systemTimers,
+    random: systemRandom,
+  });
+}
+
+/** Logs in at a portal that asks nothing. @returns the response that the browser would bring */
+export async function logInByRedirect(link: RedirectLink): Promise<CodeResponse> {
+  const { headers } = await request(link.authorizeUrl);
+  const query = new URL(String(headers['location'])).searchParams;
+  if (query.get('state') !== link.state) throw new Error(`another state: ${query.get('state')}`);
+  return { code: new Secret(query.get('code') ?? ''), issuer: query.get('iss') };
+}

@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { Emulator, EmulatorOptions } from '../../../src/emulator/index.ts';
+import { startPortal } from '../../support/portal.ts';
+import { CLIENT_JWK, connectOAuth2Portal, logInByRedirect } from './oauth2-portal-harness.ts';
+
+const REDIRECT_URI = 'http://192.168.1.7:8480/callback';
+const never = new AbortController().signal;
+const REQUEST = { nonce: 'n', scope: 'Monitoring' };
+let parts: AsyncDisposableStack;
+beforeEach(() => {
+  parts = new AsyncDisposableStack();
+});
+afterEach(() => parts.disposeAsync());
+
+async function startCloud(options: EmulatorOptions = {}): Promise<Emulator> {
+  const client = {
+    ...{ id: 'latchkey', secret: 'the-secret-of-the-hub', redirectUris: [REDIRECT_URI] },
+    jwks: { keys: [CLIENT_JWK] },
+  };
+  return parts.use(await startPortal({ clients: [client], autoLogin: true, ...options }));
+}
+
+/** A portal of this cloud, connected with its discovered endpoints. */
+function portalOf(cloud: Emulator, changes: Parameters<typeof connectOAuth2Portal>[1] = {}) {
+  return parts.use(connectOAuth2Portal(cloud, { redirectUri: REDIRECT_URI, ...changes }));
+}
+
+async function requestRedirectLink(portal: ReturnType<typeof portalOf>): Promise<RedirectLink> {
+  const outcome = await portal.requestLink(REQUEST, never);
+  if (outcome.kind !== 'link' || outcome.link.kind !== 'redirect') throw new Error(`no redirect link: ${outcome.kind}`);
+  return outcome.link;
+}
+
+describe('a login by redirect', () => {
+  test('yields tokens that can be refreshed and revoked', async () => {
+    const cloud = await startCloud();
+    const portal = portalOf(cloud, { login: 'redirect' });
+    const link = await requestRedirectLink(portal);
+    expect(new URL(link.authorizeUrl).searchParams.get('code_challenge_method')).toBe('S256');
+    const exchanged = await portal.exchangeCode(link, await logInByRedirect(link), 'Monitoring');
+    if (exchanged.kind !== 'granted') throw new Error(JSON.stringify(exchanged));
+    expect(exchanged.tokens).toMatchObject({ scope: 'Monitoring', lifetime: 3_600_000 });
+    const refreshed = await portal.refresh(exchanged.tokens.refreshToken ?? new Secret(''));
+    if (refreshed.kind !== 'granted') throw new Error(JSON.stringify(refreshed));
+    const { refreshToken, accessToken } = refreshed.tokens;
+    expect(await portal.revoke({ refreshToken, accessToken })).toEqual({ kind: 'revoked' });
+    expect(cloud.grants()[0]).toMatchObject({ revoked: true });
+    expect(await portal.refresh(refreshToken ?? new Secret(''))).toMatchObject({ kind: 'refused' });
+  });
+
+  test('is refused with the verifier of another link', async () => {
+    const portal = portalOf(await startCloud(), { login: 'redirect' });
+    const [link, other] = [await requestRedirectLink(portal), await requestRedirectLink(portal)];
+    expect(link.state).not.toBe(other.state);
+    const outcome = await portal.exchangeCode({ ...link, verifier: other.verifier }, await logInByRedirect(link), null);
+    expect(outcome).toMatchObject({ kind: 'refused' });
+  });
+
+  test.each(['basic', 'post', 'none', 'private_key_jwt', 'both'] as const)(
+    'authenticates the client with %s',
+    async (clientAuthentication) => {
+      const cloud = await startCloud({ clientAuthentication });
+      const portal = portalOf(cloud, { login: 'redirect', authentication: clientAuthentication });
+      const link = await requestRedirectLink(portal);
+      const outcome = await portal.exchangeCode(link, await logInByRedirect(link), null);
+      expect(outcome).toMatchObject({ kind: 'granted' });
+    },
+  );
+});
+
+describe('a login by device code', () => {
+  test('yields tokens when a person has approved its user code', async () => {
+    const cloud = await startCloud();
+    const portal = portalOf(cloud);
+    const requested = await portal.requestLink(REQUEST, never);
+    if (requested.kind !== 'link' || requested.link.kind !== 'device') throw new Error(JSON.stringify(requested));
+    const { link } = requested;
+    expect(portal.redirectAddress).toBeNull();
+    expect(await portal.poll(link, never)).toMatchObject({ kind: 'not_yet' });
+    expect(await portal.poll(link, never)).toMatchObject({ kind: 'slow_down' });
+    await cloud.approveDevice({ userCode: link.userCode, user: 'demo' });
+    cloud.advance(30);
+    expect(await portal.poll(link, never)).toMatchObject({ kind: 'granted', tokens: { scope: 'Monitoring' } });
+    cloud.advance(30);
+    expect(await portal.poll(link, never)).toMatchObject({ kind: 'ended' });
+  });
+
+  test('is denied, or expires', async () => {
+    const cloud = await startCloud();
+    const portal = portalOf(cloud);
+    const links = [await portal.requestLink(REQUEST, never), await portal.requestLink(REQUEST, never)];
+    const [denied, expired] = links.map((outcome) => {
+      if (outcome.kind !== 'link' || outcome.link.kind !== 'device') throw new Error(JSON.stringify(outcome));
+      return outcome.link;
+    });
+    if (denied === undefined || expired === undefined) throw new Error('there are no links');
+    await cloud.approveDevice({ userCode: denied.userCode, user: 'demo', deny: true });
+    expect(await portal.poll(denied, never)).toMatchObject({ kind: 'denied' });
+    cloud.advance(7200);
+    expect(await portal.poll(expired, never)).toMatchObject({ kind: 'ended' });
+  });
+});
+
+describe('discovery', () => {
+  test('of an unreachable issuer leaves a refresh unsent, and a saved document is used', async () => {
+    const cloud = await startCloud();
+    let document: string | null = null;
+    const metadataCache = {
+      load: async () => document,
+      save: async (saved: string) => {
+        document = saved;
+      },
+    };
+    const portal = portalOf(cloud, { login: 'redirect', metadataCache });
+    const link = await requestRedirectLink(portal);
+    const outcome = await portal.exchangeCode(link, await logInByRedirect(link), null);
+    if (outcome.kind !== 'granted') throw new Error(JSON.stringify(outcome));
+    const refreshToken = outcome.tokens.refreshToken ?? new Secret('');
+    await cloud.close();
+    const later = portalOf(cloud, { metadataCache: { load: async () => null, save: async () => undefined } });
+    expect(await later.refresh(refreshToken)).toMatchObject({ kind: 'not_sent' });
+    const withCache = portalOf(cloud, { metadataCache });
+    expect(await withCache.requestLink(REQUEST, never)).toMatchObject({ kind: 'unreachable' });
+    expect(document).toContain('/oauth2/token');
+  });
+});
