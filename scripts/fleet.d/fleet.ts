@@ -120,10 +120,12 @@ export class Fleet {
 
   #refresh(held: FleetGrant, wanted: 'own' | 'prompted'): void {
     const { hub, number } = held;
+    const { refreshToken } = held.grant;
+    if (refreshToken === null) throw new Error('the portal gave no refresh token');
     const sent = hub.now();
     const isReceived = this.now + REFRESH_LATENCY_MS < hub.offAt;
     const knew = hub.knowsTheTime;
-    const outcome = this.#portal.refresh(this.now, wanted, number, held.grant.refreshToken, isReceived);
+    const outcome = this.#portal.refresh(this.now, wanted, number, refreshToken, isReceived);
     if (!isReceived) {
       held.cutShort = sent;
       return;

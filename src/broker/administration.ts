@@ -273,7 +273,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     },
     async refresh(name) {
       const connection = getConnection(name);
-      if (grants.get(connection.id) === undefined) {
+      const managed = grants.get(connection.id);
+      if (managed?.grant.refreshToken === null) {
+        throw new Failure(
+          'token_unavailable',
+          `${name} can't be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair ${name}"`,
+        );
+      }
+      if (managed === undefined) {
         const { problem } = connectionStatusOf(connection);
         const why =
           problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;

@@ -66,6 +66,10 @@ export function createLanService(
     recordAuthentication: ({ id }) => registrations.markAuthenticated(id),
 
     async issueToken({ id, connection }, request) {
+      const managed = grants.get(connection);
+      // No refresh will show the portal's clock.
+      if (managed?.grant.refreshToken === null && grants.schedule.age(managed) === null)
+        await broker.portalTimeProbe.confirm();
       const result = await broker.tokenIssuer.issue(connection, request.scope, request);
       if (result.kind === 'token') broker.usageRecorder.record(id);
       tokenRequested(id, result.kind);

@@ -150,6 +150,7 @@ function loginResponse({
   credentialLocation: _,
   credentialsUntried: __,
   grantMissing: ___,
+  withoutRefreshToken: ____,
   pairingFailed: failed,
   ...status
 }: Omit<ApplianceStatus, 'unusualUsage'> | ConnectionStatus) {

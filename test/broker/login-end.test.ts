@@ -95,6 +95,31 @@ test.each([
   expect(reports.all.slice(1)).toMatchObject([{ status: 'raised', notice: 'pairing_needed' }]);
 });
 
+test('a login without a refresh token is reported at once, and when its access token has ended', async () => {
+  await using harness = await BrokerHarness.start();
+  const reports = new Reports(harness);
+  harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
+  await harness.addPairedAppliance();
+  await harness.time.pass(MINUTE);
+  const reminder = {
+    message: expect.stringMatching(
+      /^wallbox must be connected again before 2031-05-05T07:\d\d:00Z, when its access token ends; the portal gave no refresh token: ask for offline_access$/,
+    ),
+    what_to_do: `Add offline_access to the scope of wallbox, then log in again before then: open ${PAGE}appliances/wallbox or run "latchkey pair wallbox"`,
+  };
+  expect(conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...reminder }]);
+  await harness.time.pass(HOUR);
+  expect(conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
+  expect(reports.all).toMatchObject([
+    { status: 'raised', notice: 'login_ending', ...reminder },
+    {
+      ...{ status: 'raised', notice: 'pairing_needed' },
+      message:
+        'wallbox is no longer connected: the access token has ended, and the portal gave no refresh token: ask for the scope offline_access, then connect again',
+    },
+  ]);
+});
+
 test('a new login ends the reminder, and is reported', async () => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000 };
   await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 7 * DAY } });

@@ -26,7 +26,7 @@ describe('portal with invalid tokens', () => {
       await harness.run.grants.refresh(id);
       expect(await harness.token(id)).toBe(before.accessToken.reveal());
       const after = (await harness.run.store.grant(id))?.grant;
-      expect(after?.refreshToken.reveal()).toBe(before.refreshToken.reveal());
+      expect(after?.refreshToken?.reveal()).toBe(before.refreshToken?.reveal());
       expect(after?.doubt).not.toBeNull();
       expect(after?.refused).toBeNull();
     }

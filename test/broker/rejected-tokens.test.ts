@@ -55,7 +55,7 @@ describe('rejected access token', () => {
       await using harness = await BrokerHarness.start();
       const { id, token } = await pairAppliance(harness);
       const others = await harness.token(await harness.addPairedAppliance('heater'));
-      const refreshToken = harness.run.grants.get(id)?.grant.refreshToken.reveal() ?? '';
+      const refreshToken = harness.run.grants.get(id)?.grant.refreshToken?.reveal() ?? '';
       const sent = { 'of another appliance': others, 'the refresh token': refreshToken }[which] ?? which;
       await harness.run.grants.reportRejectedToken(id, sent);
       await harness.run.grants.reportRejectedToken('nobody', token);

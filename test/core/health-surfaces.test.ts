@@ -69,6 +69,11 @@ const STATES: readonly State[] = [
   { what: 'active, and it asks very often', appliance: wallbox({ unusualUsage: 'asks_often' }) },
   { what: 'active, and the login ends by itself soon', appliance: wallbox(), login: LOGIN_ENDING },
   {
+    what: 'active, and the portal gave no refresh token',
+    appliance: wallbox({ withoutRefreshToken: true }),
+    login: LOGIN_ENDING,
+  },
+  {
     what: 'retrying: portal_unreachable, and the login ends by itself soon',
     appliance: wallbox({
       state: 'retrying',
@@ -124,6 +129,13 @@ const STATES: readonly State[] = [
     what: 'needs_pairing: refused, and the last pairing failed',
     appliance: wallbox({
       ...{ state: 'needs_pairing', expiresIn: 0, pairingFailed: PAIRING_FAILED },
+      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
+    }),
+  },
+  {
+    what: 'needs_pairing: refused, and the portal gave no refresh token',
+    appliance: wallbox({
+      ...{ state: 'needs_pairing', expiresIn: 0, withoutRefreshToken: true },
       problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
     }),
   },
@@ -339,6 +351,20 @@ it('the states of this test cover every condition code', () => {
   expect(new Set(found)).toEqual(
     new Set([...HUB_CONDITION_CODES, ...CONNECTION_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
   );
+});
+
+it('status and the page say that the portal gave no refresh token and what to do, before and after the end', async () => {
+  const states = STATES.filter(({ appliance }) => appliance.withoutRefreshToken === true);
+  expect(states).toHaveLength(2);
+  for (const state of states) {
+    const { page, text, conditions } = await rendered(state);
+    expect(page).toContain(en.states.withoutRefreshToken);
+    if (state.appliance.state !== 'active') continue;
+    expect(page).toContain('datetime="2031-05-06T06:00:00');
+    const { message } = conditions[0] ?? expect.fail();
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(message);
+    expect(message).toContain('2031-05-06T06:00:00Z');
+  }
 });
 
 it('docs/health.md contains the table of all states', async () => {

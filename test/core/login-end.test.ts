@@ -63,6 +63,14 @@ describe('end of a login', () => {
     expect(loginEnd(loggedIn(), limits, now, confirmed)?.remaining).toBe(5 * DAY - MINUTE - SECOND);
   });
 
+  test('a login without a refresh token ends with its access token, and a person is reminded at once', () => {
+    const grant = { ...loggedIn(), refreshToken: null };
+    const limits = { loginLifetime: 7 * DAY, idleLifetime: MINUTE };
+    expect(endOf(grant, NONE, 0)).toEqual({ remaining: HOUR, isNear: true });
+    expect(endOf(grant, limits, 50 * MINUTE)).toEqual({ remaining: 10 * MINUTE, isNear: true });
+    expect(loginEnd(grant, NONE, instantAt(MINUTE, 'boot-2'), null)).toBeNull();
+  });
+
   test('an imported grant, whose login is unknown, has no end by the lifetime of logins', () => {
     expect(endOf(sampleGrant(), { ...NONE, loginLifetime: DAY }, HOUR)).toBeNull();
   });

@@ -90,14 +90,16 @@ describe("refresh time after the hub's start", () => {
   });
 
   test('a fleet of a thousand restarted hubs makes at most twice the usual requests, all within a lifetime', () => {
-    const dueTimes = Array.from({ length: 1000 }, (_, hub) =>
-      nextRefreshAt(sampleGrant(), {
-        now,
-        confirmed: null,
-        startedAt: since,
-        jitterOffset: hub / 1000,
-        lastForcedRefresh: null,
-      }),
+    const dueTimes = Array.from(
+      { length: 1000 },
+      (_, hub) =>
+        nextRefreshAt(sampleGrant(), {
+          now,
+          confirmed: null,
+          startedAt: since,
+          jitterOffset: hub / 1000,
+          lastForcedRefresh: null,
+        }) ?? expect.fail(),
     );
     const within = (from: number) => dueTimes.filter((due) => due >= from && due < from + 5 * MINUTE).length;
     const usual = (1000 * 5 * MINUTE) / (0.8 * HOUR);
@@ -130,5 +132,34 @@ describe('refresh for min_ttl', () => {
     const short = sampleGrant({ lifetime: 60 * SECOND });
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND, MINUTE)).toBe(false);
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND - 1, MINUTE)).toBe(true);
+  });
+});
+
+describe('end of a grant without a refresh token', () => {
+  const grant = sampleGrant({ refreshToken: null });
+  const boot = instantAt(20 * SECOND, 'boot-2');
+  const timing = { startedAt: boot.uptime, jitterOffset: 0.5, lastForcedRefresh: null };
+
+  test('it ends with its access token, or at once if an appliance reports that as rejected', () => {
+    for (const at of [1, 50 * MINUTE, HOUR, 3 * HOUR]) {
+      const now = instantAt(at);
+      expect(nextRefreshAt(grant, { ...running, now, jitterOffset: 0.5 })).toBe(Math.max(HOUR, at));
+      const rejected = { ...grant, accessTokenRejectedAt: now };
+      expect(nextRefreshAt(rejected, { ...running, now, jitterOffset: 0.5 })).toBe(at);
+    }
+  });
+
+  test('its end is not known after a boot until the clock is confirmed', () => {
+    expect(nextRefreshAt(grant, { ...timing, now: boot, confirmed: null })).toBeNull();
+    const confirmed = { at: boot, wall: Date.UTC(2031, 4, 5, 6) + 10 * MINUTE };
+    const due = nextRefreshAt(grant, { ...timing, now: boot, confirmed });
+    expect(due).toBe(boot.uptime + 50 * MINUTE - SECOND);
+  });
+
+  test('if its token response had no Date, it ends a whole lifetime after a start with a confirmed clock', () => {
+    const undated = { ...grant, portalTime: null };
+    const confirmed = { at: boot, wall: Date.UTC(2031, 4, 5, 6) + 10 * MINUTE };
+    expect(nextRefreshAt(undated, { ...timing, now: boot, confirmed: null })).toBeNull();
+    expect(nextRefreshAt(undated, { ...timing, now: boot, confirmed })).toBe(boot.uptime + HOUR);
   });
 });

@@ -101,6 +101,17 @@ test('a grant that was in doubt in the backup is restored with that doubt', asyn
   expect(await grantsOf(other.store)).toEqual([inDoubt]);
 });
 
+test('a backup keeps that the portal gave no refresh token', async () => {
+  using temp = tempStore();
+  const grant = sampleGrant({ connection: WALLBOX.id, refreshToken: null });
+  await addAppliance(temp.store, WALLBOX);
+  await saveGenerations(temp.store, grant);
+  const copy = parseBackup(serializeBackup(await captureState(temp.store, MADE)));
+  using other = tempStore();
+  await restoreState(other.store, copy);
+  expect(await grantsOf(other.store)).toEqual([{ ...grant, doubt }]);
+});
+
 describe('restoring a backup', () => {
   test('a backup restored on an empty hub makes it the same hub, with all grants in doubt and sealed with its own key', async () => {
     using temp = tempStore();

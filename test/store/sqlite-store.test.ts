@@ -24,7 +24,7 @@ async function withWallbox(path: string) {
 }
 
 async function refreshToken(store: ReturnType<typeof open>): Promise<string | undefined> {
-  return (await store.grant(WALLBOX.id))?.grant.refreshToken.reveal();
+  return (await store.grant(WALLBOX.id))?.grant.refreshToken?.reveal();
 }
 
 describe('reading back after a restart', () => {
@@ -54,6 +54,7 @@ describe('reading back after a restart', () => {
     ['of a known login', { login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 } }],
     ['of a login without times', { login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: null } }],
     ['whose refresh token ends', { refreshTokenLifetime: 604_800_000 }],
+    ['without a refresh token', { refreshToken: null }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s is read back after the store is reopened', async (_, changes) => {
     using folder = memoryStateFolder();
@@ -67,7 +68,7 @@ describe('reading back after a restart', () => {
     const [stored] = await store.grants();
     expect(stored).toEqual({ grant, attempt: attemptAt(9) });
     expect(stored?.grant.accessToken.reveal()).toBe(grant.accessToken.reveal());
-    expect(stored?.grant.refreshToken.reveal()).toBe(grant.refreshToken.reveal());
+    expect(stored?.grant.refreshToken?.reveal()).toBe(grant.refreshToken?.reveal());
     expect(stored?.grant.idToken?.reveal()).toBe(grant.idToken?.reveal());
     expect(await store.grant(WALLBOX.id)).toEqual(stored);
   });

@@ -44,6 +44,7 @@ export function connectionStatus(
   const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
   const limits = portalOf(connection.portal) ?? NO_LIMITS;
   const end = managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmed);
+  const isWithoutRefreshToken = managed?.grant.refreshToken === null;
   const users = appliances.usersOf(connection.id).map(({ name }) => name);
   const status: ConnectionStatus = {
     name: connection.name,
@@ -53,7 +54,7 @@ export function connectionStatus(
         : stateWithGrant(managed, problem),
     scope: managed === undefined ? connection.scope : managed.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
-    refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    refreshIn: due === null || isWithoutRefreshToken ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
     lastRefresh: managed === undefined ? null : refreshedAt(managed.grant, grants.schedule.age(managed, now), now),
     ...loginEndFields(end, now),
     problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
@@ -65,6 +66,7 @@ export function connectionStatus(
     ...(problem !== null && problem === suspendedProblem ? { grantMissing: 'portal_changed' } : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
+    ...(isWithoutRefreshToken ? { withoutRefreshToken: true } : {}),
     ...(problem?.isUntried && { credentialsUntried: true }),
     ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(connection.portal) } : {}),
   };
@@ -194,8 +196,8 @@ function problemOf(
   if (grant.accessTokenRejectedAt !== null) return rejectedTokenProblem(grant.accessTokenRejectedAt, due, now);
   if (remaining === null) return unknownAgeProblem(grant, due, started, now);
   // A problem only if the token has expired and there still is no response: before that, an appliance's token request
-  // triggers a refresh.
-  if (remaining > 0 || due === null || due > now.uptime) return null;
+  // triggers a refresh. Without a refresh token, the hub commits the end of the token at this moment.
+  if (remaining > 0 || due === null || due > now.uptime || grant.refreshToken === null) return null;
   return { code: 'portal_unreachable', message: 'The portal has not responded yet', since: tokenExpiry(grant, now) };
 }
 
@@ -206,9 +208,16 @@ function rejectedTokenProblem(since: Instant, due: number | null, now: Instant):
   return { code: 'portal_rejected', message, since };
 }
 
-function unknownAgeProblem({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
+function unknownAgeProblem(
+  { obtained, refreshToken }: Grant,
+  due: number | null,
+  since: Instant,
+  now: Instant,
+): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): it refreshes the token within ${within} s, or when an appliance requests it, unless it learns the age first`;
+  const refresh = `it refreshes the token within ${within} s, or when an appliance requests it, unless it learns the age first`;
+  const wait = 'it issues the token again when it learns the age, because the portal gave no refresh token';
+  const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): ${refreshToken === null ? wait : refresh}`;
   return { code: 'clock_unknown', message, since };
 }
 

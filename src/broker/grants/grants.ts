@@ -160,13 +160,16 @@ export class Grants implements AsyncDisposable {
 
   /**
    * The cloud refused the access token that an appliance holds. If it is the current one, it is no longer issued and a
-   * refresh starts. Any other token changes nothing.
+   * refresh starts; without a refresh token, this resolves when the grant counts as refused. Any other token changes
+   * nothing.
    */
   async reportRejectedToken(connection: string, token: string): Promise<void> {
     const managed = this.get(connection);
     if (managed === undefined || !(await managed.markTokenRejected(token))) return;
-    if (managed.refreshing !== null || this.schedule.mayRefreshOnDemand(managed)) void this.#refresh(managed, true);
-    else this.#scheduleRefresh(managed);
+    if (managed.refreshing === null && !this.schedule.mayRefreshOnDemand(managed))
+      return this.#scheduleRefresh(managed);
+    const refreshed = this.#refresh(managed, true);
+    if (managed.grant.refreshToken === null) await refreshed;
   }
 
   /** The hub's clock was set: refreshes that waited for that are retried. */

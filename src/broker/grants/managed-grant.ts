@@ -6,6 +6,7 @@ import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } fr
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
+import type { Secret } from '../../core/secret.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
@@ -160,7 +161,8 @@ export class ManagedGrant {
   }
 
   /**
-   * Refreshes the grant when the limiter of its portal permits it, or joins the refresh that is under way.
+   * Refreshes the grant when the limiter of its portal permits it, or joins the refresh that is under way. Without a
+   * refresh token nothing is sent: if the access token has ended, the grant counts as refused from now on.
    * @param isAwaited whether a caller waits for it; otherwise the grant is refreshed only if it is still due by then
    * @returns when the refresh has ended, whatever its outcome
    */
@@ -168,12 +170,13 @@ export class ManagedGrant {
     const { schedule, logger, stopping } = this.#context;
     const { connection } = this.#grant;
     if (isAwaited) limiter.promote(connection);
-    this.#refreshing ??= limiter
-      .run(connection, isAwaited, async (isStillAwaited) => {
+    const refresh = () =>
+      limiter.run(connection, isAwaited, async (isStillAwaited) => {
         // While the task was queued, the appliance may have been removed, or the age of its token become known.
         if (stopping.aborted || this.#hasEnded) return;
         if (isStillAwaited || schedule.isDue(this)) await this.#attempt(connectionPortal);
-      })
+      });
+    this.#refreshing ??= (this.#grant.refreshToken === null ? this.#commitEnd() : refresh())
       .catch((error: unknown) => {
         logger.unexpectedError(connection, error);
         this.fail({ kind: 'not_sent', detail: messageOf(error) });
@@ -187,9 +190,11 @@ export class ManagedGrant {
   /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
   async #attempt({ name, portal, identity }: ConnectionPortal): Promise<void> {
     const { environment, referenceClock, logger } = this.#context;
-    const writeAhead = await this.#writeAhead();
+    const { refreshToken } = this.#grant;
+    if (refreshToken === null) return this.#commitEnd();
+    const writeAhead = await this.#writeAhead(refreshToken);
     if (writeAhead !== 'written') return writeAhead === 'superseded' ? this.#reload() : undefined;
-    const { connection, generation, refreshToken } = this.#grant;
+    const { connection, generation } = this.#grant;
     // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
@@ -212,7 +217,7 @@ export class ManagedGrant {
   }
 
   /** Commits that an attempt is about to be sent. No rotation is started if its result could not be saved. */
-  async #writeAhead(): Promise<'written' | 'postponed' | 'superseded'> {
+  async #writeAhead(refreshToken: Secret): Promise<'written' | 'postponed' | 'superseded'> {
     const { environment, store, schedule, logger } = this.#context;
     try {
       const wasUnsaved = this.isUnsaved;
@@ -222,12 +227,30 @@ export class ManagedGrant {
         this.#health = { kind: 'good' };
         if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'postponed';
       }
-      const attempt = { token: sha256(this.#grant.refreshToken.reveal()), at: environment.clock.now() };
+      const attempt = { token: sha256(refreshToken.reveal()), at: environment.clock.now() };
       return (await store.beginAttempt(this.#grant, attempt)) ? 'written' : 'superseded';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'postponed';
     }
+  }
+
+  /** Without a refresh token: stores the grant if that has failed so far, and its end if the access token has ended. */
+  async #commitEnd(): Promise<void> {
+    const { schedule, logger } = this.#context;
+    try {
+      const wasUnsaved = this.isUnsaved;
+      if (!(await this.save())) return await this.#reload();
+      if (wasUnsaved) logger.storeWritten();
+    } catch (error) {
+      return this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
+    }
+    if (this.#hasEnded || this.#health.kind === 'refused') return;
+    // Any failure so far only concerned the store or the configuration.
+    this.#health = { kind: 'good' };
+    if (!schedule.isDue(this)) return;
+    const committed = await this.#commitFailure({ kind: 'refused', detail: '', portalTime: null }, null);
+    if (committed === 'superseded') await this.#reload();
   }
 
   async #commitTokens(
@@ -253,7 +276,7 @@ export class ManagedGrant {
     return 'committed';
   }
 
-  async #commitFailure(outcome: RefreshFailure, sent: Instant): Promise<'committed' | 'superseded'> {
+  async #commitFailure(outcome: RefreshFailure, sent: Instant | null): Promise<'committed' | 'superseded'> {
     const { store, schedule, logger } = this.#context;
     const { connection, generation } = this.#grant;
     const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(connection));
@@ -284,7 +307,9 @@ export class ManagedGrant {
 
   #applyStored({ grant, attempt }: StoredGrant): void {
     const { schedule, logger } = this.#context;
-    const interruptedAt = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
+    const { refreshToken } = grant;
+    const isCurrent = refreshToken !== null && attempt?.token === sha256(refreshToken.reveal());
+    const interruptedAt = isCurrent ? attempt.at : null;
     const context = schedule.retryContext(grant.connection);
     const { health, ...fields } = stateAtStart(grant, interruptedAt, context);
     this.#grant = { ...grant, ...fields };

@@ -48,7 +48,7 @@ export class RefreshSchedule {
     this.startedAt = environment.clock.now().uptime;
   }
 
-  /** When the grant is refreshed next, on the boot clock in ms; null for never. */
+  /** When the grant is refreshed next, on the boot clock in ms; null for never, or if that is not known yet. */
   dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
     const jitterOffset = this.#jitterOffset(grant.connection);
     const input = {
@@ -66,9 +66,10 @@ export class RefreshSchedule {
     return this.#hasPassed(this.dueAt(managed));
   }
 
-  /** When an appliance that waits for a token may trigger a refresh, on the boot clock in ms; null for never. */
+  /** When an appliance that waits for a token may trigger a refresh, on the boot clock in ms; null as for {@link dueAt}. */
   onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
-    return onDemandAttemptAt(grant, health, { ...this.retryContext(grant.connection), lastForcedRefresh });
+    const context = this.retryContext(grant.connection);
+    return onDemandAttemptAt(grant, health, { ...context, lastForcedRefresh, startedAt: this.startedAt });
   }
 
   /**

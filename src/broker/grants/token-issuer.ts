@@ -9,6 +9,8 @@ import type { ManagedGrant } from './managed-grant.ts';
 
 /** A request waits at most this long for a refresh, in ms: clients often time out after 10 s. */
 const MAX_WAIT = 9500;
+/** When an appliance may ask again for a token that cannot be refreshed and whose age is not known yet, in ms. */
+const UNKNOWN_AGE_DELAY = 10_000;
 
 /** Issues tokens to appliances: from memory, or after the one refresh that is under way. */
 export class TokenIssuer {
@@ -79,7 +81,8 @@ export class TokenIssuer {
     if (managed.health.kind === 'refused') return { kind: 'needs_pairing' };
     const expiryReason = remaining === null ? 'age_unknown' : 'expired';
     const unusableTokenReason = accessTokenRejectedAt === null ? expiryReason : 'rejected';
-    const wait = Math.ceil(((schedule.onDemandAt(managed) ?? 0) - now.uptime) / 1000);
+    const at = schedule.onDemandAt(managed) ?? now.uptime + UNKNOWN_AGE_DELAY;
+    const wait = Math.ceil((at - now.uptime) / 1000);
     return {
       kind: 'unavailable',
       retryAfter: Math.max(1, wait),

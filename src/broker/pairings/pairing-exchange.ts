@@ -110,17 +110,11 @@ export class PairingExchange {
     const { step, scope, connection } = this.#state.pairing;
     // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
     if (step.kind !== 'exchanging') return;
-    const { refreshToken } = tokens;
-    if (refreshToken === null) {
-      this.#state.log.warn('refresh_token_missing', { connection: this.#state.name });
-      await this.#state.dispatch({ kind: 'failed', reason: 'portal_rejected' });
-      return;
-    }
     const login = { at: sent, portalTime, refreshTokenLifetime: tokens.refreshTokenLifetime ?? null };
     this.#storingGrant = this.#storeGrant(connection, (generation) =>
       grantFromTokenResponse(
         { connection, generation, scope, requestedScope: scope, issuer: portalIdentityOf(portal), login },
-        refreshToken,
+        tokens.refreshToken,
         tokens,
         sent,
         portalTime,
@@ -151,6 +145,13 @@ export class PairingExchange {
       if (saved === false) continue;
       grants.replace(grant, saved === null ? save : null);
       progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope });
+      if (grant.refreshToken === null) {
+        progress.log.warn('refresh_token_missing', {
+          connection: progress.name,
+          expires_in: grant.lifetime / 1000,
+          what_to_do: 'ask for the scope offline_access, then connect again',
+        });
+      }
       emitPaired(this.#context.environment, grant);
       progress.setInMemory(paired);
       return;

@@ -40,6 +40,8 @@ export interface LoginStatus {
    * connection was never paired.
    */
   readonly grantMissing?: MissingGrantReason;
+  /** The portal gave no refresh token, so that only a new login replaces the access token; left out otherwise. */
+  readonly withoutRefreshToken?: true;
   /**
    * Its `problem` is that the portal did not accept the hub's credentials before the last start or reload, and the hub
    * tries them again within seconds; left out otherwise.
@@ -60,7 +62,10 @@ export interface LoginStatus {
 /** A connection in `status`. */
 export interface ConnectionStatus extends LoginStatus {
   readonly name: string;
-  /** When the login ends by itself, RFC 3339 UTC; null if that is unknown, or there is no login. */
+  /**
+   * When the login ends by itself, or without a refresh token the access token, RFC 3339 UTC; null if that is unknown, or
+   * there is no login.
+   */
   readonly loginEnds: string | null;
   /** Since when a person is reminded that the login ends soon, RFC 3339 UTC; left out if it does not. */
   readonly loginEndingSince?: string;

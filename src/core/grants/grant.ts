@@ -12,7 +12,8 @@ export interface Grant {
   /** Grows with every write of tokens. A write names the generation that it replaces. */
   readonly generation: number;
   readonly accessToken: Secret;
-  readonly refreshToken: Secret;
+  /** Null if the portal gave none: then nothing can replace the access token. */
+  readonly refreshToken: Secret | null;
   readonly scope: string | null;
   /** Lifetime of the access token from `obtained` on, in ms. */
   readonly lifetime: number;
@@ -77,7 +78,7 @@ export function grantFromTokenResponse(
   previous: Pick<Grant, 'connection' | 'generation' | 'scope' | 'requestedScope' | 'account' | 'issuer'> &
     Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt' | 'idToken'>> &
     PreviousLogin,
-  refreshToken: Secret,
+  refreshToken: Secret | null,
   tokens: TokenResponse,
   obtained: Instant,
   portalTime: number | null,

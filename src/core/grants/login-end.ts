@@ -28,7 +28,8 @@ const END_TOLERANCE = 60_000;
 
 /**
  * When the login of a grant ends by itself: the earliest end that the configuration, or the portal in its responses,
- * gives. Null if neither does, or if the age of the login is not known yet.
+ * gives. Null if neither does, or if the age of the login is not known yet. Without a refresh token it is the end of the
+ * access token, and a person is reminded at once.
  */
 export function loginEnd(
   grant: Grant,
@@ -67,8 +68,9 @@ interface PossibleEnd extends Pick<LoginEnd, 'reminder'> {
 }
 
 function endsOf(grant: Grant, { loginLifetime, idleLifetime }: LoginLimits): readonly PossibleEnd[] {
-  const { login, obtained: at, portalTime, refreshTokenLifetime } = grant;
+  const { login, obtained: at, portalTime, refreshToken, refreshTokenLifetime } = grant;
   const refresh = { at, portalTime };
+  if (refreshToken === null) return [{ start: refresh, lifetime: grant.lifetime, reminder: grant.lifetime }];
   const ends: PossibleEnd[] = [];
   if (loginLifetime !== null && login !== undefined) {
     ends.push({ start: login, lifetime: loginLifetime, reminder: reminderFor(loginLifetime) });

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts';
 import type { Problem } from '../reports/problem.ts';
 import type { Grant } from './grant.ts';
 import { lostAnswerHoldOff, type RetryContext } from './retry-delays.ts';
-import { forcedRefreshAt, nextRefreshAt, onDemandRefreshAt, type ScheduleInput } from './schedule.ts';
+import { accessTokenEnd, forcedRefreshAt, nextRefreshAt, onDemandRefreshAt, type ScheduleInput } from './schedule.ts';
 
 /**
  * How well the refreshes of a grant work. `retryAt` is on the boot clock, in ms. If the grant is in doubt, the hold-off
@@ -55,26 +55,31 @@ const RETRY_WINDOW = 5000;
  */
 type HoldOffInput = Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>;
 
-/** When to refresh a grant, on the boot clock in ms; null for never, unless a person forces a refresh. */
+/**
+ * When to refresh a grant, on the boot clock in ms; null for never, unless a person forces a refresh, and for a time that
+ * is not known yet, see {@link nextRefreshAt}.
+ */
 export function nextAttemptAt(
   grant: Grant,
   health: RefreshHealth,
   schedule: ScheduleInput & HoldOffInput,
 ): number | null {
   if (health.kind !== 'good') return withHoldOff(health.retryAt, grant, schedule);
-  return grant.accessTokenRejectedAt === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
+  const isForced = grant.accessTokenRejectedAt !== null && grant.refreshToken !== null;
+  return isForced ? forcedRefreshAt(schedule) : nextRefreshAt(grant, schedule);
 }
 
 /**
- * The earliest time at which an appliance's token request may trigger a refresh, on the boot clock in ms; null for
- * never.
+ * The earliest time at which an appliance's token request may trigger a refresh, on the boot clock in ms; null as for
+ * {@link nextAttemptAt}.
  */
 export function onDemandAttemptAt(
   grant: Grant,
   health: RefreshHealth,
-  timing: HoldOffInput & Pick<ScheduleInput, 'lastForcedRefresh'>,
+  timing: HoldOffInput & Pick<ScheduleInput, 'lastForcedRefresh' | 'startedAt'>,
 ): number | null {
   if (health.kind === 'good') {
+    if (grant.refreshToken === null) return accessTokenEnd(grant, timing);
     return grant.accessTokenRejectedAt === null ? onDemandRefreshAt(grant, timing.now) : forcedRefreshAt(timing);
   }
   const retryAt = health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;

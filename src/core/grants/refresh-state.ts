@@ -128,6 +128,8 @@ export function afterFailure(
  */
 export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
   if (grant.refused !== null) return refusedState(grant, grant.refused, 1, context);
+  // There is nothing that another hub could have used, or that the portal could have replaced.
+  if (grant.refreshToken === null) return { doubt: null, refused: null, misconfigured: null, health: { kind: 'good' } };
   if (attempt !== null) {
     const interrupted = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for the response' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
@@ -198,6 +200,11 @@ function refusedState(grant: Grant, since: Instant, failures: number, context: R
 
 function refusalMessage(grant: Grant, since: Instant, { loginLimits = NO_LIMITS }: RetryContext): string {
   const { doubt } = grant;
+  if (grant.refreshToken === null) {
+    const end =
+      grant.accessTokenRejectedAt === null ? 'The access token has ended' : 'The cloud refuses the access token';
+    return `${end}, and the portal gave no refresh token: ask for the scope offline_access, then connect again`;
+  }
   if (doubt === null) {
     const end = endBeforeRefusal(grant, loginLimits, since);
     return end === null

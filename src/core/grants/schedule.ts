@@ -1,5 +1,5 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
-import { type Grant, minRemaining, tokenAge } from './grant.ts';
+import { type Grant, minRemaining, remainingLifetime, tokenAge } from './grant.ts';
 import { type LoginLimits, refreshTokenLifetimeOf } from './login-end.ts';
 
 /** A token with a shorter lifetime expires before anybody can use it, in ms. */
@@ -45,8 +45,11 @@ export interface ScheduleInput {
  * lifetime from the start, because after a power cut a whole fleet starts at the same time. If more than a tenth of the
  * lifetime is left, they are spread over the remaining lifetime, so that no token expires because of a restart; they
  * always come before the refresh token expires. A token request of an appliance does not wait for this time.
+ *
+ * Without a refresh token this is the end of the access token, see {@link accessTokenEnd}; null if that is unknown.
  */
-export function nextRefreshAt(grant: Grant, input: ScheduleInput): number {
+export function nextRefreshAt(grant: Grant, input: ScheduleInput): number | null {
+  if (grant.refreshToken === null) return accessTokenEnd(grant, input);
   const { now, confirmed, startedAt: since, jitterOffset } = input;
   const { lifetime } = grant;
   const age = tokenAge(grant, now, confirmed);
@@ -60,6 +63,20 @@ export function nextRefreshAt(grant: Grant, input: ScheduleInput): number {
   const window = left > lifetime / 10 ? left - minRemaining(grant) : lifetime / 2;
   const refreshTokenLeft = Math.max(0, obtained + ofRefreshToken - since);
   return since + jitterOffset * Math.min(window, refreshTokenLeft / 2);
+}
+
+/**
+ * When the access token of a grant without a refresh token has ended for certain, on the boot clock in ms; null while
+ * its age is unknown because the clock is not confirmed. A confirmed clock does not help if the portal's response had no
+ * `Date`: then the token ends at the latest its lifetime after the start, because it was obtained before that.
+ */
+export function accessTokenEnd(
+  grant: Grant,
+  { now, confirmed, startedAt }: Pick<ScheduleInput, 'now' | 'confirmed' | 'startedAt'>,
+): number | null {
+  const left = remainingLifetime(grant, now, confirmed);
+  if (left !== null) return now.uptime + left;
+  return confirmed === null ? null : startedAt + grant.lifetime;
 }
 
 /**

@@ -166,8 +166,13 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     conditions.push(condition('not_paired', 'info', `${subject} is not paired yet`, advice));
   }
   if (status.loginEndingSince !== undefined && status.state !== 'needs_pairing') {
-    const message = `${subject} must be connected again before ${status.loginEnds}, when its login ends`;
-    const advice = `Log in again before then: open ${url} or run "latchkey pair ${name}"`;
+    const end =
+      status.withoutRefreshToken === true
+        ? 'when its access token ends; the portal gave no refresh token: ask for offline_access'
+        : 'when its login ends';
+    const message = `${subject} must be connected again before ${status.loginEnds}, ${end}`;
+    const first = status.withoutRefreshToken === true ? `Add offline_access to the scope of ${name}, then log` : 'Log';
+    const advice = `${first} in again before then: open ${url} or run "latchkey pair ${name}"`;
     conditions.push(condition('login_ending', 'warning', message, advice, status.loginEndingSince));
   }
   if (pairingFailed !== undefined) {

@@ -205,9 +205,15 @@ export const pairingEvents = {
     connection: connectionIfKnown,
     error,
   }),
-  refresh_token_missing: event('warn', 'The portal issued no refresh token; the pairing fails.', {
-    connection: connectionIfKnown,
-  }),
+  refresh_token_missing: event(
+    'warn',
+    'The portal gave no refresh token: somebody must log in again before the access token ends.',
+    {
+      connection: connectionIfKnown,
+      expires_in: number('lifetime of the access token in seconds'),
+      what_to_do: whatToDo,
+    },
+  ),
 };
 
 /** Sign-ins, and devices that exceed a rate limit. */

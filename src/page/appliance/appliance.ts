@@ -205,12 +205,13 @@ function renderManagement(
   appliance: ApplianceStatus,
   { isShared, canMove }: { readonly isShared: boolean; readonly canMove: boolean },
 ): string {
-  const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
+  const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged, withoutRefreshToken } =
+    appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waitingForApproval !== undefined;
   const buttons: string[] = [];
   // Those of a shared connection are on its own page, because they concern its other appliances too.
-  if (hasGrant && !isShared)
+  if (hasGrant && !isShared && withoutRefreshToken !== true)
     buttons.push(
       csrfForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );

@@ -142,7 +142,7 @@ export function connectionPage(
 function renderManagement(
   { appliance: texts, connection: own, overview }: Texts,
   session: PageSession,
-  { name, state, declared, authorizeUrl }: ConnectionStatus,
+  { name, state, declared, authorizeUrl, withoutRefreshToken }: ConnectionStatus,
 ): string {
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const button = (action: string, text: string) =>
@@ -150,7 +150,7 @@ function renderManagement(
   const link = (action: string, text: string) =>
     html`<a class="button danger" id="${action}" href="${connectionPath(name, action)}">${text}</a>`;
   const buttons: string[] = [];
-  if (hasGrant) buttons.push(button('refresh', texts.refreshNow));
+  if (hasGrant && withoutRefreshToken !== true) buttons.push(button('refresh', texts.refreshNow));
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined)
     buttons.push(button('pair', overview.connectAgain));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect));

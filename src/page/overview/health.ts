@@ -119,9 +119,11 @@ export function userCodeOf(authorizeUrl: string): string | null {
 /** Further advice for a condition. */
 function conditionDetails(
   code: Condition['code'],
-  { portal, credentialLocation = { portal }, pairingFailed }: LoginStatus,
+  { portal, credentialLocation = { portal }, pairingFailed, withoutRefreshToken }: LoginStatus,
   texts: Texts,
 ) {
+  if (withoutRefreshToken === true && (code === 'login_ending' || code === 'refused'))
+    return [texts.states.withoutRefreshToken];
   if (code === 'misconfigured') return credentialsAdvice(code, credentialLocation, texts);
   if (code !== 'pairing_failed' || pairingFailed === undefined) return [];
   const { reason } = pairingFailed;

@@ -23,7 +23,7 @@ export const secret = v.pipe(
 /** A grant's tokens and their attributes as stored, see {@link toStoredGrant}. */
 export const storedTokens = {
   accessToken: secret,
-  refreshToken: secret,
+  refreshToken: v.nullable(secret),
   scope,
   lifetime: v.number(),
   obtained: instantSchema,
@@ -48,7 +48,7 @@ type TokenAttributes = Pick<Grant, 'accessToken' | 'refreshToken' | 'idToken' | 
 export function toStoredGrant<Part extends TokenAttributes>({ requestedScope, issuer, ...rest }: Part) {
   const tokens = {
     accessToken: rest.accessToken.reveal(),
-    refreshToken: rest.refreshToken.reveal(),
+    refreshToken: rest.refreshToken?.reveal() ?? null,
     idToken: rest.idToken?.reveal(),
   };
   return { ...rest, ...tokens, asked: requestedScope, givenBy: issuer };

@@ -140,6 +140,8 @@ export const health: typeof english.health = {
   softwareId: 'Name laut Gerät',
   scopeChanged:
     'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu am Portal an, damit sie gelten.',
+  withoutRefreshToken:
+    'Das Portal hat kein Refresh-Token gegeben, deshalb kann der Hub diesen Zugang nicht erneuern. Fügen Sie offline_access zu den Berechtigungen hinzu und melden Sie sich neu an.',
   problemSince: 'Störung aufgetreten',
   tokenExpires: 'Zugang läuft ab',
   hub: {

@@ -148,6 +148,8 @@ export const health = {
   registrantAddress: 'IP address',
   softwareId: 'Name that it gives itself',
   scopeChanged: 'The configuration now asks for other permissions. Log in at the portal again to apply them.',
+  withoutRefreshToken:
+    'The portal gave no refresh token, so the hub cannot renew this access. Add offline_access to the permissions, and log in again.',
   problemSince: 'Problem began',
   tokenExpires: 'Access expires',
   /** Conditions of the hub itself. */
