@@ -127,7 +127,7 @@ async function readOAuth2Portal(
 ): Promise<OAuth2PortalConfiguration> {
   const used = context.presets.get(name);
   checkCombination(name, table, used, context);
-  const key = await readOptionalSecret(name, 'client_key_file', table.client_key_file, context);
+  const key = await readOptionalSecret(name, 'client_key_file', table.client_key_file, context, 'text');
   const headers = await Promise.all(
     Object.entries(table.headers).map(async ([header, value]): Promise<[string, Secret]> => {
       if (typeof value === 'string') return [header, new Secret(value)];
@@ -205,9 +205,10 @@ async function readOptionalSecret(
   key: string,
   file: string | undefined,
   { directory, credentialsDirectory, readSecret, report }: PortalContext,
+  form: 'line' | 'text' = 'line',
 ): Promise<Secret | null> {
   if (file === undefined) return null;
-  return readSecret(file, directory, credentialsDirectory).catch((error: Error) => {
+  return readSecret(file, directory, credentialsDirectory, form).catch((error: Error) => {
     report(`portals.${name}.${key}`, error.message);
     return null;
   });

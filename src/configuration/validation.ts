@@ -75,7 +75,7 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
   // Arguments and webhook URLs may contain secrets.
   if (key.startsWith('notify.')) return [key, `must be ${issue.message}`];
-  const found = /\.(client_id|secret_file|client_secret_file)$/.test(key)
+  const found = /\.(client_id|secret_file|client_secret_file|client_key_file)$|\.headers\b/.test(key)
     ? abbreviate(issue.input)
     : formatInput(issue);
   return [key, `must be ${issue.message} (found ${found})`];
@@ -112,7 +112,9 @@ function abbreviate(input: unknown): string {
 
 function allowedKeys({ path }: v.BaseIssue<unknown>): string[] {
   const [section] = path ?? [];
-  return Object.keys(path?.length === 1 ? configurationSchema.entries : sectionEntries(String(section?.key)));
+  if (path?.length === 1) return Object.keys(configurationSchema.entries);
+  const table = path?.[1]?.value;
+  return Object.keys(sectionEntries(String(section?.key), isTable(table) ? table['type'] : undefined));
 }
 
 /** An invalid key of the configuration. The message is one line: `SOURCE: KEY: PROBLEM`. */

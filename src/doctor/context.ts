@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { type Configuration, readConfiguration } from '../configuration/configuration.ts';
 import { controlSocketCandidates, locateConfigurationFile } from '../configuration/file.ts';
 import { InvalidKeyFailure } from '../configuration/validation.ts';
@@ -58,16 +59,17 @@ export async function createDoctorContext(options: DoctorOptions): Promise<Docto
   const env = unit === null ? ownEnvironment : serviceEnvironment(unit, ownEnvironment);
   const isRoot = process.getuid?.() === 0;
   const unreadableSecrets: string[] = [];
-  const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials) => {
+  const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials, form) => {
+    const placeholder = () => new Secret(form === 'text' ? placeholderKey() : PLACEHOLDER_SECRET);
     try {
-      return await readSecret(name, directory, credentials);
+      return await readSecret(name, directory, credentials, form);
     } catch (error) {
       // An encrypted credential is readable only while the service runs.
-      if (unit?.mainPid === 0 && unit.credentials.some(({ id }) => id === name)) return new Secret(PLACEHOLDER_SECRET);
+      if (unit?.mainPid === 0 && unit.credentials.some(({ id }) => id === name)) return placeholder();
       const mayBeCredential = credentials !== undefined && !name.includes('/');
       if (isRoot || !(mayBeCredential || messageOf(error).includes('EACCES'))) throw error;
       unreadableSecrets.push(name);
-      return new Secret(PLACEHOLDER_SECRET);
+      return placeholder();
     }
   };
   const { configuration, errors } = await readConfiguration(
@@ -90,6 +92,11 @@ export async function createDoctorContext(options: DoctorOptions): Promise<Docto
     wall,
     probes,
   };
+}
+
+/** Stands for a client's private key that can't be read. */
+function placeholderKey(): string {
+  return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
 /** Whether the configuration has a valid value, possibly the default, for a key or a whole table. */

@@ -1,0 +1,178 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadConfiguration, readConfiguration } from '../../src/configuration/configuration.ts';
+import type { OAuth2PortalConfiguration } from '../../src/configuration/portals.ts';
+import { presets } from '../../src/portal/presets/catalogue.ts';
+import { stateFolder } from '../support/state-folder.ts';
+
+const folder = stateFolder();
+const file = join(folder.path, 'latchkey.toml');
+afterAll(() => folder[Symbol.dispose]());
+
+beforeAll(() => {
+  write('secret', 'the-secret-of-the-cloud');
+  write('api.key', 'the-api-key');
+  write('client.pem', generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  write('public.pem', generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString());
+});
+
+function write(name: string, content: string): void {
+  writeFileSync(join(folder.path, name), content, { mode: 0o600 });
+}
+
+/** The portal `[portals.cloud]` with these lines. */
+async function load(lines: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<OAuth2PortalConfiguration> {
+  write('latchkey.toml', ['[portals.cloud]', ...lines, ''].join('\n'));
+  const [portal] = (await loadConfiguration(file, { HOME: folder.path, ...env })).portals;
+  if (portal?.type !== 'oauth2') throw new Error(`there is no oauth2 portal: ${portal?.type}`);
+  return portal;
+}
+
+async function errorOf(lines: readonly string[]): Promise<string> {
+  write('latchkey.toml', ['[portals.cloud]', ...lines, ''].join('\n'));
+  const { errors } = await readConfiguration(file, { HOME: folder.path });
+  return errors.map(({ message }) => message).join('\n');
+}
+
+const BASE = ['type = "oauth2"', 'client_id = "latchkey"'];
+const ISSUER = [...BASE, 'issuer = "https://id.cloud.example"'];
+
+describe('a portal of type oauth2', () => {
+  it('needs an issuer and a client, and everything else has a default', async () => {
+    const { settings, ...portal } = await load(ISSUER);
+    expect(portal).toMatchObject({ name: 'cloud', clientId: 'latchkey', preset: null, retryLostAnswer: 'early' });
+    expect(settings).toEqual({
+      ...{ issuer: 'https://id.cloud.example', clientId: 'latchkey', clientAuth: null, clientSecret: null },
+      endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
+      ...{ clientKey: null, login: 'auto', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
+      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: 3_600_000, minRequestInterval: 0 },
+      protocol: {},
+    });
+  });
+
+  it('takes all keys', async () => {
+    const { settings, ...portal } = await load([
+      ...BASE,
+      'authorization_endpoint = "https://id.cloud.example/authorize"',
+      'token_endpoint = "https://id.cloud.example/token"',
+      'device_authorization_endpoint = "https://id.cloud.example/device"',
+      'revocation_endpoint = "https://id.cloud.example/revoke"',
+      'client_secret_file = "secret"',
+      'client_key_file = "client.pem"',
+      'client_auth = "private_key_jwt"',
+      'login = "paste"',
+      'redirect_uri = "com.vendor.app://login"',
+      'pkce = false',
+      'scope_separator = ","',
+      'authorization_params = { access_type = "offline" }',
+      'token_params = { audience = "a" }',
+      'headers = { X-Api-Key = { file = "api.key" }, X-Version = "1" }',
+      'token_lifetime = "10m"',
+      'login_lifetime = "7d"',
+      'idle_lifetime = "30d"',
+      'min_request_interval = "6s"',
+      'refresh_ends_access_token = true',
+      'retry_lost_answer = "late"',
+    ]);
+    expect(portal).toMatchObject({
+      ...{ loginLifetime: 604_800_000, idleLifetime: 2_592_000_000, refreshEndsAccessToken: true },
+      ...{ retryLostAnswer: 'late', secretFile: join(folder.path, 'secret') },
+    });
+    expect(settings).toMatchObject({
+      ...{ login: 'paste', redirectUri: 'com.vendor.app://login', pkce: false, scopeSeparator: ',' },
+      ...{ authorizationParams: { access_type: 'offline' }, tokenParams: { audience: 'a' } },
+      ...{ tokenLifetime: 600_000, minRequestInterval: 6000, clientAuth: 'private_key_jwt' },
+      clientKey: { key: { type: 'private' } },
+    });
+    expect(settings.headers['X-Api-Key']?.reveal()).toBe('the-api-key');
+    expect(settings.headers['X-Version']?.reveal()).toBe('1');
+    expect(settings.clientSecret?.reveal()).toBe('the-secret-of-the-cloud');
+  });
+
+  it('can be changed by the environment', async () => {
+    const env = { LATCHKEY_PORTALS_CLOUD_LOGIN: 'redirect', LATCHKEY_PORTALS_CLOUD_PKCE: 'false' };
+    expect((await load(ISSUER, env)).settings).toMatchObject({ login: 'redirect', pkce: false });
+  });
+
+  it.each<[string, readonly string[], RegExp]>([
+    ['no client', ['type = "oauth2"', 'issuer = "https://a.example"'], /portals\.cloud\.client_id: is missing/],
+    ['no endpoint', BASE, /portals\.cloud\.token_endpoint: is missing; add it, or the issuer/],
+    [
+      'no way to log in',
+      [...BASE, 'token_endpoint = "https://a.example/token"'],
+      /authorization_endpoint: is missing; add it, or device_authorization_endpoint/,
+    ],
+    ['an issuer on http', [...BASE, 'issuer = "http://id.cloud.example"'], /issuer: must be an https URL/],
+    ['an issuer with a query', [...BASE, 'issuer = "https://a.example/?b"'], /issuer: must be an https URL without/],
+    ['another type', ['type = "oauth1"'], /portals\.cloud\.type: must be "helper" or "oauth2" \(found "oauth1"\)/],
+    [
+      'an unknown key',
+      [...ISSUER, 'clientid = "a"'],
+      /portals\.cloud\.clientid: unknown key \(did you mean client_id\?\); allowed keys: type, preset, .*token_endpoint/,
+    ],
+    ['a key of the other type', [...ISSUER, 'base_url = "https://a.example"'], /base_url: unknown key/],
+    ['a paste without its address', [...ISSUER, 'login = "paste"'], /redirect_uri: is missing; login = "paste" needs/],
+    ['a script as an address', [...ISSUER, 'redirect_uri = "javascript:alert(1)"'], /redirect_uri: must be a URL/],
+    ['a key without its file', [...ISSUER, 'client_auth = "private_key_jwt"'], /client_key_file: is missing/],
+    ['a public key', [...ISSUER, 'client_key_file = "public.pem"'], /client_key_file: .*private key/],
+    ['a secret as a header file', [...ISSUER, 'headers = { a = { file = "none" } }'], /headers\.a: names a file that/],
+    ['a header with a blank', [...ISSUER, 'headers = { "a b" = "c" }'], /headers.* must be a table of texts or files/],
+    ['Basic without a secret', [...ISSUER, 'client_auth = "basic"'], /client_secret_file: is missing/],
+    ['a short interval', [...ISSUER, 'min_request_interval = "1ms"'], /min_request_interval: must be a duration/],
+    ['a number as a parameter', [...ISSUER, 'token_params = { a = 1 }'], /token_params\.a: must be a table of texts/],
+  ])('is rejected with %s', async (_, lines, message) => {
+    expect(await errorOf(lines)).toMatch(message);
+  });
+
+  it('shows no value of a header or a secret in an error', async () => {
+    const message = await errorOf([...ISSUER, 'headers = { X-Api-Key = ["pasted-secret-4711"] }']);
+    expect(message).toContain('headers');
+    expect(message).not.toContain('pasted-secret');
+  });
+});
+
+describe('a portal with a preset', () => {
+  it.each(presets().map(({ name }) => name))('%s needs only what has to be registered', async (name) => {
+    const preset = presets().find((one) => one.name === name);
+    const variables = Object.entries(preset?.variables ?? {}).map(
+      ([key, { default: usual }]) => `${key} = "${usual ?? 'a1'}"`,
+    );
+    const portal = await load([
+      `preset = "${name}"`,
+      ...(preset?.register === null ? [] : ['client_id = "our-client"']),
+      ...(preset?.client_secret === 'none' ? [] : ['client_secret_file = "secret"']),
+      ...(variables.length === 0 ? [] : [`variables = { ${variables.join(', ')} }`]),
+      ...(preset?.settings.login === undefined && preset?.redirect === 'fixed' ? ['login = "paste"'] : []),
+    ]);
+    expect(portal).toMatchObject({ type: 'oauth2', preset: name });
+    expect(portal.settings.endpoints.token ?? portal.settings.issuer).toMatch(/^https:/);
+  });
+
+  it('is complete with the name of the preset if the cloud published its client', async () => {
+    const { settings, idleLifetime } = await load(['preset = "tado"']);
+    expect(settings).toMatchObject({ login: 'device', clientAuth: 'none', defaultScope: 'offline_access' });
+    expect(idleLifetime).toBe(2_592_000_000);
+  });
+
+  it('keeps what the configuration says', async () => {
+    const { settings } = await load([
+      'preset = "tado"',
+      'client_id = "own"',
+      'token_endpoint = "http://127.0.0.1:1/t"',
+    ]);
+    expect(settings).toMatchObject({ clientId: 'own', endpoints: { token: 'http://127.0.0.1:1/t' } });
+  });
+
+  it.each<[string, readonly string[], RegExp]>([
+    ['an unknown name', ['preset = "tadoo"'], /portals\.cloud\.preset: must be the name of a preset.*tado/],
+    ['a number as its name', ['preset = 1'], /portals\.cloud\.preset: must be the name of a preset/],
+    ['the other type', ['preset = "tado"', 'type = "helper"'], /portals\.cloud\.type: must be "oauth2"/],
+    ['a missing client', ['preset = "netatmo"', 'client_secret_file = "secret"'], /client_id: is missing/],
+    ['a missing secret', ['preset = "netatmo"', 'client_id = "a"'], /client_secret_file: is missing; this cloud wants/],
+    ['a missing variable', ['preset = "nest"', 'client_id = "a"'], /variables\.project_id: is missing/],
+  ])('is rejected with %s', async (_, lines, message) => {
+    expect(await errorOf(lines)).toMatch(message);
+  });
+});

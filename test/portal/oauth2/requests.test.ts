@@ -1,0 +1,200 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { OAuth2Settings } from '../../../src/portal/oauth2/settings.ts';
+import type { PresetProtocol } from '../../../src/portal/presets/preset.ts';
+import { httpResponse, type RawRequest, type RawServer, startRawServer } from '../../support/raw-server.ts';
+import { connectOAuth2Portal } from './oauth2-portal-harness.ts';
+
+const never = new AbortController().signal;
+const TOKENS = JSON.stringify({ access_token: 'aaaaaa', refresh_token: 'rrrrrr', expires_in: 3600 });
+const DEVICE = JSON.stringify({
+  ...{ device_code: 'the-device-code', user_code: 'ABCD-EFGH', interval: 5, expires_in: 300 },
+  verification_uri: 'https://cloud.example/device',
+});
+const GRANT = { refreshToken: new Secret('the-refresh-token'), accessToken: new Secret('the-access-token') };
+const LINK: RedirectLink = {
+  ...{
+    kind: 'redirect',
+    authorizeUrl: 'https://cloud.example/authorize',
+    redirect: 'http://192.168.1.7:8480/callback',
+  },
+  ...{ state: 'the-state', verifier: new Secret('v'.repeat(43)), issuer: null, requiresIssuer: false },
+};
+
+let server: RawServer;
+beforeEach(async () => {
+  server = await startRawServer((socket, { target }) =>
+    socket.end(httpResponse(200, target.startsWith('/device') ? DEVICE : TOKENS)),
+  );
+});
+afterEach(() => server[Symbol.asyncDispose]());
+
+/** A portal whose endpoints are all at the server. */
+function portalWith(changes: Partial<OAuth2Settings> = {}) {
+  const { origin } = server;
+  return connectOAuth2Portal(
+    { frontendUrl: origin, clientSecret: 's3cret:with +%&ü' },
+    {
+      issuer: null,
+      endpoints: {
+        authorization: `${origin}/authorize?tenant=a`,
+        token: `${origin}/token?v=2`,
+        deviceAuthorization: `${origin}/device`,
+        revocation: `${origin}/revoke`,
+      },
+      ...changes,
+    },
+  );
+}
+
+function protocolOf(operation: string, shape: object): { protocol: PresetProtocol } {
+  return { protocol: { operations: { [operation]: shape } } };
+}
+
+/** The last request, with its form decoded. */
+function lastRequest() {
+  const request = server.requests.at(-1);
+  if (request === undefined) throw new Error('there was no request');
+  return { ...request, form: Object.fromEntries(new URLSearchParams(request.body)) };
+}
+
+function basicOf({ headers }: RawRequest): string {
+  return Buffer.from((headers['authorization'] ?? '').replace('Basic ', ''), 'base64').toString();
+}
+
+test('a refresh goes to the token endpoint as a form, with Basic authentication by default', async () => {
+  await using portal = portalWith();
+  expect(await portal.refresh(GRANT.refreshToken)).toMatchObject({ kind: 'granted' });
+  const request = lastRequest();
+  expect(`${request.method} ${request.target}`).toBe('POST /token?v=2');
+  expect(request.form).toEqual({ grant_type: 'refresh_token', refresh_token: 'the-refresh-token' });
+  expect(request.headers).toMatchObject({ 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' });
+  expect(basicOf(request)).toBe('latchkey:s3cret%3Awith+%2B%25%26%C3%BC');
+});
+
+describe('client authentication', () => {
+  test('post sends the client and its secret in the form', async () => {
+    await using portal = portalWith({ clientAuth: 'post' });
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest().form).toMatchObject({ client_id: 'latchkey', client_secret: 's3cret:with +%&ü' });
+    expect(lastRequest().headers).not.toHaveProperty('authorization');
+  });
+
+  test.each(['post', 'none', null] as const)('%s without a secret sends only the client_id', async (clientAuth) => {
+    await using portal = portalWith({ clientAuth, clientSecret: null });
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest().form).toMatchObject({ client_id: 'latchkey' });
+    expect(lastRequest().form).not.toHaveProperty('client_secret');
+    expect(lastRequest().headers).not.toHaveProperty('authorization');
+  });
+
+  test('both sends the secret in the header and in the form', async () => {
+    await using portal = portalWith(protocolOf('refresh', { client_auth: 'both' }));
+    await portal.refresh(GRANT.refreshToken);
+    expect(basicOf(lastRequest())).toContain('latchkey:');
+    expect(lastRequest().form).toMatchObject({ client_id: 'latchkey', client_secret: 's3cret:with +%&ü' });
+  });
+
+  test('bearer sends the access token in place of the client', async () => {
+    await using portal = portalWith(protocolOf('revoke', { client_auth: 'bearer', token: 'access_token' }));
+    expect(await portal.revoke(GRANT)).toEqual({ kind: 'revoked' });
+    expect(lastRequest().headers['authorization']).toBe('Bearer the-access-token');
+    expect(lastRequest().form).toEqual({ token: 'the-access-token', token_type_hint: 'access_token' });
+  });
+});
+
+describe('what a preset changes', () => {
+  test.each([
+    [false, undefined],
+    [true, 'latchkey'],
+  ])('client_id = %s', async (client_id, sent) => {
+    await using portal = portalWith({ ...protocolOf('refresh', { client_id }), clientAuth: sent ? 'basic' : 'post' });
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest().form['client_id']).toBe(sent);
+  });
+
+  test('parameters in the query leave the body empty', async () => {
+    await using portal = portalWith(protocolOf('refresh', { placement: 'query' }));
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest()).toMatchObject({
+      ...{ body: '', target: '/token?v=2&refresh_token=the-refresh-token&grant_type=refresh_token' },
+    });
+  });
+
+  test('an endpoint of its own for refreshes', async () => {
+    await using portal = portalWith({ protocol: { refresh_endpoint: `${server.origin}/refresh` } });
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest().target).toBe('/refresh');
+    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null }, null);
+    expect(lastRequest().target).toBe('/token?v=2');
+  });
+
+  test('parameters and headers of one operation', async () => {
+    await using portal = portalWith({
+      ...protocolOf('code', { params: { action: 'requesttoken' }, headers: { issuer: 'a' } }),
+      tokenParams: { audience: 'https://api.cloud.example' },
+      headers: { 'X-Api-Key': new Secret('the-key') },
+    });
+    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null }, null);
+    expect(lastRequest().form).toEqual({
+      ...{ grant_type: 'authorization_code', code: 'the-code', redirect_uri: LINK.redirect },
+      ...{ code_verifier: 'v'.repeat(43), action: 'requesttoken', audience: 'https://api.cloud.example' },
+    });
+    expect(lastRequest().headers).toMatchObject({ issuer: 'a', 'x-api-key': 'the-key' });
+    await portal.refresh(GRANT.refreshToken);
+    expect(lastRequest().form).not.toHaveProperty('action');
+    await portal.revoke(GRANT);
+    expect(JSON.stringify(lastRequest())).not.toMatch(/the-key|audience/);
+  });
+
+  test('the short grant type, and PKCE in the device flow', async () => {
+    await using portal = portalWith({
+      protocol: { device_pkce: true, operations: { device_token: { grant_type: 'device_code' } } },
+    });
+    const outcome = await portal.requestLink({ nonce: 'n', scope: 'a b' }, never);
+    if (outcome.kind !== 'link' || outcome.link.kind !== 'device') throw new Error(JSON.stringify(outcome));
+    const { form } = lastRequest();
+    expect(form).toMatchObject({ scope: 'a b', code_challenge_method: 'S256' });
+    await portal.poll(outcome.link, never);
+    expect(lastRequest().form).toMatchObject({
+      ...{ grant_type: 'device_code', device_code: 'the-device-code' },
+      code_verifier: outcome.link.verifier?.reveal(),
+    });
+  });
+});
+
+describe('an authorization request', () => {
+  async function parametersOf(changes: Partial<OAuth2Settings>, scope: string | null = 'a b') {
+    await using portal = portalWith({ login: 'redirect', ...changes });
+    const outcome = await portal.requestLink({ nonce: 'n', scope }, never);
+    if (outcome.kind !== 'link') throw new Error(JSON.stringify(outcome));
+    return Object.fromEntries(new URL(outcome.link.authorizeUrl).searchParams);
+  }
+
+  test('has a random state of 128 bits, PKCE, and the added parameters', async () => {
+    const parameters = await parametersOf({ authorizationParams: { access_type: 'offline' }, scopeSeparator: ',' });
+    expect(parameters).toEqual({
+      ...{ tenant: 'a', response_type: 'code', client_id: 'latchkey', scope: 'a,b', access_type: 'offline' },
+      ...{ redirect_uri: 'http://192.168.1.7:8480/callback', code_challenge_method: 'S256' },
+      ...{ state: expect.stringMatching(/^[\w-]{22}$/), code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
+    });
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test('has no PKCE if that is switched off, and no scope if there is none', async () => {
+    const parameters = await parametersOf({ pkce: false }, null);
+    expect(parameters).not.toHaveProperty('code_challenge');
+    expect(parameters).not.toHaveProperty('scope');
+  });
+
+  test('names the hub in the state for a relay, and only for a relay', async () => {
+    const relayed = await parametersOf({ redirectUri: 'https://you.example/relay.html' });
+    const [, hub = ''] = (relayed['state'] ?? '').split('.');
+    expect(Buffer.from(hub, 'base64url').toString()).toBe('http://192.168.1.7:8480/callback');
+    expect((await parametersOf({ redirectUri: 'http://localhost/' }))['state']).not.toContain('.');
+    expect((await parametersOf({ redirectUri: 'com.vendor.app://login' }))['redirect_uri']).toBe(
+      'com.vendor.app://login',
+    );
+  });
+});

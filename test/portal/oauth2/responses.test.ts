@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import type { PortalResponse } from '../../../src/portal/http.ts';
+import { readTokenEndpointResponse, toPollOutcome, toTokenOutcome } from '../../../src/portal/oauth2/responses.ts';
+import { findPreset } from '../../../src/portal/presets/catalogue.ts';
+import type { PresetProtocol } from '../../../src/portal/presets/preset.ts';
+
+const TOKENS = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 600, token_type: 'bearer' };
+
+function responseOf(status: number, body: unknown): PortalResponse {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { status, body: text, retryAfter: null, portalTime: null };
+}
+
+function refreshOutcome(status: number, body: unknown, protocol: PresetProtocol = {}) {
+  return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', protocol, 3600));
+}
+
+function pollOutcome(status: number, body: unknown, protocol: PresetProtocol = {}) {
+  return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', protocol, 3600));
+}
+
+function protocolOf(name: string): PresetProtocol {
+  const preset = findPreset(name);
+  if (preset === undefined) throw new Error(`there is no preset ${name}`);
+  return preset.protocol ?? {};
+}
+
+describe('a token response', () => {
+  test.each<[string, object, object]>([
+    ['as in RFC 6749', TOKENS, { lifetime: 600_000, scope: null }],
+    ['without a token_type', { ...TOKENS, token_type: undefined }, { lifetime: 600_000 }],
+    ['with another token_type', { ...TOKENS, token_type: 'mac' }, { lifetime: 600_000 }],
+    ['with expires_in as a string', { ...TOKENS, expires_in: '1800' }, { lifetime: 1_800_000 }],
+    ['without expires_in', { ...TOKENS, expires_in: undefined }, { lifetime: 3_600_000 }],
+    ['without a refresh token', { ...TOKENS, refresh_token: undefined }, { refreshToken: null }],
+    ['with a list as its scope', { ...TOKENS, scope: ['a', 'b'] }, { scope: 'a b' }],
+    ['with an error beside the tokens', { ...TOKENS, error: '' }, { lifetime: 600_000 }],
+  ])('%s is used', (_, body, tokens) => {
+    expect(refreshOutcome(200, body)).toMatchObject({ kind: 'granted', tokens });
+  });
+
+  test('below a member is used if the preset says so', () => {
+    const body = { status: 0, body: { ...TOKENS, scope: 'user.info,user.metrics', userid: 1 } };
+    expect(refreshOutcome(200, body, protocolOf('withings'))).toMatchObject({
+      ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics' } },
+    });
+  });
+});
+
+describe('an error response to a refresh', () => {
+  test.each<[number, unknown, string]>([
+    [400, { error: 'invalid_grant' }, 'refused'],
+    [401, { error: 'invalid_grant' }, 'refused'],
+    [200, { error: 'invalid_grant' }, 'refused'],
+    [400, { error: 'invalid_client' }, 'misconfigured'],
+    [401, { error: 'unauthorized_client' }, 'misconfigured'],
+    [400, { error: 'invalid_request' }, 'rejected'],
+    [400, '', 'rejected'],
+    [403, '<html>', 'rejected'],
+    [302, '', 'rejected'],
+    [200, { error: 'something' }, 'rejected'],
+    [200, '<html>', 'ambiguous'],
+    [200, {}, 'ambiguous'],
+    [204, '', 'ambiguous'],
+    [500, { fault: {} }, 'ambiguous'],
+    [502, '<html>', 'ambiguous'],
+    [429, '', 'deferred'],
+    [503, '', 'deferred'],
+    [400, { error: 'temporarily_unavailable' }, 'deferred'],
+  ])('HTTP %d with %j means: %s', (status, body, kind) => {
+    expect(refreshOutcome(status, body)).toMatchObject({ kind });
+  });
+
+  test('inside of HTTP 200 is known by its status member', () => {
+    const protocol = protocolOf('withings');
+    expect(refreshOutcome(200, { status: 601, body: {} }, protocol)).toMatchObject({ kind: 'deferred' });
+    expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, protocol)).toMatchObject({
+      ...{ kind: 'rejected', detail: 'HTTP 200 status 503' },
+    });
+  });
+});
+
+describe('a response to the poll of a device code', () => {
+  test.each<[number, unknown, string]>([
+    [400, { error: 'authorization_pending' }, 'not_yet'],
+    [403, { error: 'authorization_pending' }, 'not_yet'],
+    [400, { error: 'slow_down' }, 'slow_down'],
+    [400, { error: 'access_denied' }, 'denied'],
+    [400, { error: 'expired_token' }, 'ended'],
+    [400, { error: 'invalid_grant' }, 'ended'],
+    [401, { error: 'invalid_client' }, 'misconfigured'],
+    [500, '<html>', 'unreachable'],
+    [429, '', 'unreachable'],
+    [400, '', 'unreachable'],
+    [200, TOKENS, 'granted'],
+  ])('HTTP %d with %j means: %s', (status, body, kind) => {
+    expect(pollOutcome(status, body)).toMatchObject({ kind });
+  });
+
+  test("is read with the preset's own errors", () => {
+    const protocol: PresetProtocol = { errors: [{ operations: ['device_token'], http: 403, as: 'pending' }] };
+    expect(pollOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'not_yet' });
+    expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'rejected' });
+  });
+});

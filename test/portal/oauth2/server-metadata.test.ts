@@ -1,0 +1,127 @@
+import type { Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { PooledHttpClient } from '../../../src/portal/http.ts';
+import { MetadataSource } from '../../../src/portal/oauth2/server-metadata.ts';
+import { httpResponse, type RawRequest, startRawServer } from '../../support/raw-server.ts';
+
+const NO_ENDPOINTS = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
+let parts: AsyncDisposableStack;
+beforeEach(() => {
+  parts = new AsyncDisposableStack();
+});
+afterEach(() => parts.disposeAsync());
+
+/** A server with these responses, and the metadata of the issuer at its origin plus `path`. */
+async function startIssuer(respond: (socket: Socket, request: RawRequest) => void, path = '') {
+  const server = parts.use(await startRawServer(respond));
+  const http = parts.use(new PooledHttpClient([]));
+  let saved: string | null = null;
+  const cache = {
+    load: async () => saved,
+    save: async (document: string) => {
+      saved = document;
+    },
+  };
+  const issuer = `${server.origin}${path}`;
+  const source = (endpoints = NO_ENDPOINTS) => new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
+  return { server, issuer, source };
+}
+
+function documentOf(issuer: string, changes: Record<string, unknown> = {}): string {
+  return JSON.stringify({
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    response_types_supported: ['code'],
+    ...changes,
+  });
+}
+
+test('the endpoints of OpenID Connect Discovery are used, and the configured ones win', async () => {
+  const { issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, documentOf(issuer))));
+  expect(await source().get()).toMatchObject({ kind: 'server', server: { token_endpoint: `${issuer}/token` } });
+  const own = 'https://token.example/own';
+  expect(await source({ ...NO_ENDPOINTS, token: own }).get()).toMatchObject({
+    server: { token_endpoint: own, authorization_endpoint: `${issuer}/authorize` },
+  });
+});
+
+test('the address of RFC 8414 is asked if there is no OpenID Connect Discovery', async () => {
+  const { server, issuer, source } = await startIssuer((socket, { target }) => {
+    const isOAuth = target === '/.well-known/oauth-authorization-server/tenant';
+    socket.end(isOAuth ? httpResponse(200, documentOf(issuer)) : httpResponse(404, ''));
+  }, '/tenant');
+  expect(await source().get()).toMatchObject({ kind: 'server' });
+  expect(server.requests.map(({ target }) => target)).toEqual([
+    '/tenant/.well-known/openid-configuration',
+    '/.well-known/oauth-authorization-server/tenant',
+  ]);
+});
+
+describe('a document that is not used', () => {
+  test.each<[string, (issuer: string) => string, RegExp]>([
+    [
+      'names another issuer',
+      () => documentOf('https://evil.example'),
+      /names another issuer, "https:\/\/evil.example"/,
+    ],
+    ['is HTML', () => '<html>', /no authorization server metadata/],
+    ['is a list', () => '[]', /no authorization server metadata/],
+    [
+      'has a token endpoint on http',
+      (issuer) => documentOf(issuer, { token_endpoint: 'http://elsewhere.example/token' }),
+      /token_endpoint must be an https URL \(found "http:\/\/elsewhere.example\/token"\)/,
+    ],
+    [
+      'has a token endpoint with a user',
+      (issuer) => documentOf(issuer, { token_endpoint: 'https://a:b@elsewhere.example/token' }),
+      /token_endpoint must be an https URL/,
+    ],
+    [
+      'has a revocation endpoint that is a file',
+      (issuer) => documentOf(issuer, { revocation_endpoint: 'file:///etc/passwd' }),
+      /revocation_endpoint must be an https URL/,
+    ],
+    ['is larger than the limit', (issuer) => documentOf(issuer, { a: 'x'.repeat(10_000_000) }), /discovery: /],
+  ])('%s', async (_, document, problem) => {
+    const { issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, document(issuer))));
+    expect(await source().get()).toMatchObject({
+      ...{ kind: 'unavailable', problem: { kind: 'unreachable', detail: expect.stringMatching(problem) } },
+    });
+  });
+
+  test.each([302, 404, 429, 500])('comes with HTTP %d', async (status) => {
+    const { source } = await startIssuer((socket) =>
+      socket.end(httpResponse(status, '', { location: 'https://evil.example/', 'retry-after': '7' })),
+    );
+    expect(await source().get()).toMatchObject({
+      ...{ kind: 'unavailable', problem: { detail: expect.stringContaining(`HTTP ${status}`) } },
+    });
+  });
+});
+
+test('an https endpoint on another origin is used, because the issuer vouches for it', async () => {
+  const elsewhere = 'https://token.example/token';
+  const { issuer, source } = await startIssuer((socket) =>
+    socket.end(httpResponse(200, documentOf(issuer, { token_endpoint: elsewhere }))),
+  );
+  expect(await source().get()).toMatchObject({ server: { token_endpoint: elsewhere } });
+});
+
+test('a saved document serves the next start while the server is down', async () => {
+  let isDown = false;
+  const { issuer, source } = await startIssuer((socket) =>
+    isDown ? socket.destroy() : socket.end(httpResponse(200, documentOf(issuer))),
+  );
+  await source().get();
+  isDown = true;
+  expect(await source().get()).toMatchObject({ kind: 'server', server: { token_endpoint: `${issuer}/token` } });
+});
+
+test('requests at the same time share one fetch', async () => {
+  const { server, issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, documentOf(issuer))));
+  const metadata = source();
+  await Promise.all([metadata.get(), metadata.get(), metadata.get()]);
+  await metadata.get();
+  expect(server.requests).toHaveLength(1);
+});
