@@ -10,8 +10,8 @@ import { root } from '../project/checkout.ts';
 /** The page for public web servers. */
 export const RELAY = readFileSync(join(root, 'docs/relay.html'), 'utf8');
 
-/** The hosts that Firefox connects to by itself. */
-const OWN_SERVICES = /\.(?:mozilla\.(?:com|net|org)|firefox\.com)$/;
+/** The services that browsers connect to by themselves. The hosts of the tests have reserved names. */
+const OWN_SERVICES = /\.(?:com|net|org)$/;
 
 /** A request, by its full address, as it arrived; `CONNECT <host>:<port>` for TLS to a host that does not exist. */
 interface ArrivedRequest {
