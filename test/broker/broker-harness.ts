@@ -22,11 +22,14 @@ import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import type { OAuth2Portal } from '../../src/portal/oauth2/oauth2-portal.ts';
+import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { createLog } from '../../src/system/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
 import { logTo } from '../support/log-to.ts';
@@ -46,6 +49,11 @@ export interface BrokerHarnessOptions {
   readonly fraction?: number;
   /** The redirect URL for a nonce; default: none. */
   readonly redirect?: (nonce: string) => string | null;
+  /**
+   * The portal is an OAuth 2.0 server with these settings; its client is the emulator's first one. Default: a helper
+   * portal.
+   */
+  readonly oauth2?: Partial<OAuth2Settings> & { readonly discovers?: true };
   readonly lifetime?: number;
   readonly pollInterval?: number;
   /** The shortest and longest time of a store write, in ms; default: up to the time of a worn SD card. */
@@ -108,7 +116,7 @@ export class BrokerHarness implements AsyncDisposable {
   #portal: FaultyPortal | undefined;
   #run: RunningBroker | undefined;
   #environment: Environment | undefined;
-  #client: HelperPortal | undefined;
+  #client: HelperPortal | OAuth2Portal | undefined;
 
   private constructor(options: BrokerHarnessOptions) {
     this.#options = options;
@@ -151,16 +159,8 @@ export class BrokerHarness implements AsyncDisposable {
     const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#slow(this.#activity.track(this.#failing(store)));
-    this.#client = new HelperPortal({
-      baseUrl: this.portal.baseUrl,
-      frontendUrl: this.portal.frontendUrl,
-      clientId: this.emulator.clientId,
-      clientSecret: new Secret(this.emulator.clientSecret),
-      credentialLocation: { portal: 'home' },
-      ca: [],
-      redirectUrl: (nonce) => this.#options.redirect?.(nonce) ?? null,
-    });
-    const client = this.#client;
+    const client = this.#connect();
+    this.#client = client;
     const portal: Portal = this.#activity.track({
       get redirectAddress() {
         return client.redirectAddress;
@@ -209,6 +209,29 @@ export class BrokerHarness implements AsyncDisposable {
     await broker.resumePairings();
     this.#run = { ...broker, store };
     return this.#run;
+  }
+
+  #connect(): HelperPortal | OAuth2Portal {
+    const { oauth2, redirect } = this.#options;
+    const { clientId } = this.emulator;
+    const clientSecret = new Secret(this.emulator.clientSecret);
+    const common = { credentialLocation: { portal: 'home' }, ca: [] };
+    if (oauth2 === undefined) {
+      const { baseUrl, frontendUrl } = this.portal;
+      const redirectUrl = (nonce: string) => redirect?.(nonce) ?? null;
+      return new HelperPortal({ ...common, baseUrl, frontendUrl, clientId, clientSecret, redirectUrl });
+    }
+    const endpoints = {
+      authorization: `${this.emulator.frontendUrl}/oauth2/authorize`,
+      token: `${this.portal.frontendUrl}/oauth2/token`,
+      deviceAuthorization: `${this.portal.frontendUrl}/oauth2/device_authorization`,
+      revocation: `${this.portal.frontendUrl}/oauth2/revoke`,
+    };
+    return connectOAuth2Portal(this.emulator, {
+      ...{ issuer: oauth2.discovers === true ? this.emulator.frontendUrl : null, endpoints },
+      ...{ clientId, clientAuth: 'post', clientSecret, ...oauth2 },
+      ...{ clock: this.time, timers: this.time },
+    });
   }
 
   /** Stops the broker gracefully. */

@@ -24,7 +24,7 @@ export type Fault =
   /** The portal processes the request, and its response is changed by this function. */
   | { readonly kind: 'alter'; readonly with: (body: string) => string };
 
-type Endpoint = 'config' | 'code' | 'token';
+type Endpoint = 'config' | 'code' | 'device' | 'token';
 
 export interface RecordedRequest {
   readonly endpoint: Endpoint;
@@ -41,7 +41,7 @@ export class FaultyPortal implements AsyncDisposable {
   /** Every request that arrived, including those that were cut. */
   readonly recordedRequests: RecordedRequest[] = [];
   readonly #emulator: Emulator;
-  readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], token: [] };
+  readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], device: [], token: [] };
   readonly #servers = [
     { server: createServer((request, response) => this.#serve(this.#emulator.baseUrl, request, response)), port: 0 },
     {
@@ -143,5 +143,6 @@ export class FaultyPortal implements AsyncDisposable {
 
 function endpointOf(path: string): Endpoint {
   if (path.includes('/config/')) return 'config';
+  if (path.includes('/device_authorization')) return 'device';
   return path.includes('/code/get/') ? 'code' : 'token';
 }

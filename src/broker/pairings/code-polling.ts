@@ -50,8 +50,11 @@ export async function pollForResult(
   let slowDown = 0;
   for (let failures = 0; !signal.aborted && !progress.stopping; ) {
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
-    const interval = slowDown + pollInterval(pollableLinks(progress), times.pollInterval);
-    const wait = Math.max(backoff, pollDelay(interval, retryAfter, random.fraction()));
+    const links = pollableLinks(progress);
+    const interval = slowDown + pollInterval(links, times.pollInterval);
+    const delay = Math.max(backoff, pollDelay(interval, retryAfter, random.fraction()));
+    // A portal that redirects is not polled.
+    const wait = links.length === 0 ? Number.POSITIVE_INFINITY : delay;
     if (!(await progress.pause(wait, signal))) return;
     const reports = await pollLinks(context, progress, signal, receiver);
     if (signal.aborted) return;
@@ -121,10 +124,9 @@ function pollableLinks({ pairing }: PairingStateMachine): readonly PollableLink[
   return linksOf(pairing.step).filter((link) => link.kind !== 'redirect');
 }
 
-/** Milliseconds between two polls: the longest that a link asks for; Infinity if no link is polled. */
+/** Milliseconds between two polls: the longest that a link asks for. */
 function pollInterval(links: readonly PollableLink[], configured: number): number {
-  if (links.length === 0) return Number.POSITIVE_INFINITY;
-  return Math.max(...links.map((link) => (link.kind === 'device' ? link.interval : configured)));
+  return Math.max(configured, ...links.map((link) => (link.kind === 'device' ? link.interval : 0)));
 }
 
 function isExpired({ begun, lifetime }: DeviceLink, now: Instant): boolean {

@@ -270,12 +270,12 @@ export function areDeviceCodesRetained(pairing: Pairing, now: Instant): boolean 
 }
 
 /**
- * Milliseconds until the next poll: from the configured interval to 1.5 times that, but at most 10 s (docs/portal.md),
- * or longer if the portal asks for more.
+ * Milliseconds until the next poll: from the interval to 1.5 times that, but at most 10 s (docs/portal.md) unless the
+ * interval itself is longer, or longer if the portal asks for more.
  * @param fraction a random number from 0 to 1
  */
 export function pollDelay(interval: number, retryAfter: number | null, fraction: number): number {
-  const upper = Math.min(10_000, interval * 1.5);
+  const upper = Math.max(interval, Math.min(10_000, interval * 1.5));
   return Math.max(interval + fraction * (upper - interval), retryAfter ?? 0);
 }
 

@@ -103,7 +103,7 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     const additionalParameters = verifier === null ? {} : { code_verifier: verifier.reveal() };
     const outcome = await this.#send(server, 'device_token', (client, authentication, options) =>
       deviceCodeGrantRequest(server, client, authentication, deviceCode.reveal(), { ...options, additionalParameters }),
-    );
+    ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     return toPollOutcome(this.#readTokens(outcome, 'device_token'));
   }
@@ -121,7 +121,9 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
       return Promise.resolve({ kind: 'misconfigured', detail: OTHER_KIND_DETAIL, portalTime: null });
     }
     return this.#requestTokens('code', (server) => {
-      const response = { code: code.reveal(), state: link.state, ...(issuer !== null && { iss: issuer }) };
+      // Without a configured issuer, that of the library is a stand-in.
+      const iss = link.issuer === null || issuer === null ? {} : { iss: issuer };
+      const response = { code: code.reveal(), state: link.state, ...iss };
       return (client, authentication, options) =>
         authorizationCodeGrantRequest(
           server,
@@ -211,7 +213,7 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     const begun = clock.now();
     const outcome = await this.#send(server, 'device_authorization', (client, authentication, options) =>
       deviceAuthorizationRequest(server, client, authentication, parameters, options),
-    );
+    ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime } = outcome.response;
     const error = parseErrorCode(body);
@@ -238,7 +240,10 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
       return { kind: 'misconfigured', detail, portalTime: null };
     }
     await this.#pacer.turn();
-    const outcome = await this.#send(server, operation, requestFor(server));
+    const outcome = await this.#send(server, operation, requestFor(server)).catch(messageOf);
+    if (typeof outcome === 'string') {
+      return { kind: 'misconfigured', detail: `the hub can't make this request: ${outcome}`, portalTime: null };
+    }
     switch (outcome.kind) {
       case 'answer':
         return withCredentialHint(
@@ -252,16 +257,14 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     }
   }
 
-  /** The library rejects a request that it can't make, and sends nothing then. */
+  /** Rejects if the library can't make the request; nothing was sent then. */
   #send(
     server: AuthorizationServer,
     operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
     request: Parameters<RequestSender['send']>[1],
   ): Promise<RequestOutcome> {
     const limits = operation === 'code' || operation === 'refresh' ? TOKEN_REQUEST_LIMITS : POLL_LIMITS;
-    return this.#sender
-      .send({ server, operation, limits }, request)
-      .catch((error: unknown) => ({ kind: 'not_sent', detail: messageOf(error) }));
+    return this.#sender.send({ server, operation, limits }, request);
   }
 
   #readTokens(
@@ -271,6 +274,10 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     const { protocol, tokenLifetime } = this.#options.settings;
     return readTokenEndpointResponse(response, operation, protocol, tokenLifetime / 1000);
   }
+}
+
+function notSent(error: unknown): RequestOutcome {
+  return { kind: 'not_sent', detail: messageOf(error) };
 }
 
 function rejected(detail: string): LoginLinkOutcome {

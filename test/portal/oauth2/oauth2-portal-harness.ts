@@ -1,5 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import { request } from 'undici';
+import type { Clock, Timers } from '../../../src/core/clock.ts';
 import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
 import type { CodeResponse } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -18,12 +19,14 @@ const clientKey = await parseClientKey(JSON.stringify({ ...(await exportJWK(priv
 interface Changes extends Partial<OAuth2Settings> {
   readonly authentication?: 'basic' | 'post' | 'none' | 'private_key_jwt' | 'both' | 'any';
   readonly metadataCache?: OAuth2PortalOptions['metadataCache'];
+  readonly clock?: Clock;
+  readonly timers?: Timers;
 }
 
 /** Connects to an authorization server by its issuer; the client is `latchkey`. */
 export function connectOAuth2Portal(
   { frontendUrl, clientSecret }: Pick<Emulator, 'frontendUrl' | 'clientSecret'>,
-  { authentication = 'any', metadataCache, ...changes }: Changes = {},
+  { authentication = 'any', metadataCache, clock = systemClock(), timers = systemTimers, ...changes }: Changes = {},
 ): OAuth2Portal {
   const hasSecret = authentication !== 'none' && authentication !== 'private_key_jwt';
   const clientAuth = authentication === 'any' || authentication === 'both' ? null : authentication;
@@ -52,8 +55,8 @@ export function connectOAuth2Portal(
     ca: [],
     callbackAddress: () => 'http://192.168.1.7:8480/callback',
     metadataCache: metadataCache ?? { load: async () => null, save: async () => undefined },
-    clock: systemClock(),
-    timers: systemTimers,
+    clock,
+    timers,
     random: systemRandom,
   });
 }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PooledHttpClient } from '../../../src/portal/http.ts';
 import { MetadataSource } from '../../../src/portal/oauth2/server-metadata.ts';
+import type { Endpoints } from '../../../src/portal/oauth2/settings.ts';
 import { httpResponse, type RawRequest, startRawServer } from '../../support/raw-server.ts';
 
 const NO_ENDPOINTS = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
@@ -23,7 +24,7 @@ async function startIssuer(respond: (socket: Socket, request: RawRequest) => voi
     },
   };
   const issuer = `${server.origin}${path}`;
-  const source = (endpoints = NO_ENDPOINTS) => new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
+  const source = (endpoints: Endpoints = NO_ENDPOINTS) => new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
   return { server, issuer, source };
 }
 

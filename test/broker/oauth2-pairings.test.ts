@@ -1,0 +1,267 @@
+import { request } from 'undici';
+import { describe, expect, test } from 'vitest';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
+import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pairings/authorization-response.ts';
+import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals/login-link.ts';
+import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
+
+const CALLBACK = 'http://192.168.1.7:8480/callback';
+const CLIENT = {
+  id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
+  secret: 'the-secret-of-the-hub',
+  redirectUris: [CALLBACK],
+};
+
+async function startHub(login: 'device' | 'redirect', emulator: EmulatorOptions = {}, discovers?: true) {
+  const harness = await BrokerHarness.start({
+    emulator: { clients: [CLIENT], autoLogin: true, ...emulator },
+    oauth2: { login, redirectUri: CALLBACK, ...(discovers && { discovers }) },
+  });
+  await harness.addAppliance('wallbox');
+  return { harness, run: await harness.beginPairing('wallbox') };
+}
+
+/** The newest link of a pairing; undefined if nobody can log in. */
+function linkOf({ pairing: { step } }: PairingRun): LoginLink | undefined {
+  return step.kind === 'waiting' ? step.link : undefined;
+}
+
+function deviceLinkOf(run: PairingRun): DeviceLink {
+  const link = linkOf(run);
+  if (link?.kind !== 'device') throw new Error(`there is no device code: ${run.pairing.step.kind}`);
+  return link;
+}
+
+function redirectLinkOf(run: PairingRun): RedirectLink {
+  const link = linkOf(run);
+  if (link?.kind !== 'redirect') throw new Error(`there is no link: ${run.pairing.step.kind}`);
+  return link;
+}
+
+/** Logs in through a link. @returns what the browser brings to the hub */
+async function logIn({ authorizeUrl }: LoginLink): Promise<StatefulResponse> {
+  const { headers } = await request(authorizeUrl);
+  const response = parseStatefulResponse(new URL(String(headers['location'])).searchParams);
+  if (response === null) throw new Error('there is no response');
+  return response;
+}
+
+describe('a login by device code', () => {
+  test('ends when a person has approved the code', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    const { userCode } = deviceLinkOf(run);
+    await harness.time.pass(20_000);
+    expect(run.pairing.step.kind).toBe('waiting');
+    await harness.emulator.approveDevice({ userCode, user: 'demo' });
+    await harness.time.pass(10_000);
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+    const token = await harness.token(harness.connection('wallbox').id);
+    expect(await harness.whoami(token)).toBe(200);
+    expect(harness.emulator.findings().polls).toMatchObject({});
+  });
+
+  test('ends as refused when the person denies it', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    await harness.emulator.approveDevice({ userCode: deviceLinkOf(run).userCode, user: 'demo', deny: true });
+    await harness.time.pass(10_000);
+    expect(pairingResult(run.pairing.step)).toBe('refused_by_user');
+  });
+
+  test('gets a fresh code when one has run out, until the pairing expires', async () => {
+    const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
+    await using _ = harness;
+    const first = deviceLinkOf(run);
+    await harness.time.pass(320_000);
+    const second = deviceLinkOf(run);
+    expect(second.userCode).not.toBe(first.userCode);
+    await harness.emulator.approveDevice({ userCode: second.userCode, user: 'demo' });
+    await harness.time.pass(10_000);
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('polls less often after slow_down', async () => {
+    const { harness, run } = await startHub('device', { deviceInterval: 9 });
+    await using _ = harness;
+    const slow = { ...deviceLinkOf(run), interval: 5000 };
+    expect(slow.interval).toBe(5000);
+    harness.portal.fail('token', {
+      ...{ kind: 'answer', status: 400, body: '{"error":"slow_down"}' },
+    });
+    await harness.time.pass(60_000);
+    const polls = harness.portal.requests('token').length;
+    await harness.time.pass(140_000);
+    // 14 s instead of 9 s, and up to 1.5 times that.
+    expect(harness.portal.requests('token').length - polls).toBeLessThanOrEqual(10);
+    expect(harness.portal.requests('token').length - polls).toBeGreaterThanOrEqual(6);
+  });
+
+  test('goes on after a crash with the code that was shown', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    const { userCode } = deviceLinkOf(run);
+    await harness.crash();
+    await harness.start();
+    await harness.emulator.approveDevice({ userCode, user: 'demo' });
+    await harness.time.pass(15_000);
+    expect(harness.statusOf('wallbox').state).toBe('active');
+  });
+
+  test('whose tokens were lost on the way gets a fresh code', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    const { userCode } = deviceLinkOf(run);
+    await harness.emulator.approveDevice({ userCode, user: 'demo' });
+    harness.portal.fail('token', { kind: 'commit then drop' });
+    await harness.time.pass(60_000);
+    const fresh = deviceLinkOf(run);
+    expect(fresh.userCode).not.toBe(userCode);
+    await harness.emulator.approveDevice({ userCode: fresh.userCode, user: 'demo' });
+    await harness.time.pass(15_000);
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('that was cancelled uses no code that is approved later', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    const { userCode } = deviceLinkOf(run);
+    await run.fail('cancelled');
+    await harness.emulator.approveDevice({ userCode, user: 'demo' });
+    await harness.time.pass(60_000);
+    expect(harness.statusOf('wallbox').state).toBe('unpaired');
+    expect(harness.emulator.grants()).toEqual([]);
+  });
+
+  test('ends as misconfigured if the portal does not accept the client', async () => {
+    const { harness, run } = await startHub('device');
+    await using _ = harness;
+    harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
+    await harness.time.pass(10_000);
+    expect(pairingResult(run.pairing.step)).toBe('misconfigured');
+  });
+});
+
+describe('a login by redirect', () => {
+  test('ends with the code of its state, and a reload shows the same', async () => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    const response = await logIn(redirectLinkOf(run));
+    const received = await harness.run.pairings.receiveRedirect(response);
+    expect(received).toMatchObject({ rejected: null, pairing: { id: run.pairing.id } });
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+    expect(await harness.run.pairings.receiveRedirect(response)).toMatchObject({ rejected: null });
+    expect(harness.exchanges).toBe(1);
+  });
+
+  test('takes one answer of two at the same time', async () => {
+    const { harness, run } = await startHub('redirect', { autoLogin: true });
+    await using _ = harness;
+    const link = redirectLinkOf(run);
+    const [first, second] = [await logIn(link), await logIn(link)];
+    const results = await Promise.all([first, second].map((one) => harness.run.pairings.receiveRedirect(one)));
+    expect(results.map((result) => result?.rejected)).toEqual([null, 'used']);
+    expect(harness.exchanges).toBe(1);
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('ignores a state that the hub did not issue, and one of a pairing that was replaced', async () => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    const response = await logIn(redirectLinkOf(run));
+    expect(await harness.run.pairings.receiveRedirect({ ...response, state: 'x'.repeat(22) })).toBeNull();
+    const newer = await harness.beginPairing('wallbox');
+    expect(await harness.run.pairings.receiveRedirect(response)).toBeNull();
+    expect(harness.exchanges).toBe(0);
+    expect(newer.pairing.step.kind).toBe('waiting');
+  });
+
+  test('does not use the answer of another issuer, and takes the right one after it', async () => {
+    const { harness, run } = await startHub('redirect', {}, true);
+    await using _ = harness;
+    const { state, response } = await logIn(redirectLinkOf(run));
+    if (response.kind !== 'code') throw new Error('there is no code');
+    for (const issuer of ['https://evil.example', undefined]) {
+      const { issuer: _own, ...rest } = response;
+      const forged = { state, response: { ...rest, ...(issuer !== undefined && { issuer }) } };
+      expect(await harness.run.pairings.receiveRedirect(forged)).toMatchObject({ rejected: 'foreign_issuer' });
+    }
+    expect(harness.exchanges).toBe(0);
+    expect(await harness.run.pairings.receiveRedirect({ state, response })).toMatchObject({ rejected: null });
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('gets a fresh link when the portal refuses the code, and the former state is used up', async () => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    const former = redirectLinkOf(run);
+    const response = await logIn(former);
+    harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+    await harness.run.pairings.receiveRedirect(response);
+    await harness.time.settle();
+    const fresh = redirectLinkOf(run);
+    expect(fresh.state).not.toBe(former.state);
+    expect(await harness.run.pairings.receiveRedirect(await logIn(former))).toMatchObject({ rejected: 'used' });
+    await harness.run.pairings.receiveRedirect(await logIn(fresh));
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('exchanges no code twice when the answer was lost, or the hub crashed', async () => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    const response = await logIn(redirectLinkOf(run));
+    harness.portal.fail('token', { kind: 'commit then drop' });
+    await harness.run.pairings.receiveRedirect(response);
+    await harness.time.settle();
+    expect(run.pairing.lastFailure).toBe('answer_lost');
+    const second = await logIn(redirectLinkOf(run));
+    const answered = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: answered.promise });
+    void harness.run.pairings.receiveRedirect(second);
+    await harness.time.settle();
+    await harness.crash();
+    answered.resolve();
+    await harness.start();
+    await harness.time.pass(5000);
+    const resumed = harness.run.pairings.newestFor(harness.connection('wallbox').id);
+    if (resumed === undefined) throw new Error('the pairing is gone');
+    expect(harness.exchanges).toBe(2);
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(resumed)));
+    expect(harness.statusOf('wallbox').state).toBe('active');
+  });
+
+  test.each([
+    ['access_denied', 'refused_by_user'],
+    ['server_error', 'portal_rejected'],
+    ['<script>', 'portal_rejected'],
+  ])('ends with the error %s as %s', async (error, reason) => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    const { state } = redirectLinkOf(run);
+    await harness.run.pairings.receiveRedirect({ state, response: { kind: 'error', error } });
+    expect(pairingResult(run.pairing.step)).toBe(reason);
+    expect(harness.journal.join('')).not.toContain('<script>');
+  });
+
+  test('takes a pasted address only for the pairing that it belongs to', async () => {
+    const { harness, run } = await startHub('redirect');
+    await using _ = harness;
+    await harness.addAppliance('dishwasher');
+    const other = await harness.beginPairing('dishwasher');
+    const response = await logIn(redirectLinkOf(run));
+    expect(await harness.run.pairings.receiveRedirect(response, other.pairing.id)).toMatchObject({
+      ...{ rejected: 'other_pairing', pairing: { id: run.pairing.id } },
+    });
+    expect(harness.exchanges).toBe(0);
+    expect(await harness.run.pairings.receiveRedirect(response, run.pairing.id)).toMatchObject({ rejected: null });
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+
+  test('works at a portal that ignores PKCE', async () => {
+    const { harness, run } = await startHub('redirect', { pkce: 'ignored' });
+    await using _ = harness;
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+});
