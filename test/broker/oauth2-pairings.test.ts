@@ -4,6 +4,7 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals/login-link.ts';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { eventually } from '../support/hub-process.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback';
@@ -219,7 +220,7 @@ describe('a login by redirect', () => {
     const answered = Promise.withResolvers<void>();
     harness.portal.fail('token', { kind: 'wait', until: answered.promise });
     void harness.run.pairings.receiveRedirect(second);
-    await harness.time.settle();
+    await eventually(async () => harness.exchanges === 2);
     await harness.crash();
     answered.resolve();
     await harness.start();
