@@ -262,9 +262,9 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
 function restoreClient(options: EmulatorOptions, settings: EffectiveSettings, file: StateFile): EffectiveSettings {
   if (options.clients !== undefined) return settings;
   const { id, secret } = settings.firstClient;
-  const client = file.state.client ?? { id, secret: secret ?? '' };
+  const client = file.state.client ?? { id, secret };
   file.save({ client });
-  return resolveSettings({ ...options, clients: [client] });
+  return resolveSettings({ ...options, clients: [{ id: client.id, secret: client.secret ?? undefined }] });
 }
 
 function toGrantView({

@@ -163,6 +163,15 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   const second = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;
   await own('post', 'device', { user_code: second['user_code'], user: ALICE.name });
   await own('post', 'device', { user_code: second['user_code'], deny: true });
+  emulator.change({ pendingStatus: '403', invalidTokenStatus: '403', tokenEnvelope: 'body', expiresInType: 'string' });
+  const third = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;
+  await oauth2('token', { ...poll, device_code: third['device_code'] ?? '' });
+  await oauth2('token', { ...poll, device_code: second['device_code'] ?? '' });
+  emulator.change({ tokenEnvelope: 'none' });
+  const fourth = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;
+  await oauth2('token', { ...poll, device_code: fourth['device_code'] ?? '' });
+  await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer('unknown'));
+  emulator.change({ pendingStatus: '400', invalidTokenStatus: '401', expiresInType: 'number' });
 
   await ask('get /api/whoami', `${baseUrl}/api/whoami`);
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer('unknown'));

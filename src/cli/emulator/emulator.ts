@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
+import { PROFILE_NAMES } from '../../emulator/profiles/profiles.ts';
 import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
 import { SETTINGS } from '../../emulator/settings/settings.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
@@ -35,8 +36,14 @@ export function emulatorCommand(): Command {
     )
     .option(
       '--client <id:secret>',
-      'a client; its id must be a UUID; may be repeated (default: a generated one)',
+      'a client; without --profile its id must be a UUID; may be repeated (default: a generated one)',
       collectClient,
+    )
+    .addOption(
+      new Option(
+        '--profile <name>',
+        'behave at /oauth2/ like this cloud; other options given beside it win (default: none)',
+      ).choices(PROFILE_NAMES),
     )
     .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(
@@ -59,7 +66,7 @@ export function emulatorCommand(): Command {
     const { SystemdNotifier } = await import('../../system/systemd-notifier.ts');
     const service = new SystemdNotifier();
     if (file !== undefined) await readOptionsFile(command, file);
-    const options = command.opts<Options>();
+    const options = chosenOptions(command);
     await using parts = new AsyncDisposableStack();
     const caFile = options.tls === true ? (options.caFile ?? (await temporaryCaFile(parts))) : options.caFile;
     const emulator = parts.use(
@@ -70,6 +77,12 @@ export function emulatorCommand(): Command {
     await terminated;
     service.stopping();
   });
+}
+
+/** The options that were given: the default of a flag `--no-…` must not override a profile. */
+function chosenOptions(command: Command): Options {
+  const all = Object.entries(command.opts<Options>());
+  return Object.fromEntries(all.filter(([name]) => command.getOptionValueSource(name) !== 'default'));
 }
 
 /**
@@ -101,6 +114,8 @@ function settingOption(name: string, { values, initial, nothing, description }: 
       );
     case 'regular expression':
       return new Option(`--${name} <regexp>`, help);
+    case 'text':
+      return new Option(`--${name} <text>`, help);
   }
 }
 
@@ -112,7 +127,8 @@ async function startFromOptions(
 ): Promise<Emulator> {
   for (const { id } of client ?? []) {
     // The value is not shown: if ID and secret were swapped, it is the secret.
-    if (!UUID.test(id)) command.error('error: --client: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
+    if (options.profile === undefined && !UUID.test(id))
+      command.error('error: --client: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
   }
   const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import(
     '../../emulator/index.ts'
@@ -177,7 +193,7 @@ function printEmulator(
   base_url       ${baseUrl}
   frontend_url   ${frontendUrl}
   client_id      ${clientId}
-  client_secret  ${client === undefined ? clientSecret : 'as given'}
+  client_secret  ${client === undefined ? clientSecret || 'none' : 'as given'}
   console        ${consoleUrl}${
     caFile === undefined
       ? ''

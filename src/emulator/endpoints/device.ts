@@ -3,10 +3,10 @@ import type { OAuthError } from '../http/oauth-error.ts';
 import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
-import { type ClientRequest, readClientRequest } from '../http/token-request.ts';
-import { isScope } from '../oauth/authorization-request.ts';
+import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { DeviceLogin } from '../oauth/device-logins.ts';
 import { readCodeChallenge } from '../oauth/pkce.ts';
+import { readRequestedScope, requestsOfflineAccess } from '../oauth/requested-scope.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type LoginPrompt, showPrompt, submitPrompt } from './login-prompt.ts';
 import { messagePage, sendPage, userCodePage } from './pages.ts';
@@ -18,6 +18,8 @@ export function serveDeviceAuthorization(app: FastifyInstance): void {
       const received = readClientRequest(request);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
+      const unmet = unmetOfRequest(request, 'device', received);
+      if (unmet !== null) return sendOAuthError(reply, invalidRequest(unmet));
       const login = beginDeviceLogin(portal, received);
       return 'error' in login ? sendOAuthError(reply, login) : reply.send(deviceAuthorizationResponse(portal, login));
     },
@@ -29,13 +31,13 @@ function beginDeviceLogin(portal: EmulatedPortal, { client, form }: ClientReques
   if (settings.flows === 'code') {
     return { status: 400, error: 'unauthorized_client', description: 'use the authorization code flow' };
   }
-  const scope = form.get('scope') ?? null;
-  if (scope !== null && !isScope(scope)) {
-    return { status: 400, error: 'invalid_scope', description: 'scope must be names with one space between them' };
-  }
+  const requested = readRequestedScope(form.get('scope'), settings);
+  if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
+  const { scope } = requested;
   const pkce = readCodeChallenge(form, settings);
   if ('refused' in pkce) return invalidRequest(pkce.refused);
-  return portal.deviceLogins.issue({ clientId: client.id, scope, challenge: pkce.challenge }, settings);
+  const offline = requestsOfflineAccess(scope, form);
+  return portal.deviceLogins.issue({ clientId: client.id, scope, challenge: pkce.challenge, offline }, settings);
 }
 
 /** RFC 8628, 3.2. */

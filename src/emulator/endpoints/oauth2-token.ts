@@ -1,12 +1,13 @@
-import type { FastifyInstance } from 'fastify';
-import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { invalidGrant, invalidRequest, type OAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
-import { type ClientRequest, readClientRequest } from '../http/token-request.ts';
-import type { TokenResponseBody } from '../oauth/issued-grants.ts';
+import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
+import type { IssuedGrant } from '../oauth/issued-grants.ts';
 import { rejectCodeVerifier } from '../oauth/pkce.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { oauth2TokenResponse } from './oauth2-response.ts';
+import type { Settings } from '../settings/settings.ts';
+import { type IssuedTokens, sendTokenError, sendTokens } from './oauth2-response.ts';
 import { findUnusedCode } from './token.ts';
 
 /** RFC 8628, 3.4. */
@@ -19,31 +20,54 @@ export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 export function serveOAuth2Token(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/token', 'token', {
     POST(request, reply) {
+      const { portal } = requestContext(request);
       const received = readClientRequest(request);
-      if ('problem' in received) return sendOAuthError(reply, received.problem);
-      const outcome = handleTokenRequest(requestContext(request).portal, received);
-      return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(oauth2TokenResponse(outcome));
+      const outcome = 'problem' in received ? received.problem : handleTokenRequest(request, portal, received);
+      return 'error' in outcome
+        ? sendTokenError(reply, outcome, portal.settings)
+        : sendTokens(reply, outcome, portal.settings);
     },
   });
 }
 
-function handleTokenRequest(portal: EmulatedPortal, received: ClientRequest): TokenResponseBody | OAuthError {
+/** The operation of each grant. */
+const OPERATIONS = { authorization_code: 'code', device_code: 'poll', refresh_token: 'refresh' } as const;
+
+function handleTokenRequest(
+  request: FastifyRequest,
+  portal: EmulatedPortal,
+  received: ClientRequest,
+): IssuedTokens | OAuthError {
   const { client, form, refreshToken } = received;
-  const { flows } = portal.settings;
   const grantType = form.get('grant_type');
   if (grantType === undefined) return invalidRequest('grant_type is missing');
-  if (grantType === 'refresh_token') {
-    if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
-    const outcome = portal.grants.refresh(client.id, refreshToken, portal.settings);
-    return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
+  const grant = supportedGrant(grantType, portal.settings);
+  if (grant === null) {
+    return { status: 400, error: 'unsupported_grant_type', description: 'this grant_type is not supported' };
   }
-  if (grantType === 'authorization_code' && flows !== 'device') return exchangeCode(portal, received);
-  if (grantType === DEVICE_GRANT_TYPE && flows !== 'code') return pollDeviceCode(portal, received);
-  return { status: 400, error: 'unsupported_grant_type', description: 'this grant_type is not supported' };
+  const unmet = unmetOfRequest(request, OPERATIONS[grant], received);
+  if (unmet !== null) return invalidRequest(unmet);
+  if (grant === 'authorization_code') return exchangeCode(portal, received);
+  if (grant === 'device_code') return pollDeviceCode(portal, received);
+  if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
+  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings);
+  if ('refused' in tokens) return invalidGrant(tokens.refused);
+  const user = portal.grants.findByRefreshToken(client.id, refreshToken)?.user ?? '';
+  return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user };
+}
+
+/** The grant of a grant_type, or null if it is not supported or turned off. */
+function supportedGrant(grantType: string, { flows, deviceGrantType }: Settings): keyof typeof OPERATIONS | null {
+  if (grantType === 'refresh_token') return grantType;
+  if (grantType === 'authorization_code') return flows === 'device' ? null : grantType;
+  const isDevice =
+    (grantType === DEVICE_GRANT_TYPE && deviceGrantType !== 'device_code') ||
+    (grantType === 'device_code' && deviceGrantType !== 'urn');
+  return isDevice && flows !== 'code' ? 'device_code' : null;
 }
 
 /** A code is valid once, with the redirect_uri of its authorization request and the verifier of its challenge. */
-function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): TokenResponseBody | OAuthError {
+function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
   const code = findUnusedCode(portal, client, form.get('code'));
   if ('error' in code) return code;
   const { oauth2: binding } = code;
@@ -58,11 +82,11 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   if (problem !== null) return invalidGrant(problem);
   const grant = portal.grants.create(client.id, code.user, code.scope);
   portal.codes.markExchanged(code, grant.id);
-  return portal.grants.issueTokens(grant, portal.settings);
+  return issueFirstTokens(portal, grant, binding.offline);
 }
 
 /** RFC 8628, 3.5. A device code is valid once. */
-function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest): TokenResponseBody | OAuthError {
+function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
   const deviceCode = form.get('device_code');
   if (deviceCode === undefined) return invalidRequest('device_code is missing');
   const { deviceLogins } = portal;
@@ -81,7 +105,13 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
   if (problem !== null) return invalidGrant(problem);
   const grant = portal.grants.create(client.id, decision.user, login.scope);
   deviceLogins.markExchanged(login, grant.id);
-  return portal.grants.issueTokens(grant, portal.settings);
+  return issueFirstTokens(portal, grant, login.offline);
+}
+
+/** @param offline whether the login asked for offline access */
+function issueFirstTokens({ grants, settings }: EmulatedPortal, grant: IssuedGrant, offline: boolean): IssuedTokens {
+  const tokens = grants.issueTokens(grant, settings);
+  return { tokens, withRefreshToken: offline || settings.refreshTokenIssue === 'always', user: grant.user };
 }
 
 function deviceError(error: OAuthError['error'], description: string): OAuthError {

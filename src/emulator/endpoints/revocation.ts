@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { invalidGrant, invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
-import { readClientRequest } from '../http/token-request.ts';
+import { readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 
 /**
  * Serves the revocation endpoint (RFC 7009), which a portal may have (docs/portal.md). Client authentication is that of
@@ -20,6 +20,8 @@ export function serveOAuth2Revocation(app: FastifyInstance): void {
 function revoke(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const received = readClientRequest(request);
   if ('problem' in received) return sendOAuthError(reply, received.problem);
+  const unmet = requestContext(request).oauth2 ? unmetOfRequest(request, 'revoke', received) : null;
+  if (unmet !== null) return sendOAuthError(reply, invalidRequest(unmet));
   const token = received.form.get('token');
   if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
   const { grants } = requestContext(request).portal;

@@ -3,7 +3,7 @@ import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '.
 import { requestContext } from '../http/request-context.ts';
 import { bearerToken } from '../http/request-form.ts';
 import { addRoute } from '../http/routes.ts';
-import { type ClientRequest, readClientRequest } from '../http/token-request.ts';
+import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import { isScope } from '../oauth/authorization-request.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
@@ -92,15 +92,20 @@ export function findUnusedCode(
 export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
-      const { portal, authorization: header = '' } = requestContext(request);
+      const { portal, query, authorization: header = '' } = requestContext(request);
       const token = bearerToken(header);
       const grant = token === null ? null : portal.grants.authenticate(token, portal.settings);
       if (grant !== null) {
+        const form = query ?? new Map<string, string>();
+        if (unmetOfRequest(request, 'api', { client: { id: grant.clientId }, form }) !== null) {
+          return reply.code(400).send({ error: 'invalid_request' });
+        }
         if (token !== null && portal.settings.graceEndsOnUse) portal.grants.recordUse(token);
         return reply.send({ user: grant.user, scope: grant.scope });
       }
       const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
-      if (token !== null) return challenge(', error="invalid_token"').code(401).send({ error: 'invalid_token' });
+      const status = Number(portal.settings.invalidTokenStatus);
+      if (token !== null) return challenge(', error="invalid_token"').code(status).send({ error: 'invalid_token' });
       if (!/^bearer\b/i.test(header)) return challenge('').code(401).send({ error: 'unauthorized' });
       return challenge(', error="invalid_request"').code(400).send({ error: 'invalid_request' });
     },

@@ -2,7 +2,7 @@ import { ASSERTION_TYPE } from '../oauth/client-assertions.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { type ClientAuthentication, isSecretOf } from './client-authentication.ts';
-import { authenticationError, invalidRequest } from './oauth-error.ts';
+import { authenticationError, invalidGrant, invalidRequest } from './oauth-error.ts';
 import { type BasicCredentials, basicCredentials } from './request-form.ts';
 
 /** What a request contains to authenticate its client. */
@@ -37,15 +37,37 @@ export function authenticateOAuth2Client(
     assertion: form.get('client_assertion'),
   };
   if (credentials.assertion !== undefined) return verifyAssertion(portal, url, form, credentials);
+  const isAlone = credentials.secret === undefined && basic === undefined;
+  const waived = isAlone ? waivedAuthentication(portal, url, form) : 'same';
+  if (waived === 'nothing' && credentials.id === undefined) return clientOfRefreshToken(portal, form);
   const id = credentials.id ?? credentials.basic?.id ?? '';
   if (credentials.basic !== undefined && credentials.basic.id !== id) {
     return { problem: invalidRequest('client_id differs from the one in the Authorization header') };
   }
   const client = settings.clients.get(id);
   if (client === undefined) return authenticationError('client authentication failed', challenge);
+  if (waived !== 'same') return { client };
   const { clientAuthentication } = settings;
   const problem = rejectCredentials(client, credentials, clientAuthentication === 'any' ? null : clientAuthentication);
   return problem === null ? { client } : authenticationError(problem, challenge);
+}
+
+/** What a request without a secret needs instead, by the settings for its operation. */
+function waivedAuthentication({ settings }: EmulatedPortal, url: string, form: ReadonlyMap<string, string>) {
+  const grantType = form.get('grant_type');
+  if (grantType === 'refresh_token') return settings.refreshAuthentication;
+  const isDevice = url.startsWith('/oauth2/device_authorization') || grantType?.endsWith('device_code') === true;
+  return isDevice ? settings.deviceAuthentication : 'same';
+}
+
+/** The client that a refresh token was issued to, for a refresh that does not name it. */
+function clientOfRefreshToken(
+  { grants, settings }: EmulatedPortal,
+  form: ReadonlyMap<string, string>,
+): ClientAuthentication {
+  const claims = grants.verifyRefreshToken(form.get('refresh_token') ?? '');
+  const client = settings.clients.get(grants.find(claims?.grantId ?? '')?.clientId ?? '');
+  return client === undefined ? { problem: invalidGrant('unknown token') } : { client };
 }
 
 /** @param method null for the one that the client was registered for @returns why the credentials are refused, or null */

@@ -35,8 +35,14 @@ export class RateLimiter {
   attach(app: FastifyInstance): void {
     app.addHook('preHandler', (request, reply, done) => {
       const context = requestContext(request);
-      if (context.portal.settings.rateLimit === 0 || !LIMITED_ENDPOINTS.includes(context.endpoint)) return done();
-      const wait = this.#countRequest(context);
+      const { endpoint, oauth2, form, portal } = context;
+      const { rateLimit, rateLimitWindow, refreshesPerMinute } = portal.settings;
+      const isRefresh = oauth2 && endpoint === 'token' && form?.get('grant_type') === 'refresh_token';
+      const isLimited = rateLimit > 0 && LIMITED_ENDPOINTS.includes(endpoint);
+      const wait = Math.max(
+        isLimited ? this.#countRequest(context, `${endpoint}`, rateLimit, rateLimitWindow) : 0,
+        isRefresh && refreshesPerMinute > 0 ? this.#countRequest(context, 'refresh', refreshesPerMinute, 60) : 0,
+      );
       if (wait === 0) return done();
       reply.code(429).header('retry-after', String(wait)).send({ error: 'too_many_requests' });
     });
@@ -47,18 +53,17 @@ export class RateLimiter {
     this.#windows = new BoundedMap<RateWindow>(MAX_WINDOWS);
   }
 
-  /** Counts a request. @returns the seconds to wait if it exceeds the limit, otherwise 0 */
-  #countRequest(context: RequestContext): number {
-    const { rateLimit, rateLimitWindow } = context.portal.settings;
-    const key = `${context.endpoint} ${callerKey(context)}`;
+  /** Counts a request of a kind. @param seconds length of the window @returns the seconds to wait if it exceeds the limit, otherwise 0 */
+  #countRequest(context: RequestContext, kind: string, limit: number, seconds: number): number {
+    const key = `${kind} ${callerKey(context)}`;
     const now = context.portal.now();
     let window = this.#windows.get(key);
-    if (window === undefined || now >= window.openedAt + 1000 * rateLimitWindow || now < window.openedAt) {
+    if (window === undefined || now >= window.openedAt + 1000 * seconds || now < window.openedAt) {
       window = { openedAt: now, count: 0 };
       this.#windows.set(key, window);
     }
     window.count += 1;
-    return window.count <= rateLimit ? 0 : Math.ceil((window.openedAt + 1000 * rateLimitWindow - now) / 1000);
+    return window.count <= limit ? 0 : Math.ceil((window.openedAt + 1000 * seconds - now) / 1000);
   }
 }
 

@@ -75,9 +75,19 @@ export function attachRequestContext(app: FastifyInstance, portal: EmulatedPorta
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {
-    requestContext(request).form = parseParameters(formBody(request));
+    const context = requestContext(request);
+    const { oauth2, endpoint, portal } = context;
+    const form = parseParameters(formBody(request));
+    const isMerged = oauth2 && endpoint !== 'authorize' && endpoint !== 'device' && portal.settings.parametersInQuery;
+    context.form = isMerged ? mergeParameters(context.query, form) : form;
     done();
   });
+}
+
+/** The parameters of a query and a form; null if one is repeated. */
+function mergeParameters(query: Parameters, form: Parameters): Parameters {
+  if (query === null || form === null || [...query.keys()].some((name) => form.has(name))) return null;
+  return new Map([...query, ...form]);
 }
 
 /**

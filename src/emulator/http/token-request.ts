@@ -4,12 +4,13 @@ import type { ClientAuthenticationMethod } from '../audit/client-audit.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
+import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
 import type { Endpoint } from './logged-request.ts';
 import { invalidRequest, type OAuthError } from './oauth-error.ts';
 import { authenticateOAuth2Client } from './oauth2-authentication.ts';
 import { requestContext } from './request-context.ts';
-import { mediaType } from './request-form.ts';
+import { bodyText, mediaType } from './request-form.ts';
 
 /** The result of checking the secrets in a token or revocation request, independent of its grant type. */
 interface TokenRequestCredentials {
@@ -71,10 +72,12 @@ export interface ClientRequest {
 
 /** A token or revocation request, or the error response if it is no form or its client is not authenticated. */
 export function readClientRequest(request: FastifyRequest): ClientRequest | { readonly problem: OAuthError } {
-  const { portal, form, authorization, client } = requestContext(request);
+  const { portal, oauth2, form, authorization, client } = requestContext(request);
   // Null if a parameter in the form is repeated.
   const credentials = request.getDecorator<TokenRequestCredentials | null>('tokenRequest');
-  if (mediaType(request) !== FORM_MEDIA_TYPE) return { problem: invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`) };
+  const isInQuery = oauth2 && portal.settings.parametersInQuery && bodyText(request) === '';
+  if (mediaType(request) !== FORM_MEDIA_TYPE && !isInQuery)
+    return { problem: invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`) };
   if (form === null || credentials === null) return { problem: invalidRequest('a parameter is repeated') };
   const { authentication, refreshToken } = credentials;
   if ('problem' in authentication) {
@@ -82,6 +85,20 @@ export function readClientRequest(request: FastifyRequest): ClientRequest | { re
     return authentication;
   }
   return { client: authentication.client, form, refreshToken };
+}
+
+/** What a request lacks that this cloud needs for the operation, as a phrase, or null. */
+export function unmetOfRequest(
+  request: FastifyRequest,
+  operation: Operation,
+  { client, form }: { readonly client: Pick<Client, 'id'>; readonly form: ReadonlyMap<string, string> },
+): string | null {
+  const { requiredParameters, requiredHeaders } = requestContext(request).portal.settings;
+  const header = (name: string) => request.headers[name.toLowerCase()]?.toString();
+  return (
+    unmetRequirement(requirementsOf(requiredParameters, operation, client.id), (name) => form.get(name)) ??
+    unmetRequirement(requirementsOf(requiredHeaders, operation, client.id), header)
+  );
 }
 
 function authenticationMethod(

@@ -10,7 +10,7 @@ import type { IssuedGrant } from '../oauth/issued-grants.ts';
 /** The state that survives a restart, as it is in JSON. */
 export interface PersistedState {
   /** The generated client, if none was configured. */
-  readonly client: { readonly id: string; readonly secret: string };
+  readonly client: { readonly id: string; readonly secret: string | null };
   /** The private CA: its certificate and its key, PEM. */
   readonly authority: { readonly certificate: string; readonly key: string };
   /** The keys that sign states and tokens, base64url. */
@@ -35,7 +35,7 @@ const claimTimes = { issuedAt: v.number(), generation: v.number(), lifetime: v.n
 /** The parts of {@link PersistedState} that must be valid for the emulator to start and to respond. */
 const PersistedStateSchema = v.partial(
   v.object({
-    client: v.object({ id: textSchema, secret: textSchema }),
+    client: v.object({ id: textSchema, secret: v.nullable(textSchema) }),
     authority: v.object({ certificate: textSchema, key: textSchema }),
     stateKey: secretKeySchema,
     tokenKey: secretKeySchema,
@@ -61,7 +61,9 @@ const PersistedStateSchema = v.partial(
       user: textSchema,
       issuedAt: v.number(),
       grantId: v.nullable(textSchema),
-      oauth2: v.optional(v.object({ sentRedirectUri: v.boolean(), challenge: v.nullable(textSchema) })),
+      oauth2: v.optional(
+        v.object({ sentRedirectUri: v.boolean(), challenge: v.nullable(textSchema), offline: v.boolean() }),
+      ),
     }),
     runs: listSchema({
       state: v.object({ id: textSchema, clientId: textSchema, expiresAt: v.number() }),
@@ -73,7 +75,13 @@ const PersistedStateSchema = v.partial(
     devices: listSchema({
       ...{ deviceCode: textSchema, userCode: textSchema, clientId: textSchema },
       ...{ scope: v.nullable(textSchema), challenge: v.nullable(textSchema), grantId: v.nullable(textSchema) },
-      ...{ issuedAt: v.number(), expiresAt: v.number(), interval: v.number(), polledAt: v.nullable(v.number()) },
+      ...{
+        offline: v.boolean(),
+        issuedAt: v.number(),
+        expiresAt: v.number(),
+        interval: v.number(),
+        polledAt: v.nullable(v.number()),
+      },
       decision: v.nullable(v.union([v.object({ user: textSchema }), v.object({ denied: v.literal(true) })])),
     }),
   }),

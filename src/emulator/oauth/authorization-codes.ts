@@ -22,6 +22,8 @@ export interface OAuth2Binding {
   readonly sentRedirectUri: boolean;
   /** The S256 code challenge, or null. */
   readonly challenge: string | null;
+  /** Whether the request asked for offline access. */
+  readonly offline: boolean;
 }
 
 /** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */

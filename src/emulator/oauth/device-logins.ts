@@ -11,6 +11,8 @@ export interface DeviceLoginRequest {
   readonly scope: string | null;
   /** The S256 code challenge, or null. */
   readonly challenge: string | null;
+  /** Whether the request asked for offline access. */
+  readonly offline: boolean;
 }
 
 /** One login of a device (RFC 8628), from its device authorization request on. */

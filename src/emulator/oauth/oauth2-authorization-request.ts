@@ -1,16 +1,17 @@
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
+import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import type { Settings } from '../settings/settings.ts';
 import {
   type AuthorizationPageError,
   type AuthorizationRequest,
   type ErrorRedirect,
   encodeParameter,
-  isScope,
   rawParameter,
   withQueryParameters,
 } from './authorization-request.ts';
 import { readCodeChallenge } from './pkce.ts';
+import { readRequestedScope, requestsOfflineAccess } from './requested-scope.ts';
 
 /**
  * Checks the query of a request to `/oauth2/authorize` (RFC 6749, 4.1.1; RFC 7636, 4.3).
@@ -45,12 +46,20 @@ export function readOAuth2AuthorizationRequest(
   if (responseType === undefined) return fail('invalid_request', 'response_type is missing');
   if (responseType !== 'code') return fail('unsupported_response_type', 'response_type must be code');
   if (settings.flows === 'device') return fail('unauthorized_client', 'use the device flow');
-  const scope = parameters.get('scope') ?? null;
-  if (scope !== null && !isScope(scope))
-    return fail('invalid_scope', 'scope must be names with one space between them');
+  const unmet = unmetRequirement(requirementsOf(settings.requiredParameters, 'authorize', client.id), (name) =>
+    parameters.get(name),
+  );
+  if (unmet !== null) return fail('invalid_request', unmet);
+  const requested = readRequestedScope(parameters.get('scope'), settings);
+  if ('refused' in requested) return fail('invalid_scope', requested.refused);
+  const { scope } = requested;
   const pkce = readCodeChallenge(parameters, settings);
   if ('refused' in pkce) return fail('invalid_request', pkce.refused);
-  const binding = { sentRedirectUri: sent !== undefined, challenge: pkce.challenge };
+  const binding = {
+    sentRedirectUri: sent !== undefined,
+    challenge: pkce.challenge,
+    offline: requestsOfflineAccess(scope, parameters),
+  };
   return { client, flow: 'oauth2', redirectUri, rawState, scope, binding };
 }
 

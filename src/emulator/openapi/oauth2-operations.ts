@@ -13,6 +13,7 @@ const ServerMetadata = v.strictObject({
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
   revocation_endpoint: v.pipe(v.string(), v.url()),
+  scopes_supported: v.exactOptional(texts('Only with the setting scopes')),
   response_types_supported: v.array(v.string()),
   response_modes_supported: v.array(v.string()),
   grant_types_supported: v.array(v.string()),
@@ -70,9 +71,19 @@ const TokenRequestForm = v.variant('grant_type', [
 ]);
 
 /** RFC 6749, 5.1. */
-const OAuth2TokenResponseBody = v.strictObject({
+const OAuth2TokenResponseBody = v.looseObject({
   ...TokenResponseBody.entries,
+  expires_in: v.union([TokenResponseBody.entries.expires_in, text('With the setting expires_in_type string')]),
+  token_type: v.exactOptional(TokenResponseBody.entries.token_type),
   scope: v.exactOptional(text('Left out if none was requested')),
+  refresh_token: v.exactOptional(TokenResponseBody.entries.refresh_token),
+});
+
+/** With the setting token_envelope. */
+const TokenEnvelope = v.strictObject({
+  status: v.pipe(v.number(), v.description('0 for new tokens')),
+  body: v.union([OAuth2TokenResponseBody, v.strictObject({})]),
+  error: v.exactOptional(v.string()),
 });
 
 const deviceQuery = v.strictObject({
@@ -145,7 +156,11 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     security: 'client',
     form: TokenRequestForm,
     responses: {
-      200: { description: 'New tokens', body: OAuth2TokenResponseBody, headers: { 'cache-control': 'no-store' } },
+      200: {
+        description: 'New tokens; with the setting token_envelope also an error',
+        body: v.union([OAuth2TokenResponseBody, TokenEnvelope]),
+        headers: { 'cache-control': 'no-store' },
+      },
       400: {
         description: 'RFC 6749, 5.2; RFC 8628, 3.5',
         body: oauthErrorBody(
@@ -158,7 +173,8 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
           'expired_token',
         ),
       },
-      401: unauthenticated,
+      401: { ...unauthenticated, body: oauthErrorBody('invalid_client', 'invalid_grant') },
+      403: { description: 'With the setting pending_status', body: oauthErrorBody('authorization_pending') },
     },
   },
   {

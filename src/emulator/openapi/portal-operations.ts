@@ -210,13 +210,19 @@ export const portalOperations: readonly EmulatorOperation[] = [
         body: v.strictObject({ user: v.string(), scope: v.nullable(v.string()) }),
       },
       400: {
-        description: 'The Authorization header is malformed (RFC 6750, 3.1)',
+        description:
+          'The Authorization header is malformed (RFC 6750, 3.1), or a required parameter or header is missing',
         body: v.strictObject({ error: v.literal('invalid_request') }),
         headers: { 'www-authenticate': 'Bearer' },
       },
       401: {
         description: 'The access token is missing or invalid (RFC 6750, 3)',
         body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),
+        headers: { 'www-authenticate': 'Bearer' },
+      },
+      403: {
+        description: 'The access token is invalid; with the setting invalid_token_status',
+        body: v.strictObject({ error: v.literal('invalid_token') }),
         headers: { 'www-authenticate': 'Bearer' },
       },
     },

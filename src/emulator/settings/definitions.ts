@@ -22,7 +22,12 @@ type SettingValues =
   | { readonly kind: 'seconds'; readonly range: 'above 0' | 'from 0' | 'whole' }
   /** A whole number from 0; `unit` is its unit on the console. */
   | { readonly kind: 'count'; readonly unit: string }
-  | { readonly kind: 'regular expression' };
+  | { readonly kind: 'regular expression' }
+  /** Names or requirements with one space between them. */
+  | { readonly kind: 'text'; readonly syntax: TextSyntax };
+
+/** `scopes`: names; `requirements`: `OPERATION:NAME` or `OPERATION:NAME=VALUE`, with a percent-encoded value. */
+export type TextSyntax = 'scopes' | 'requirements';
 
 /** The texts of a setting. */
 type SettingTexts = Pick<SettingDefinition<unknown>, 'label' | 'description'>;
@@ -59,4 +64,8 @@ export function countSetting({
 
 export function regularExpressionSetting(texts: SettingTexts): SettingDefinition<string | null> {
   return { values: { kind: 'regular expression' }, initial: null, nothing: 'none', ...texts };
+}
+
+export function textSetting(syntax: TextSyntax, texts: SettingTexts): SettingDefinition<string | null> {
+  return { values: { kind: 'text', syntax }, initial: null, nothing: 'none', ...texts };
 }

@@ -1,7 +1,9 @@
 import type { JSONWebKeySet } from 'jose';
 import { wallClock } from '../../system/clock.ts';
+import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
+import { findProfile, PROFILE_NAMES, type Profile } from '../profiles/profiles.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
@@ -86,6 +88,7 @@ const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   frontendPort: true,
   publicHost: true,
   allowedHosts: true,
+  profile: true,
   clients: true,
   users: true,
   state: true,
@@ -126,7 +129,8 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   if (options.caFile !== undefined && options.tls !== true) {
     throw new OptionError(`caFile: needs tls (found ${options.caFile} without tls)`);
   }
-  const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(resolveClient);
+  const profile = resolveProfile(options.profile);
+  const clients = (options.clients ?? [defaultClient(profile)]).map(resolveClient);
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
   const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
   const clientsById = indexByName('clients', 'ID', clients, (one) => one.id);
@@ -142,7 +146,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     users: usersByName.all,
     firstUser: usersByName.first,
     usesDemoUser: options.users === undefined,
-    ...applySettingsChange(pickSettings(options)),
+    ...applySettingsChange({ ...profile?.settings, ...definedSettings(options) }),
     state: options.state ?? null,
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
@@ -152,6 +156,23 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };
+}
+
+function resolveProfile(name: string | undefined): Profile | null {
+  const profile = findProfile(name ?? '') ?? null;
+  if (name === undefined || profile !== null) return profile;
+  const found = `${JSON.stringify(name.slice(0, 100))}${didYouMean(name, PROFILE_NAMES)}`;
+  throw new OptionError(`profile: must be one of ${PROFILE_NAMES.join(', ')} (found ${found})`);
+}
+
+function defaultClient(profile: Profile | null): ClientOptions {
+  const id = profile?.clientId ?? systemRandom.uuid();
+  return profile?.isPublic === true ? { id } : { id, secret: systemRandom.token(24) };
+}
+
+/** An option that is undefined does not override the profile. */
+function definedSettings(options: EmulatorOptions): SettingOptions {
+  return Object.fromEntries(Object.entries(pickSettings(options)).filter(([, value]) => value !== undefined));
 }
 
 /** RFC 1123, 2.1, and `_`, which names of containers may contain. */

@@ -1,6 +1,7 @@
 import type { JSONWebKeySet } from 'jose';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { Endpoint } from '../http/logged-request.ts';
+import type { ProfileName } from '../profiles/profiles.ts';
 import type { SettingOptions } from './settings.ts';
 
 /** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */
@@ -65,7 +66,12 @@ export interface EmulatorOptions extends SettingOptions {
    * 421; IP addresses are always accepted. Default: none.
    */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** Default: one client with a generated ID and secret. */
+  /**
+   * Behaves at `/oauth2/` like a known cloud: settings, and the ID of the default client. Settings and clients given beside
+   * it win. Default: none.
+   */
+  readonly profile?: ProfileName | undefined;
+  /** Default: one client with a generated ID and secret; without a secret if the profile's cloud issues none. */
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then shows. */
   readonly users?: readonly UserOptions[] | undefined;

@@ -7,6 +7,7 @@ import {
   secondsSetting,
 } from './definitions.ts';
 import { OAUTH2_SETTINGS } from './oauth2-settings.ts';
+import { QUIRK_SETTINGS } from './quirk-settings.ts';
 
 /** All settings, by their names in the library. */
 export const SETTINGS = {
@@ -140,6 +141,7 @@ export const SETTINGS = {
     description: 'length of the window of the rate limit',
   }),
   ...OAUTH2_SETTINGS,
+  ...QUIRK_SETTINGS,
 };
 
 /**

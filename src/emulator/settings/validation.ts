@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { didYouMean } from '../../system/did-you-mean.ts';
 import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
-import type { SettingDefinition } from './definitions.ts';
+import type { SettingDefinition, TextSyntax } from './definitions.ts';
+import { REQUIREMENT } from './requirements.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 
 /** An invalid option. The message names it, the value found and the values allowed. */
@@ -11,6 +12,11 @@ export class OptionError extends Error {
 
 /** In seconds, so that the current time plus all lifetimes fits into a JavaScript timestamp. */
 const MAX_SETTING_SECONDS = 1e9;
+
+const MAX_TEXT_LENGTH = 1000;
+/** RFC 6749, 3.3. */
+const SCOPES = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+const REQUIREMENTS = new RegExp(`^${REQUIREMENT.source}( ${REQUIREMENT.source})*$`);
 
 /** The schema of each setting, by name. The message of an issue completes "must be …". */
 export const settingSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
@@ -84,7 +90,16 @@ function settingSchema({ values, initial }: SettingDefinition<unknown>): v.Gener
           'a JavaScript regular expression of 1 to 200 characters',
         ),
       );
+    case 'text':
+      return v.nullable(textSchema(values.syntax));
   }
+}
+
+function textSchema(syntax: TextSyntax): v.GenericSchema {
+  const schema = (pattern: RegExp) => v.pipe(v.string(), v.maxLength(MAX_TEXT_LENGTH), v.regex(pattern));
+  return syntax === 'scopes'
+    ? v.message(schema(SCOPES), 'names with one space between them')
+    : v.message(schema(REQUIREMENTS), 'OPERATION:NAME or OPERATION:NAME=VALUE, with one space between two of them');
 }
 
 function secondsSchema(range: 'above 0' | 'from 0' | 'whole'): v.GenericSchema {

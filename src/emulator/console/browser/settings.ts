@@ -45,9 +45,11 @@ function choicesOf(values: SettingControl['values']): Choices | null {
 
 function unit(values: SettingControl['values']): HTMLElement | null {
   if (values.kind === 'boolean' || values.kind === 'choice') return null;
-  const text = values.kind === 'count' ? values.unit : values.kind === 'seconds' ? 'seconds' : 'a regular expression';
+  const text = values.kind === 'count' ? values.unit : UNITS[values.kind];
   return createElement('small', {}, text);
 }
+
+const UNITS = { seconds: 'seconds', 'regular expression': 'a regular expression', text: 'with one space between two' };
 
 function select(choices: Choices, value: Value): HTMLSelectElement {
   const options = choices.map(([choice, label], index) =>
@@ -57,7 +59,7 @@ function select(choices: Choices, value: Value): HTMLSelectElement {
 }
 
 function input({ kind }: SettingControl['values'], nothing: string | undefined, value: Value): HTMLInputElement {
-  const text = kind === 'regular expression';
+  const text = isText(kind);
   return createElement('input', {
     ...(text ? { type: 'text' } : { type: 'number', inputmode: 'numeric', min: '0', step: 'any' }),
     placeholder: nothing ?? null,
@@ -70,5 +72,9 @@ function input({ kind }: SettingControl['values'], nothing: string | undefined, 
 /** The value of an input, for the API. */
 function parseInput({ kind }: SettingControl['values'], text: string): Value {
   if (text === '') return null;
-  return kind === 'regular expression' ? text : Number(text);
+  return isText(kind) ? text : Number(text);
+}
+
+function isText(kind: SettingControl['values']['kind']): boolean {
+  return kind === 'regular expression' || kind === 'text';
 }
