@@ -1,7 +1,7 @@
 import type { LoggedRequest } from './http/logged-request.ts';
 
 /** The part of the emulator's state that changed. */
-export type ChangeTopic = 'settings' | 'faults' | 'clock' | 'logins' | 'grants' | 'requests';
+export type ChangeTopic = 'settings' | 'faults' | 'clock' | 'logins' | 'devices' | 'grants' | 'requests';
 
 /** A request that was answered or whose response was lost, or a change of the state. */
 export type EmulatorEvent =

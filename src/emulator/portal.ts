@@ -62,7 +62,7 @@ export function createPortal(
   const states = new HelperStates(saved.stateKey, now, issuedSecrets);
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
-  const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('logins'));
+  const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices'));
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
@@ -127,5 +127,5 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.save();
   portal.browserLogins.clear();
   portal.runtimeSettings.reset();
-  for (const what of ['logins', 'grants', 'clock'] as const) portal.changes.emitChange(what);
+  for (const what of ['logins', 'devices', 'grants', 'clock'] as const) portal.changes.emitChange(what);
 }

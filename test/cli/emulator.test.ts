@@ -132,6 +132,35 @@ test.each([
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
+test('emulator --profile behaves like a cloud, with an ID that is no UUID, and flags override the profile', async () => {
+  const emulator = startLatchkey([
+    'emulator',
+    '--profile',
+    'nest',
+    '--client',
+    'x.apps:y',
+    '--scopes',
+    'a b',
+    '--json',
+  ]);
+  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+  expect(line).toMatchObject({ client_id: 'x.apps', client_secret: 'y' });
+  expect(await (await fetch(`${line['console_url']}settings`)).json()).toMatchObject({
+    flows: 'code',
+    refresh_token_in_refresh: false,
+    scopes: 'a b',
+  });
+  emulator.process.kill('SIGTERM');
+  expect((await emulator.ended).status).toBe(0);
+
+  const tado = startLatchkey(['emulator', '--profile', 'tado']);
+  expect(await tado.stdout(/console/)).toMatch(
+    /client_id +1bb50063-6b0c-4d11-bd99-387f4a91cc46\n +client_secret +none\n/,
+  );
+  tado.process.kill('SIGTERM');
+  await tado.ended;
+});
+
 test('emulator names an options file that does not exist', async () => {
   const wrong = await runLatchkey(['emulator', '--options', '/nonexistent.toml']);
   expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('/nonexistent.toml: ') });
@@ -152,6 +181,8 @@ test.each([
   [['--refresh-grace-time', '-1'], /--refresh-grace-time.*'-1'/],
   [['--error-body', 'xml'], /--error-body.*'xml'.*json, html, empty/],
   [['--basic', 'maybe'], /--basic.*'maybe'/],
+  [['--profile', 'tadoo'], /--profile.*'tadoo'.*home-connect, tado, /],
+  [['--required-headers', 'token:x'], /--required-headers: must be OPERATION:NAME or /],
   [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
   [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: can't write \/nowhere\/ca.pem \(ENOENT\)/],
   [['now'], /too many arguments/],

@@ -169,6 +169,33 @@ describe("the emulator's console in a browser", () => {
     expect((await get(second.authorize_url)).status).toBe(200);
   });
 
+  it('the console allows the access of one waiting device with a button, and refuses that of another', async () => {
+    await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
+    const { emulator, section } = opened;
+    const client = { client_id: HEATER.id, client_secret: HEATER.secret };
+    const begin = async () => {
+      const response = await post(`${emulator.frontendUrl}/oauth2/device_authorization`, client);
+      return (await response.json()) as { user_code: string; device_code: string };
+    };
+    const poll = ({ device_code }: { device_code: string }) => {
+      const grant_type = 'urn:ietf:params:oauth:grant-type:device_code';
+      return post(`${emulator.frontendUrl}/oauth2/token`, { ...client, grant_type, device_code });
+    };
+    const waiting = section('Devices waiting for their user');
+    const first = await begin();
+    await waiting.getByText(`Heater <7>, ${first.user_code}`).waitFor();
+    await waiting.getByRole('button', { name: 'Log in as bob' }).click();
+    await opened.page.getByText('bob is logged in for Heater <7>').waitFor();
+    await waiting.waitFor({ state: 'hidden' });
+    expect((await poll(first)).status).toBe(200);
+    expect(emulator.grants()).toMatchObject([{ user: 'bob' }]);
+
+    const second = await begin();
+    await waiting.getByRole('button', { name: 'Refuse' }).click();
+    await waiting.waitFor({ state: 'hidden' });
+    expect(await (await poll(second)).json()).toMatchObject({ error: 'access_denied' });
+  });
+
   it('the console revokes the access tokens of a grant, and then the whole grant', async () => {
     await using opened = await open();
     const { emulator, section } = opened;

@@ -46,8 +46,8 @@ test('the event stream reports requests and changes as they happen, with masked 
   expect(received).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
   await emulator.reset();
   const subjects = [];
-  for (let i = 0; i < 5; i += 1) subjects.push((await events.next()).data['what']);
-  expect(subjects.toSorted()).toEqual(['clock', 'grants', 'logins', 'requests', 'settings']);
+  for (let i = 0; i < 6; i += 1) subjects.push((await events.next()).data['what']);
+  expect(subjects.toSorted()).toEqual(['clock', 'devices', 'grants', 'logins', 'requests', 'settings']);
   emulator.advance(60);
   expect(() => emulator.change({ rateLimit: -1 })).toThrow();
   emulator.change({ rateLimit: 5 });

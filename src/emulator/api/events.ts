@@ -27,7 +27,7 @@ export const eventsOperation: ApiOperation = {
 /**
  * Sends server-sent events (HTML, 9.2) until either side closes.
  * - `request` (`id` is its number): a `LoggedRequest`, after its response was sent or lost.
- * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "grants" | "requests"}`: read it again.
+ * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "devices" | "grants" | "requests"}`: read it again.
  */
 export function sendEvents(
   portal: Pick<EmulatedPortal, 'changes' | 'now'>,

@@ -75,6 +75,7 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
 <main>
 <div class="column">
 !${section('logins', 'Waiting for a login', '<ul class="list"></ul>')}
+!${section('device', 'Devices waiting for their user', '<ul class="list"></ul>')}
 !${section('requests', 'Requests', REQUESTS)}
 !${section('findings', 'Findings', FINDINGS)}
 </div>

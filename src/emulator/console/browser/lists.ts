@@ -1,51 +1,14 @@
 import type { GrantResponseBody } from '../../api/inspection.ts';
-import type { WaitingLogin } from '../../oauth/helper-flows.ts';
 import { callApi } from './api.ts';
 import { createButton, createElement, requireElement, showList } from './dom.ts';
 import {
   clientName,
-  consoleData,
   createSection,
   formatDateTime,
   formatTimeOfDay,
   type PageSection,
   setEmptyMessageVisible,
 } from './section.ts';
-
-/** The waiting logins, with buttons to log in and to refuse. */
-export const loginsSection: PageSection = createSection<{ readonly logins: readonly WaitingLogin[] }>(
-  'logins',
-  (response) => {
-    requireElement('#logins', HTMLElement).hidden = response.logins.length === 0;
-    showList(requireElement('#logins ul', HTMLElement), response.logins.toReversed(), ({ state }) => state, loginRow);
-  },
-);
-
-function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement {
-  const name = clientName(client);
-  const logIn = (user: string) => callApi('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
-  const refuse = () => callApi('POST', 'login', { state, deny: true }, `The login for ${name} was refused.`);
-  return createElement(
-    'li',
-    {},
-    createElement(
-      'p',
-      { class: 'row' },
-      createElement('b', {}, name),
-      createElement(
-        'span',
-        { class: 'quiet' },
-        `opened ${formatTimeOfDay(opened)}, expires ${formatTimeOfDay(expires)}`,
-      ),
-    ),
-    createElement(
-      'div',
-      { class: 'buttons' },
-      ...consoleData.users.map((user) => createButton(`Log in as ${user}`, () => logIn(user), { class: 'main' })),
-      createButton('Refuse', refuse),
-    ),
-  );
-}
 
 /** Grants shown: the most recently refreshed ones. */
 const MAX_GRANTS_SHOWN = 30;
