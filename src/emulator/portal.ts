@@ -9,6 +9,7 @@ import { ClientAssertions } from './oauth/client-assertions.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
 import { HelperFlows } from './oauth/helper-flows.ts';
 import { HelperStates } from './oauth/helper-state.ts';
+import { IdTokenKey } from './oauth/id-token.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
@@ -39,6 +40,7 @@ export interface EmulatedPortal {
   readonly codes: AuthorizationCodes;
   readonly deviceLogins: DeviceLogins;
   readonly clientAssertions: ClientAssertions;
+  readonly idTokenKey: IdTokenKey;
   readonly grants: IssuedGrants;
   readonly browserLogins: BrowserLogins;
   /** Writes the state to the state file, if there is one. Must be called before a response reports a change. */
@@ -63,10 +65,12 @@ export function createPortal(
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
   const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices'));
+  const idTokenKey = new IdTokenKey(saved.idTokenKey);
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
     issuer: () => origins().frontend,
+    idTokenKey,
     issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),
@@ -87,12 +91,14 @@ export function createPortal(
     codes,
     deviceLogins,
     clientAssertions: new ClientAssertions(now),
+    idTokenKey,
     grants,
     browserLogins: new BrowserLogins(),
     save() {
       file?.save({
         stateKey: states.key,
         tokenKey: tokens.key,
+        ...(idTokenKey.pem !== null && { idTokenKey: idTokenKey.pem }),
         clockOffset: clock.view().offset,
         grants: grants.all(),
         codes: codes.all(),
@@ -121,6 +127,7 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.codes.clear();
   portal.deviceLogins.clear();
   portal.clientAssertions.clear();
+  portal.idTokenKey.rotate();
   portal.grants.clear();
   portal.audit.clear();
   portal.clock.reset();

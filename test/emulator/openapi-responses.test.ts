@@ -126,6 +126,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   for (const name of ['oauth-authorization-server', 'openid-configuration']) {
     await ask(`get /.well-known/${name}`, `${frontendUrl}/.well-known/${name}`);
   }
+  await ask('get /oauth2/jwks', `${frontendUrl}/oauth2/jwks`);
   const oauth2 = (path: string, members: Record<string, string>, headers: Record<string, string> = {}) =>
     ask(`post /oauth2/${path}`, `${frontendUrl}/oauth2/${path}`, {
       ...form(members),

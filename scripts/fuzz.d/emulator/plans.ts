@@ -173,7 +173,11 @@ function oauth2(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> 
   return fc.oneof(
     requestPlan({
       origin: 'frontend',
-      path: fc.constantFrom('/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'),
+      path: fc.constantFrom(
+        '/.well-known/oauth-authorization-server',
+        '/.well-known/openid-configuration',
+        '/oauth2/jwks',
+      ),
     }),
     { arbitrary: pages(authorize), weight: 2 },
     { arbitrary: post('/oauth2/device_authorization', scope), weight: 2 },

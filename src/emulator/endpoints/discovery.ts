@@ -15,6 +15,16 @@ export function serveDiscovery(app: FastifyInstance): void {
       },
     });
   }
+  serveKeys(app);
+}
+
+/** Serves the public key of ID tokens (RFC 7517, 5). */
+function serveKeys(app: FastifyInstance): void {
+  addOAuth2Route(app, '/oauth2/jwks', 'discovery', {
+    async GET(request, reply) {
+      return reply.send(requestContext(request).portal.idTokenKey.jwks());
+    },
+  });
 }
 
 /** RFC 8414, 2. What a setting turns off is left out. */
@@ -28,6 +38,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     ...(hasCode && { authorization_endpoint: `${issuer}/oauth2/authorize` }),
     token_endpoint: `${issuer}/oauth2/token`,
     ...(hasDevice && { device_authorization_endpoint: `${issuer}/oauth2/device_authorization` }),
+    jwks_uri: `${issuer}/oauth2/jwks`,
     revocation_endpoint: `${issuer}/oauth2/revoke`,
     ...(settings.scopes !== null && { scopes_supported: settings.scopes.split(' ') }),
     response_types_supported: hasCode ? ['code'] : [],
@@ -45,7 +56,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
     authorization_response_iss_parameter_supported: settings.issInResponse,
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['HS256'],
+    id_token_signing_alg_values_supported: ['ES256'],
   };
 }
 

@@ -80,7 +80,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   }
   const problem = rejectCodeVerifier(binding.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, code.user, code.scope);
+  const grant = portal.grants.create(client.id, code.user, code.scope, true);
   portal.codes.markExchanged(code, grant.id);
   return issueFirstTokens(portal, grant, binding.offline);
 }
@@ -103,7 +103,7 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
   if ('denied' in decision) return deviceError('access_denied', 'the user has refused');
   const problem = rejectCodeVerifier(login.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, decision.user, login.scope);
+  const grant = portal.grants.create(client.id, decision.user, login.scope, true);
   deviceLogins.markExchanged(login, grant.id);
   return issueFirstTokens(portal, grant, login.offline);
 }

@@ -16,6 +16,8 @@ export interface PersistedState {
   /** The keys that sign states and tokens, base64url. */
   readonly stateKey: string;
   readonly tokenKey: string;
+  /** The private key that signs ID tokens, PEM. */
+  readonly idTokenKey: string;
   /** Offset of the clock, in seconds. */
   readonly clockOffset: number;
   readonly grants: readonly IssuedGrant[];
@@ -39,6 +41,7 @@ const PersistedStateSchema = v.partial(
     authority: v.object({ certificate: textSchema, key: textSchema }),
     stateKey: secretKeySchema,
     tokenKey: secretKeySchema,
+    idTokenKey: secretKeySchema,
     clockOffset: v.number(),
     grants: listSchema({
       ...{
@@ -47,6 +50,7 @@ const PersistedStateSchema = v.partial(
         user: textSchema,
         scope: v.nullable(textSchema),
         revoked: v.boolean(),
+        oauth2: v.optional(v.literal(true)),
       },
       ...{ createdAt: v.number(), refreshedAt: v.number(), generation: v.number(), accessFrom: v.number() },
       presented: v.array(v.number()),

@@ -5,7 +5,7 @@ import { BoundedMap } from '../memory/bounded-collections.ts';
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
-import { createIdToken } from './id-token.ts';
+import { createIdToken, type IdTokenKey } from './id-token.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** A user's authorization of a client, and the state of its tokens. */
@@ -14,6 +14,8 @@ export interface IssuedGrant {
   readonly clientId: string;
   readonly user: string;
   readonly scope: string | null;
+  /** True if `/oauth2/token` created it; left out otherwise. */
+  readonly oauth2?: true;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   /** When the newest tokens were issued, in milliseconds since 1970. */
@@ -84,6 +86,7 @@ interface GrantContext {
   readonly now: () => number;
   /** The issuer in ID tokens. */
   readonly issuer: () => string;
+  readonly idTokenKey: IdTokenKey;
   readonly issued: IssuedSecrets;
   readonly audit: ClientAudit;
   readonly onChange: () => void;
@@ -101,13 +104,14 @@ export class IssuedGrants {
   }
 
   /** Creates a grant without tokens; {@link issueTokens} issues the first ones. */
-  create(clientId: string, user: string, scope: string | null): IssuedGrant {
+  create(clientId: string, user: string, scope: string | null, oauth2 = false): IssuedGrant {
     const now = this.#context.now();
     const grant: IssuedGrant = {
       id: systemRandom.token(12),
       clientId,
       user,
       scope,
+      ...(oauth2 && { oauth2 }),
       createdAt: now,
       refreshedAt: now,
       generation: 0,
@@ -301,10 +305,16 @@ export class IssuedGrants {
     };
   }
 
-  #createIdToken({ clientId, user }: IssuedGrant, issuedAt: number, lifetime: number, settings: EffectiveSettings) {
+  #createIdToken(
+    { clientId, user, oauth2 }: IssuedGrant,
+    issuedAt: number,
+    lifetime: number,
+    settings: EffectiveSettings,
+  ) {
     const iat = Math.floor(issuedAt / 1000);
     const iss = this.#context.issuer();
     const claims = { iss, sub: user, aud: clientId, iat, exp: iat + Math.ceil(lifetime), preferred_username: user };
+    if (oauth2 === true) return this.#context.idTokenKey.sign(claims);
     return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
   }
 }

@@ -12,6 +12,7 @@ const ServerMetadata = v.strictObject({
   authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the authorization code')),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
+  jwks_uri: url('The public key of ID tokens'),
   revocation_endpoint: v.pipe(v.string(), v.url()),
   scopes_supported: v.exactOptional(texts('Only with the setting scopes')),
   response_types_supported: v.array(v.string()),
@@ -111,6 +112,16 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     path: '/.well-known/openid-configuration',
     id: 'openidConfiguration',
     summary: 'Get the metadata of the OAuth 2.0 server (OpenID Connect Discovery)',
+  },
+  {
+    method: 'get',
+    path: '/oauth2/jwks',
+    origin: 'frontend',
+    id: 'jwks',
+    summary: 'Get the public key of ID tokens (RFC 7517)',
+    responses: {
+      200: { description: 'A JWK Set', body: v.strictObject({ keys: v.array(v.record(v.string(), v.string())) }) },
+    },
   },
   {
     method: 'get',

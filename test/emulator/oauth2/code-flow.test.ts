@@ -1,3 +1,4 @@
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { expect, test } from 'vitest';
 import { errorOf, get, HEATER, obtainCode, post, redirectLocation } from '../portal-client.ts';
@@ -36,6 +37,10 @@ test('a standard client logs in with code and PKCE, refreshes and revokes', asyn
   expect(first).toMatchObject({ token_type: 'bearer', expires_in: 3600, scope: 'read openid' });
   expect(oauth.getValidatedIdTokenClaims(first)).toMatchObject({ iss: stock.server.issuer, sub: 'alice', aud: 'tool' });
   expect(await (await stock.whoami(first.access_token)).json()).toEqual({ user: 'alice', scope: 'read openid' });
+  const keys = (await (await get(stock.server.jwks_uri ?? '')).json()) as JSONWebKeySet;
+  const verified = { issuer: stock.server.issuer, audience: 'tool', currentDate: new Date(cloud.clock.wall) };
+  const { protectedHeader } = await jwtVerify(first.id_token ?? '', createLocalJWKSet(keys), verified);
+  expect(protectedHeader.alg).toBe('ES256');
   const second = await stock.refresh(first.refresh_token);
   expect(second.refresh_token).not.toBe(first.refresh_token);
   await expect(stock.refresh(first.refresh_token)).rejects.toMatchObject(refusal('invalid_grant'));
@@ -99,6 +104,9 @@ test('redirect URIs are compared exactly, at both endpoints', async () => {
   const [, second = ''] = TOOL.redirectUris;
   const landed = await stock.logIn(stock.authorizationUrl());
   await expect(stock.exchange(landed, 'v'.repeat(43), second)).rejects.toMatchObject(refusal('invalid_grant'));
+  const credentials = { client_id: TOOL.id, client_secret: TOOL.secret, grant_type: 'authorization_code' };
+  const without = { ...credentials, code: landed.searchParams.get('code') ?? '' };
+  expect(await errorOf(await post(stock.server.token_endpoint ?? '', without))).toEqual([400, 'invalid_grant']);
   expect((await stock.exchange(landed, 'v'.repeat(43))).token_type).toBe('bearer');
   // RFC 6749, 4.1.3: without one in the authorization request, the token request needs none.
   const first = await stock.logIn(stock.authorizationUrl({}, null));

@@ -19,11 +19,13 @@ test('device codes, codes with their challenge and the count of fast polls survi
   await before.emulator.approveDevice({ userCode: allowed.user_code, user: ALICE.name });
   await expect(stock.poll(waiting.device_code)).rejects.toMatchObject(refusal('authorization_pending'));
   await expect(stock.poll(waiting.device_code)).rejects.toMatchObject(refusal('slow_down'));
+  const keys = await (await get(stock.server.jwks_uri ?? '')).text();
   await before.emulator.close();
 
   await using after = await startCloud(options);
   const restarted = await StockClient.discover(after);
   landed.searchParams.set('iss', restarted.server.issuer);
+  expect(await (await get(restarted.server.jwks_uri ?? '')).text()).toBe(keys);
   const wrong = oauth.generateRandomCodeVerifier();
   await expect(restarted.exchange(landed, wrong)).rejects.toMatchObject(refusal('invalid_grant'));
   expect((await restarted.exchange(landed, verifier)).token_type).toBe('bearer');
