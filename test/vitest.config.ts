@@ -20,6 +20,7 @@ const NOT_QUICK = [
   'emulator/console*',
   'emulator/examples*',
   'emulator/fuzz*',
+  'emulator/oauth2/pages*',
   'hub/**',
   'lan/**',
   'machine/**',
