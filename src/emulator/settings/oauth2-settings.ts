@@ -51,7 +51,7 @@ export const OAUTH2_SETTINGS = {
     },
     label: 'Redirect URIs of a client that has registered none',
     description:
-      'which redirect URIs /oauth2/authorize accepts if the client has registered none: registered (none), any, https, or https-or-localhost',
+      'which redirect URIs /oauth2/authorize accepts if the client has registered none: none (registered), any, https, or https-or-localhost',
   }),
   /** Lifetime of device codes, fixed when they are issued. A whole number of seconds; default: 600. */
   deviceCodeLifetime: secondsSetting('whole', 600, {
