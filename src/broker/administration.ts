@@ -252,6 +252,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       log.info('pairing_started', { connection: name, by: 'person' });
       return run.pairing.id;
     },
+    async getOpenPairing(name) {
+      await broker.ready;
+      const run = pairings.newestFor(getConnection(name).id);
+      if (run?.isOpen === true) return run.pairing.id;
+      throw new Failure('pairing_unknown', `${name} has no open pairing: start one with "latchkey pair ${name}"`);
+    },
     async *followPairing(id, signal) {
       // A client that follows a pairing across a restart would get an unknown-pairing error otherwise.
       await broker.ready;

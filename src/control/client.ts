@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import type { InviteRequest } from '../core/administration.ts';
 import type { GrantImport } from '../core/connections/connection-administration.ts';
 import { Failure } from '../core/failure.ts';
+import type { Secret } from '../core/secret.ts';
 import { failureFromResponse } from './failures.ts';
 import { findControlSocket } from './find-control-socket.ts';
 import type { PairingEventMessage } from './messages.ts';
@@ -65,6 +66,8 @@ export async function connectControlClient(paths: readonly string[]) {
       call(routes.importGrant, { name, scope, portal, refresh_token: refreshToken.reveal(), replace }),
     /** @returns the id of the pairing */
     pair: async (name: string) => (await call(routes.pair, { name })).pairing,
+    /** @param address the one on which a browser ended after a login of the connection's open pairing */
+    pasteAddress: (name: string, address: Secret) => call(routes.pasteAddress, { name, address: address.reveal() }),
     pairAll: () => call(routes.pairAll, {}),
     /** @param id of the pairing batch */
     nextPairing: (id: string) => call(routes.nextPairing, { id }),

@@ -181,13 +181,22 @@ export const historyResponseSchema = v.array(
 /** The id of the pairing that was started. */
 export const startPairingResponseSchema = v.object({ pairing: text });
 
-/** One event of a pairing, as `latchkey pair --json` prints it. */
+/**
+ * The pairing that a pasted address belongs to. `failure`: why its login yielded nothing, while the pairing goes on with
+ * another link; null if the pairing has ended, or the hub still waits for the portal.
+ */
+export const pasteAddressResponseSchema = v.object({ pairing: text, failure: v.nullable(reason) });
+
+/** One event of a pairing; `latchkey pair --json` prints most of it. */
 export const pairingEventMessageSchema = v.variant('event', [
   v.object({ event: v.literal('connecting'), problem: textOrNull, expires_in: number }),
   v.object({
     event: v.literal('waiting'),
     authorize_url: text,
     short_url: optional(text),
+    user_code: optional(text),
+    contains_user_code: optional(v.literal(true)),
+    accepts_address: optional(v.literal(true)),
     expires_in: number,
     reason: optional(v.picklist(['link_ended', 'address_changed'])),
     unconfirmed: optional(v.array(v.object({ id: text, address: text }))),

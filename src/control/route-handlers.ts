@@ -15,7 +15,7 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 
 /** Members of requests whose values never appear in an error. */
-const SECRET_MEMBERS = ['copy', 'passphrase', 'refresh_token'];
+const SECRET_MEMBERS = ['address', 'copy', 'passphrase', 'refresh_token'];
 
 /** Handles a route. `afterwards` runs a callback when the response has been sent, or the client has disconnected. */
 type Handler<Name extends keyof Routes> = (
@@ -93,6 +93,13 @@ function createHandlers(administration: Administration): Handlers {
       return { open_for, registration_endpoint: registrationEndpoint, ca_fingerprint: caFingerprint };
     },
     pair: async ({ name }) => ({ pairing: await administration.pair(name) }),
+    async pasteAddress({ name, address }) {
+      const pairing = await administration.getOpenPairing(name);
+      await administration.pasteAddress(pairing, address);
+      const { status, lastFailure } = administration.getPairing(pairing);
+      const isOpen = status.event === 'connecting' || status.event === 'waiting';
+      return { pairing, failure: isOpen ? lastFailure : null };
+    },
     label({ name }) {
       const { hubName, link, addressLink: byAddress } = administration.label(name);
       return { name, hub_name: hubName, link, by_address: byAddress };

@@ -12,6 +12,7 @@ import {
   openRegistrationResponseSchema,
   pairingBatchResponseSchema,
   pairingEventMessageSchema,
+  pasteAddressResponseSchema,
   reloadOutcomeResponseSchema,
   reloadResponseSchema,
   restoreResponseSchema,
@@ -59,6 +60,7 @@ const importGrantRequest = v.strictObject({
 });
 const rotateSecretRequest = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
 const approveApplianceRequest = v.strictObject({ name: v.string(), code: textOrNull, connection: textOrNull });
+const pasteAddressRequest = v.strictObject({ name: v.string(), address: v.string() });
 const inviteRequest = v.strictObject({
   name: textOrNull,
   scope: textOrNull,
@@ -95,6 +97,8 @@ export const routes = {
   /** `replace`: whether the grant may replace the one that the connection has. */
   importGrant: route('POST', '/v1/connections/:name/import', importGrantRequest, connectionResponseSchema),
   pair: route('POST', '/v1/connections/:name/pairings', nameRequest, startPairingResponseSchema, 201),
+  /** `address`: the one on which a browser ended after a login. */
+  pasteAddress: route('POST', '/v1/connections/:name/paste', pasteAddressRequest, pasteAddressResponseSchema),
   label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
   pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
   nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),

@@ -16,7 +16,7 @@ import type { GrantImport } from '../../src/core/connections/connection-administ
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
 import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { ApplianceLabel, PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
+import type { ApplianceLabel, PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTestResult, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -102,9 +102,35 @@ export class FakeAdministration implements Administration {
     return this.events;
   }
 
+  async getOpenPairing(name: string): Promise<string> {
+    this.#findConnection(name);
+    const [id, pairing] = [...this.pairings].at(-1) ?? [];
+    const last = pairing?.reports.at(-1)?.event;
+    if (id !== undefined && last !== 'paired' && last !== 'failed') return id;
+    throw new Failure('pairing_unknown', `${name} has no open pairing: start one with "latchkey pair ${name}"`);
+  }
+
   getOrStartPairing = (name: string) => this.pair(name);
-  getPairing = unscripted;
-  pasteAddress = unscripted;
+  /** Why the last login of each pairing failed. */
+  lastFailure: PairingView['lastFailure'] = null;
+
+  getPairing(id: string): PairingView {
+    const status = this.pairings.get(id)?.reports.at(-1);
+    if (status === undefined) throw new Failure('pairing_unknown', `there is no pairing ${id}`);
+    const none = { scope: null, unconfirmed: [], batch: null, newestPairing: null };
+    const credentialLocation = { portal: 'home' };
+    return { id, connection: 'wallbox', status, lastFailure: this.lastFailure, credentialLocation, ...none };
+  }
+
+  /** The addresses that were pasted, each with its pairing. */
+  readonly pasted: (readonly [pairing: string, address: string])[] = [];
+
+  async pasteAddress(id: string, address: string): Promise<void> {
+    this.pasted.push([id, address]);
+    if (!address.includes('code='))
+      throw new Failure('address_rejected', 'this is not the address of a finished login');
+    this.pairings.get(id)?.push({ event: 'paired', scope: null });
+  }
   retryPairing = unscripted;
   cancelPairing = unscripted;
   confirmLogin = unscripted;

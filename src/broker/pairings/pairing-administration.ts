@@ -22,7 +22,7 @@ export function createPairingAdministration(
     environment: { log },
   }: Pick<Broker, 'connections' | 'pairings' | 'pairingBatches' | 'environment'>,
   requireApproved: (connection: Connection) => Connection,
-): Omit<PairingAdministration, 'label'> {
+): Omit<PairingAdministration, 'label' | 'getOpenPairing'> {
   const nameOf = (id: string) => connections.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {

@@ -38,3 +38,8 @@ export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> =
   store_unwritable: 'the hub could not save it',
   refused: 'the portal rejected the grant',
 };
+
+/** Says why the login of a pasted address yielded nothing, while its pairing goes on. */
+export function loginFailedText(reason: SkipReason): string {
+  return `the login did not succeed (${SHORT_REASONS[reason]}): log in again, with the newest link of the pairing`;
+}

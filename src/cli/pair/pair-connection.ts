@@ -2,6 +2,7 @@ import type { ControlClient } from '../../control/client.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { isInteractive } from '../terminal/prompt.ts';
 import { pairingFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import {
   type DisplayedLink,
@@ -81,14 +82,21 @@ export async function showPairing(
   options: PairOptions,
   names?: BatchNames,
 ): Promise<WatchOutcome> {
-  using display = options.json === true ? new JsonDisplay(names) : await createTextDisplay(name, options.wait);
+  using display = options.json === true ? new JsonDisplay(names) : await createTextDisplay(hub, name, options.wait);
   return await watchPairing(hub, pairing, display, options);
 }
 
 /** Loads the display only if it is needed, because it imports the QR code encoder. */
-async function createTextDisplay(name: string, waits: boolean): Promise<PairingDisplay & Disposable> {
-  const { TextDisplay } = await import('./text-display.ts');
-  return new TextDisplay(name, waits);
+async function createTextDisplay(
+  hub: ControlClient,
+  name: string,
+  waits: boolean,
+): Promise<PairingDisplay & Disposable> {
+  const [{ TextDisplay }, { AddressPrompt }] = await Promise.all([
+    import('./text-display.ts'),
+    import('./address-prompt.ts'),
+  ]);
+  return new TextDisplay(name, waits, waits && isInteractive() ? new AddressPrompt(hub, name) : null);
 }
 
 /** Prints a pairing for programs: one JSON object per line. */
@@ -105,13 +113,18 @@ class JsonDisplay implements PairingDisplay, Disposable {
     printStderr(portalUnreachableText(problem, expiresIn));
   }
 
-  linkIssued({ authorizeUrl, shortUrl }: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
+  linkIssued(
+    { authorizeUrl, shortUrl, userCode }: DisplayedLink,
+    expiresIn: number,
+    reason: LinkRenewalReason | null,
+  ): void {
     const short = shortUrl === null ? {} : { short_url: shortUrl };
     const why = reason === null ? {} : { reason };
     printJson({
       event: 'waiting',
       ...this.#nameMembers,
       authorize_url: authorizeUrl,
+      ...(userCode !== null && { user_code: userCode }),
       ...short,
       expires_in: expiresIn,
       ...why,

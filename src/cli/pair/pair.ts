@@ -16,6 +16,7 @@ interface Options extends PairOptions {
   readonly output?: string;
   readonly byAddress?: boolean;
   readonly yes?: boolean;
+  readonly paste?: string;
 }
 
 /** `latchkey pair NAME`, and `latchkey pair --all` */
@@ -32,6 +33,10 @@ export function pairCommand(): Command {
       'stop waiting after this time, such as 45 or 45s (seconds) or 10m; the pairing continues',
       parseDurationSeconds,
     )
+    .option(
+      '--paste <address>',
+      'hand over the address on which the browser ended after the login, to the pairing that is open; "-" reads it from standard input, where other users of the machine cannot see it',
+    )
     .option('--print', "make a label for the appliance's cabinet; scanning it starts a new pairing")
     .option('--output <file>', 'with --print: the file for the label (default: latchkey-NAME.svg)')
     .option('--by-address', "with --print: the QR code contains the hub's current IP address instead of its name")
@@ -41,14 +46,20 @@ export function pairCommand(): Command {
 }
 
 async function pair(name: string | undefined, options: Options, command: Command): Promise<void> {
-  const { all, print, output, byAddress, yes } = options;
+  const { all, print, output, byAddress, yes, paste } = options;
   if (all === true && name !== undefined) command.error('error: give a name or --all, not both');
   if (all === true && print === true) command.error('error: --print is for one appliance: give its name');
   if (all !== true && name === undefined) command.error('error: give the name of an appliance, or --all');
+  if (paste !== undefined && (name === undefined || print === true))
+    command.error('error: --paste is for one pairing that is open: give its name, without --all and --print');
   const labelOption = [output !== undefined && '--output', byAddress && '--by-address', yes && '--yes'].find(Boolean);
   if (labelOption && print !== true) command.error(`error: ${labelOption} can only be used with --print`);
   await using hub = await connectHub(command);
   if (name === undefined) return await pairAll(hub, options);
+  if (paste !== undefined) {
+    const { pasteAddress } = await import('./paste.ts');
+    return await pasteAddress(hub, name, paste, options);
+  }
   if (print !== true) return await pairConnection(hub, name, options);
   const { printLabel } = await import('./label.ts');
   return await printLabel(hub, name, options);

@@ -6,6 +6,7 @@ import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, print, printable, printStderr } from '../terminal/output.ts';
 import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../terminal/qr-code.ts';
 import { wrapText } from '../terminal/table.ts';
+import type { AddressPrompt } from './address-prompt.ts';
 import { portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
 
@@ -20,12 +21,17 @@ export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
   readonly #waitsForLogin: boolean;
   readonly #countdownLine = new CountdownLine();
-  #lastUrl: string | null = null;
+  readonly #addressPrompt: AddressPrompt | null;
+  #last: DisplayedLink | null = null;
 
-  /** @param waitsForLogin whether the command waits until somebody has logged in */
-  constructor(name: string, waitsForLogin: boolean) {
+  /**
+   * @param waitsForLogin whether the command waits until somebody has logged in
+   * @param addressPrompt asks for the address on which the browser ended; null if there is no terminal for it
+   */
+  constructor(name: string, waitsForLogin: boolean, addressPrompt: AddressPrompt | null) {
     this.#name = name;
     this.#waitsForLogin = waitsForLogin;
+    this.#addressPrompt = addressPrompt;
   }
 
   portalUnreachable(problem: string, expiresIn: number): void {
@@ -37,11 +43,13 @@ export class TextDisplay implements PairingDisplay, Disposable {
     const renewal = reason === null ? '' : ` with this new link (${REASON_TEXTS[reason]})`;
     const { text, hasShortCode } = renderLink(`Log in to connect ${this.#name}${renewal}:`, link, process.stdout);
     // A change of the short link alone does not matter unless the QR code is that of the short link.
-    const isKnown = link.authorizeUrl === this.#lastUrl && !hasShortCode;
-    this.#lastUrl = link.authorizeUrl;
+    const isKnown =
+      link.authorizeUrl === this.#last?.authorizeUrl && link.userCode === this.#last.userCode && !hasShortCode;
+    this.#last = link;
     if (isKnown) return;
     this.#countdownLine.clear();
     print(text);
+    if (link.acceptsAddress) this.#addressPrompt?.open((message) => this.#countdownLine.printAbove(message));
     if (this.#waitsForLogin) this.#countdownLine.start(expiresIn);
     else printStderr(`the link is valid for ${formatDuration(expiresIn)}; "latchkey status" shows the pairing's state`);
   }
@@ -61,6 +69,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#addressPrompt?.[Symbol.dispose]();
     this.#countdownLine.clear();
   }
 }
@@ -74,6 +83,10 @@ const REACH_HINTS: Readonly<Record<UrlAddressScope, string>> = {
   home: 'The link and the QR code work only in this home network.',
   anywhere: 'The QR code is for a phone in this home network; the link works anywhere.',
 };
+
+/** Above a user code (RFC 8628, 3.3). */
+const ENTER_CODE = 'Enter this code there:';
+const COMPARE_CODE = 'Check that the page there shows this code:';
 
 /** A link as text for people. The caller may print one more line below it. */
 interface RenderedLink {
@@ -89,10 +102,11 @@ interface RenderedLink {
  */
 export function renderLink(
   heading: string,
-  { authorizeUrl, shortUrl }: DisplayedLink,
+  { authorizeUrl, shortUrl, userCode, containsUserCode }: DisplayedLink,
   screen: TerminalCapabilities,
 ): RenderedLink {
-  const link = `${heading}\n\n  ${printable(authorizeUrl)}\n`;
+  const login = userCode === null ? '' : `\n${containsUserCode ? COMPARE_CODE : ENTER_CODE} ${printable(userCode)}\n`;
+  const link = `${heading}\n\n  ${printable(authorizeUrl)}\n${login}`;
   const code = renderQrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
@@ -134,6 +148,12 @@ class CountdownLine {
       this.#stopTimer = systemTimers.after(1000, tick);
     };
     tick();
+  }
+
+  /** Prints a line on standard error; a countdown continues below it. */
+  printAbove(text: string): void {
+    if (this.#stopTimer !== null) process.stderr.write(CLEAR_LINE);
+    printStderr(text);
   }
 
   /** Erases the line. */

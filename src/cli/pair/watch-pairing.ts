@@ -4,11 +4,16 @@ import { Failure } from '../../core/failure.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
-/** A login link. */
+/** A login link, with what a person needs beside it. */
 export interface DisplayedLink {
   readonly authorizeUrl: string;
   /** The hub's short link to it, which works in the home network; null if there is none. */
   readonly shortUrl: string | null;
+  /** What a person enters at the link, or compares if the link contains it; null if the login needs none. */
+  readonly userCode: string | null;
+  readonly containsUserCode: boolean;
+  /** Whether a person may paste the address on which the browser ended. */
+  readonly acceptsAddress: boolean;
 }
 
 /** The event by which a pairing has failed. */
@@ -89,7 +94,13 @@ export async function watchPairing(
         display.portalUnreachable(problem, report.expires_in);
         break;
       case 'waiting': {
-        const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
+        const link = {
+          authorizeUrl: report.authorize_url,
+          shortUrl: report.short_url ?? null,
+          userCode: report.user_code ?? null,
+          containsUserCode: report.contains_user_code === true,
+          acceptsAddress: report.accepts_address === true,
+        };
         const renewal = linkRenewalReason(link, shown);
         if (renewal !== null) {
           display.linkIssued(link, report.expires_in, shown && (report.reason ?? renewal));
@@ -118,10 +129,11 @@ export async function watchPairing(
  * may return.
  */
 function linkRenewalReason(
-  { authorizeUrl, shortUrl }: DisplayedLink,
+  { authorizeUrl, shortUrl, userCode }: DisplayedLink,
   shown: DisplayedLink | null,
 ): LinkRenewalReason | null {
-  if (authorizeUrl !== shown?.authorizeUrl) return 'link_ended';
+  // At some portals, all device codes have the same address.
+  if (authorizeUrl !== shown?.authorizeUrl || userCode !== shown.userCode) return 'link_ended';
   return shortUrl === null || shortUrl === shown.shortUrl ? null : 'address_changed';
 }
 

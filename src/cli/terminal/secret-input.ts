@@ -23,6 +23,21 @@ export async function readRefreshToken(question: string): Promise<Secret> {
   );
 }
 
+/**
+ * Reads the address on which a browser ended from standard input, without an echo if a person pastes it.
+ * @param question is shown on a terminal
+ * @throws Failure `request_invalid` if it is not one line
+ */
+export async function readAddress(question: string): Promise<Secret> {
+  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
+  const address = text.trim();
+  if (address !== '' && !/[\r\n]/.test(address) && address.length <= MAX_TOKEN_LENGTH) return new Secret(address);
+  throw new Failure(
+    'request_invalid',
+    'standard input is not one address, and nothing was done: give the whole address of the browser, on one line',
+  );
+}
+
 /** Why a text is no token, without the text itself; null if it may be one. */
 function tokenProblem(token: string): string | null {
   if (token === '') return 'standard input is empty';

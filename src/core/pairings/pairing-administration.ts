@@ -78,6 +78,8 @@ export interface ApplianceLabel {
 export interface PairingAdministration {
   /** The open pairing of an appliance, or a new one if none is open. @returns its id. @throws Failure as `pair` */
   getOrStartPairing(name: string): Promise<string>;
+  /** @returns the id of a connection's open pairing. @throws Failure `pairing_unknown` if none is open */
+  getOpenPairing(name: string): Promise<string>;
   /** @throws Failure `pairing_unknown` */
   getPairing(id: string): PairingView;
   /**

@@ -4,6 +4,9 @@ import { renderLink } from '../../../src/cli/pair/text-display.ts';
 const link = {
   authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(600)}`,
   shortUrl: 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-',
+  userCode: null,
+  containsUserCode: false,
+  acceptsAddress: false,
 };
 const HINT = 'for a phone in this home network';
 
@@ -70,4 +73,13 @@ test('pair shows a link that is too long for a QR code, with the QR code of the 
     expect(alone.text).toContain('(the link is too long for a QR code)');
     expect(alone.text).not.toContain('█');
   }
+});
+
+test('pair shows the user code between the link and its QR code, with what a person does with it', () => {
+  const device = { ...link, authorizeUrl: 'https://portal.example/device', userCode: 'WDJB-MJHT' };
+  expect(renderOn(80, 40, device).text).toMatch(
+    /^Log in:\n\n {2}https:\/\/portal\.example\/device\n\nEnter this code there: WDJB-MJHT\n\n█/,
+  );
+  const complete = { ...device, authorizeUrl: `${device.authorizeUrl}?user_code=WDJB-MJHT`, containsUserCode: true };
+  expect(renderOn(80, 40, complete).text).toContain('\nCheck that the page there shows this code: WDJB-MJHT\n\n█');
 });

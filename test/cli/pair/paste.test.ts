@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { MAIN } from '../../support/program.ts';
+import { shareFakeAdministration } from '../command.ts';
+
+const ADDRESS = 'https://app.example/callback?code=the-code&state=the-state';
+const waiting = {
+  event: 'waiting',
+  authorizeUrl: 'https://portal.example/authorize?state=the-state',
+  acceptsAddress: true,
+  expiresIn: 900,
+} as const;
+const QUESTION = /If the browser ends on an error page, paste its address here:/;
+
+const fake = shareFakeAdministration();
+
+/** A hub with a connection at the emulator as a generic cloud, whose redirect URI is not the hub's. */
+async function startPasteHub() {
+  const emulator = await startEmulator({
+    clients: [{ id: 'the-hub', redirectUris: ['http://127.0.0.1:9/callback'] }],
+    autoLogin: true,
+    codeLifetime: 3600,
+  });
+  const hub = await HubProcess.start({
+    toml: `[portals.cloud]
+type = "oauth2"
+issuer = "${emulator.frontendUrl}"
+client_id = "the-hub"
+login = "paste"
+redirect_uri = "http://127.0.0.1:9/callback"
+[connections.wallbox]`,
+  });
+  /** Starts a pairing and logs in. @returns the address on which the browser ends */
+  async function logIn(): Promise<string> {
+    const { status, stdout } = await hub.cli('pair', 'wallbox', '--no-wait', '--json');
+    expect(status).toBe(0);
+    const { authorize_url: link } = JSON.parse(stdout);
+    const { headers } = await fetch(link, { redirect: 'manual' });
+    const address = headers.get('location') ?? '';
+    rememberSecrets([new URL(address).searchParams.get('code') ?? '']);
+    return address;
+  }
+  return {
+    hub,
+    emulator,
+    logIn,
+    async [Symbol.asyncDispose]() {
+      await hub[Symbol.asyncDispose]();
+      await emulator[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Runs a command with a text on its standard input. */
+async function runWithInput(hub: HubProcess, args: readonly string[], input: string) {
+  const child = spawn(process.execPath, [MAIN, ...args, '--config', `${hub.directory}/latchkey.toml`]);
+  const written = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text;
+    });
+  }
+  child.stdin.end(input);
+  const [status] = await once(child, 'close');
+  return { status, ...written };
+}
+
+test('pair --paste hands the address to the open pairing and says how it ended', async () => {
+  await using house = await startPasteHub();
+  const { hub, emulator, logIn } = house;
+  const none = await hub.cli('pair', 'wallbox', '--paste', ADDRESS);
+  expect(none).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^latchkey: wallbox has no open pairing: start one with ".*latchkey pair wallbox"\n$/,
+    ),
+  });
+
+  const address = await logIn();
+  const wrong = await hub.cli('pair', 'wallbox', '--paste', 'http://127.0.0.1:9/callback');
+  expect(wrong).toMatchObject({ status: 1, stderr: expect.stringMatching(/^latchkey: .*copy the whole address.*\n$/) });
+  expect(await hub.cli('pair', 'wallbox', '--paste', address)).toEqual({
+    status: 0,
+    stdout: 'wallbox is connected\n',
+    stderr: '',
+  });
+
+  // The portal refuses the code: the pairing goes on with another link.
+  const refused = await logIn();
+  emulator.addFault({ kind: 'status', endpoint: 'token', status: 400, body: '{"error":"invalid_grant"}', times: 1 });
+  expect(await hub.cli('pair', 'wallbox', '--paste', refused, '--json')).toEqual({
+    status: 1,
+    stdout: '{"event":"failed","reason":"code_refused"}\n',
+    stderr: expect.stringMatching(/^latchkey: wallbox was not paired: .*newest link.*\n$/),
+  });
+
+  // From standard input, where other users can't see it.
+  const third = await runWithInput(hub, ['pair', 'wallbox', '--paste', '-', '--json'], `${await logIn()}\n`);
+  expect(third).toEqual({ status: 0, stdout: '{"event":"paired","scope":null}\n', stderr: '' });
+  const empty = await runWithInput(hub, ['pair', 'wallbox', '--paste', '-'], '\n');
+  expect(empty).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^latchkey: standard input is not one addr/),
+  });
+});
+
+test('pair --paste needs the name of one connection', async () => {
+  for (const args of [
+    ['--all', '--paste', ADDRESS],
+    ['wallbox', '--print', '--paste', ADDRESS],
+    ['--paste', ADDRESS],
+  ])
+    expect(await fake.latchkey('pair', ...args)).toMatchObject({ status: 2, stdout: '' });
+});
+
+/** Starts `pair` on a terminal, until it has asked for the address. */
+async function startOnTerminal() {
+  fake.administration.set({ name: 'wallbox' });
+  fake.administration.script = [waiting];
+  const before = fake.administration.pasted.length;
+  const pair = fake.onTerminal('pair', 'wallbox');
+  await pair.stdout(QUESTION);
+  const [id = '', pairing] = [...fake.administration.pairings].at(-1) ?? [];
+  return { pair, id, pairing, pasted: () => fake.administration.pasted.slice(before) };
+}
+
+test('pair on a terminal takes a pasted address without showing it, and asks again after a wrong one', async () => {
+  const { pair, id, pasted } = await startOnTerminal();
+  pair.process.stdin?.write('https://app.example/error\r');
+  await pair.stdout(/this is not the address of a finished login/);
+  pair.process.stdin?.write(`${ADDRESS}\r`);
+  const { status, stdout } = await pair.ended;
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/wallbox is connected\r\n$/);
+  expect(stdout).not.toContain('the-code');
+  expect(pasted()).toEqual([
+    [id, 'https://app.example/error'],
+    [id, ADDRESS],
+  ]);
+});
+
+test('pair on a terminal ends at once when the pairing ends, or with Ctrl-C, although it waits for an address', async () => {
+  const first = await startOnTerminal();
+  first.pairing?.push({ event: 'paired', scope: 'A' });
+  expect(await first.pair.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/connected, scope A\r\n$/) });
+
+  const second = await startOnTerminal();
+  second.pair.process.stdin?.write('\u0003');
+  expect(await second.pair.ended).toMatchObject({
+    status: 130,
+    stdout: expect.stringMatching(/stopped watching; the pairing continues.*\r\n$/),
+  });
+});
+
+test('pair asks for no address without a terminal, and for a login that does not redirect', async () => {
+  fake.administration.set({ name: 'wallbox' });
+  fake.administration.script = [waiting, { event: 'paired', scope: null }];
+  expect((await fake.latchkey('pair', 'wallbox')).stderr).not.toMatch(QUESTION);
+  const { acceptsAddress: _, ...polled } = waiting;
+  fake.administration.script = [polled, { event: 'paired', scope: null }];
+  expect((await fake.onTerminal('pair', 'wallbox').ended).stdout).not.toMatch(QUESTION);
+});
