@@ -41,6 +41,8 @@ export type BrokerAdministration = Omit<
   Administration,
   | 'status'
   | 'testNotices'
+  | 'describePortals'
+  | 'checkPortal'
   | 'caStatus'
   | 'rotateCa'
   | 'setOldCaLifetime'

@@ -1,3 +1,4 @@
+import type { Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portals/identity.ts';
@@ -57,6 +58,8 @@ export interface BrokerHandover {
   readonly registrationOpenMs: number;
   /** How many appliances have registered since it was opened. */
   readonly registeredCount: number;
+  /** When each portal last responded in normal service, by its name. */
+  readonly portalsReached: ReadonlyMap<string, Instant>;
   /** One-time addresses, and the throttle for wrong setup codes. */
   readonly signInState: SignInState;
 }
@@ -90,6 +93,8 @@ export interface Broker extends AsyncDisposable {
   readonly previouslyKnown: ReadonlySet<string>;
   /** A configured portal. @param portal its name */
   portalOf(portal: string): ConnectedPortal | undefined;
+  /** When each portal last responded in normal service since the process started, by its name. */
+  readonly portalsReached: ReadonlyMap<string, Instant>;
   /** Where to correct the hub's credentials for a portal. @param portal its name */
   credentialLocationAt(portal: string): CredentialLocation;
   /** Resolves when the pairings of the last run have resumed. */
@@ -106,7 +111,11 @@ export interface Broker extends AsyncDisposable {
  */
 export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const { store, predecessor } = ports;
-  const portals = withAvailabilityListener(ports.portals, (portal) => grants.onPortalAvailable(portal));
+  const portalsReached = new Map(predecessor?.portalsReached);
+  const portals = withAvailabilityListener(ports.portals, (portal) => {
+    portalsReached.set(portal, clock.now());
+    grants.onPortalAvailable(portal);
+  });
   const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
   const connections = await Connections.load(store, random, [...portals.names]);
@@ -178,7 +187,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
-    ...{ environment, store, previouslyKnown, ready: ready.promise },
+    ...{ environment, store, previouslyKnown, portalsReached, ready: ready.promise },
     ...{
       connections,
       appliances,
@@ -212,7 +221,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       ready.resolve();
     },
     handoverState: () => ({
-      ...{ previouslyKnown, referenceClock },
+      ...{ previouslyKnown, referenceClock, portalsReached },
       registrationOpenMs: registrations.remainingOpenMs,
       registeredCount: registrations.registeredCount,
       signInState: access.signInState,

@@ -42,7 +42,9 @@ export function withAvailabilityListener(
 function observePortal(portal: Portal, onAvailable: () => void): Portal {
   async function observe<Outcome extends PortalOutcome>(request: Promise<Outcome>): Promise<Outcome> {
     const outcome = await request;
-    if (AVAILABLE_OUTCOMES.has(outcome.kind)) onAvailable();
+    // The hub makes a link that redirects by itself.
+    const isOwn = outcome.kind === 'link' && outcome.link.kind === 'redirect';
+    if (AVAILABLE_OUTCOMES.has(outcome.kind) && !isOwn) onAvailable();
     return outcome;
   }
   return {

@@ -1,20 +1,15 @@
 import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
-import type { NamedCheckResult } from '../doctor/check-result.ts';
-import { rewriteCommands } from '../system/command-invocation.ts';
 import { configPathOf } from './hub-connection.ts';
+import { checksTable } from './terminal/checks-table.ts';
 import { print, printable, printJson, reportFailure } from './terminal/output.ts';
 import { rejectExistingFile, writeFileAtomically } from './terminal/output-file.ts';
-import { alignColumns, tableWidth, wrapText } from './terminal/table.ts';
 
 interface Options {
   readonly json?: boolean;
   readonly bundle?: string;
   readonly yes?: boolean;
 }
-
-/** The detail column is never narrower than this, however narrow the terminal is. */
-const MIN_DETAIL_COLUMNS = 30;
 
 /** `latchkey doctor` */
 export function doctorCommand(): Command {
@@ -54,21 +49,4 @@ async function runDoctor({ json, bundle, yes }: Options, file: string | undefine
       print(`\n${printable(bundle)} is for support, with secrets removed; its README.txt says what is inside.`);
   }
   return checks.some(({ result }) => result === 'fail') ? 1 : 0;
-}
-
-/** One row per check. @param columns width of the terminal; longer details are wrapped within their column */
-function checksTable(checks: readonly NamedCheckResult[], columns = Number.POSITIVE_INFINITY): string {
-  const rows = checks.map(({ name, result, detail }) => ({
-    head: [result, printable(name)],
-    detail: rewriteCommands(printable(detail)),
-  }));
-  const detailColumns = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
-  return alignColumns(
-    rows.flatMap(({ head, detail }) =>
-      wrapText(detail, Math.max(detailColumns, MIN_DETAIL_COLUMNS)).map((part, index) => [
-        ...(index === 0 ? head : ['', '']),
-        part,
-      ]),
-    ),
-  );
 }

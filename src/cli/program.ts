@@ -14,6 +14,7 @@ import { emulatorCommand } from './emulator/emulator.ts';
 import { notifyCommand, reloadCommand, setupCodeCommand } from './hub-commands.ts';
 import { completionCommand, manCommand } from './manual/manual.ts';
 import { pairCommand } from './pair/pair.ts';
+import { portalsCommand } from './portals/portals.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status/status.ts';
 import { backupCommand, restoreCommand, storeKeyCommand } from './store.ts';
@@ -63,6 +64,7 @@ export function createProgram(): Command {
     connectionCommand(),
     inviteCommand(),
     registrationCommand(),
+    portalsCommand(),
     pairCommand(),
     unpairCommand(),
     statusCommand(),

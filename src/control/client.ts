@@ -42,6 +42,8 @@ export async function connectControlClient(paths: readonly string[]) {
 
   return {
     status: () => call(routes.status, {}),
+    portals: () => call(routes.portals, {}),
+    checkPortal: (name: string) => call(routes.checkPortal, { name }),
     testNotices: () => call(routes.testNotices, {}),
     authority: () => call(routes.authority, {}),
     rotateAuthority: (keep: number) => call(routes.rotateAuthority, { keep }),

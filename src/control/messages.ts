@@ -8,6 +8,7 @@ import {
 } from '../core/health/condition.ts';
 import { PAIRING_FAILURE_REASONS } from '../core/pairings/pairing.ts';
 import { SKIP_REASONS } from '../core/pairings/pairing-batch.ts';
+import { CHECK_RESULTS, PORTAL_CHECK_NAMES } from '../core/portals/portal-status.ts';
 import { HISTORY_KINDS } from '../core/reports/history.ts';
 import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/reports/notice.ts';
 import { PROBLEM_CODES } from '../core/reports/problem.ts';
@@ -213,6 +214,24 @@ export const pairingBatchResponseSchema = v.object({
   connected: v.array(text),
   skipped: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(SKIP_REASONS) })),
   differentAccounts: v.array(v.object({ connection: text, account: text })),
+});
+
+/** The configured portals, as `latchkey portals --json` prints them. */
+export const portalsResponseSchema = v.object({
+  portals: v.array(
+    v.object({
+      name: text,
+      type: v.picklist(['helper', 'oauth2']),
+      login: v.nullable(v.picklist(['device', 'redirect', 'paste', 'poll'])),
+      redirect_uri: textOrNull,
+      reached: textOrNull,
+    }),
+  ),
+});
+export type PortalsResponse = v.InferOutput<typeof portalsResponseSchema>;
+
+export const portalChecksResponseSchema = v.object({
+  checks: v.array(v.object({ name: v.picklist(PORTAL_CHECK_NAMES), result: v.picklist(CHECK_RESULTS), detail: text })),
 });
 
 export const labelResponseSchema = v.object({ name: text, hub_name: text, link: text, by_address: textOrNull });

@@ -59,6 +59,8 @@ function createHandlers(administration: Administration): Handlers {
         appliances: appliances.map((each) => applianceResponse(each)),
       };
     },
+    portals: async () => ({ portals: toWire(await administration.describePortals()) }),
+    checkPortal: async ({ name }) => ({ checks: await administration.checkPortal(name) }),
     testNotices: () => administration.testNotices(),
     authority: () => administration.caStatus(),
     rotateAuthority: ({ keep }) => administration.rotateCa(keep),

@@ -13,6 +13,8 @@ import {
   pairingBatchResponseSchema,
   pairingEventMessageSchema,
   pasteAddressResponseSchema,
+  portalChecksResponseSchema,
+  portalsResponseSchema,
   reloadOutcomeResponseSchema,
   reloadResponseSchema,
   restoreResponseSchema,
@@ -76,6 +78,8 @@ const noContent = v.void();
 /** All routes of the control socket, for the server and the client. */
 export const routes = {
   status: route('GET', '/v1/status', emptyRequest, statusResponseSchema),
+  portals: route('GET', '/v1/portals', emptyRequest, portalsResponseSchema),
+  checkPortal: route('POST', '/v1/portals/:name/check', nameRequest, portalChecksResponseSchema),
   testNotices: route('POST', '/v1/notices/test', emptyRequest, testNoticesResponseSchema),
   authority: route('GET', '/v1/ca', emptyRequest, authorityResponseSchema),
   /** `keep`: for how many seconds appliances that trust only the old CA are still served. */

@@ -5,6 +5,7 @@ import type { ConnectionAdministration } from './connections/connection-administ
 import type { ConnectionStatus } from './connections/connection-status.ts';
 import type { Condition } from './health/condition.ts';
 import type { PairingAdministration } from './pairings/pairing-administration.ts';
+import type { PortalCheck, PortalStatus } from './portals/portal-status.ts';
 import type { HookTestResult, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
@@ -159,6 +160,10 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
   testNotices(): Promise<HookTestResult[]>;
   /** The names of the configured portals, the default one first. */
   portals(): readonly string[];
+  /** The configured portals. May wait for a portal that was never reached. */
+  describePortals(): Promise<readonly PortalStatus[]>;
+  /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */
+  checkPortal(name: string): Promise<readonly PortalCheck[]>;
   caStatus(): CaStatus;
   /**
    * Creates a new CA.

@@ -77,6 +77,10 @@ export function utcDay(wall: number): number {
   return Math.floor(wall / DAY);
 }
 
+/** How far the hub's clock may be off a portal's before a check warns, and before it fails, in ms. */
+export const CLOCK_WARNING_OFFSET = 10_000;
+export const CLOCK_FAILURE_OFFSET = 300_000;
+
 /** Why a portal's certificate was rejected, if its dates were the reason. */
 export type CertificateDateError = 'not_yet_valid' | 'expired';
 

@@ -15,6 +15,7 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { findHubProblems, type ObservedProblem } from './hub-problems.ts';
+import type { Portals } from './portals.ts';
 
 /** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
@@ -37,6 +38,7 @@ export interface HubAdministrationContext {
   readonly caRotation: CaRotation;
   /** Delivers a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
+  readonly portals: Portals;
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
   /** Writes a new snapshot of the store. */
@@ -57,7 +59,7 @@ export interface HubAdministration extends Administration {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, store, caRotation: rotation, advertising } = context;
+  const { broker, endpoints, portals, store, caRotation: rotation, advertising } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
@@ -96,6 +98,16 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     return { connections: logins.map(([, status]) => status), appliances: applianceStatuses, problems, facts };
   }
 
+  /** @throws Failure `portal_unknown` */
+  function inspectPortal(name: string) {
+    const portal = portals.inspect(name);
+    if (portal !== undefined) return portal;
+    throw new Failure(
+      'portal_unknown',
+      `there is no portal ${name}: "latchkey portals" lists those of the configuration`,
+    );
+  }
+
   // A reload would lose a grant that could not be written yet.
   context.reloads?.setReloadGuard(() => {
     if (!collectStatus().problems.some(({ code }) => code === 'store_unwritable')) return null;
@@ -128,6 +140,16 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         notices: notices.activeNotices(facts),
       };
     },
+    describePortals: () =>
+      Promise.all(
+        portals.names.map(async (name) => {
+          const { type, ...inspected } = inspectPortal(name);
+          const { login, redirectUri } = await inspected.describeLogin();
+          const reached = broker.portalsReached.get(name);
+          return { name, type, login, redirectUri, reached: reached === undefined ? null : rfc3339(reached.wall) };
+        }),
+      ),
+    checkPortal: async (name) => inspectPortal(name).check(() => clock.now().wall),
     noticeFacts: () => collectStatus().facts,
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     caStatus: () => rotation.report(),

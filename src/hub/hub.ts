@@ -170,6 +170,7 @@ export async function startHub(
     testMode: configuration.testMode === true,
     caRotation: rotation,
     tryHooks: (report) => hooks.sendTest(withSender(report)),
+    portals,
     store,
     keyRotation,
     takeSnapshot: () => maintenance.takeSnapshot(),

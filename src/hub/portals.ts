@@ -6,6 +6,7 @@ import type {
 } from '../configuration/portals.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import { samePortal } from '../core/portals/identity.ts';
+import type { InspectedPortal, PortalStatus } from '../core/portals/portal-status.ts';
 import type { Random } from '../core/random.ts';
 import type { Store } from '../core/store.ts';
 import { HelperPortal } from '../portal/helper/helper-portal.ts';
@@ -14,7 +15,10 @@ import type { MetadataCache } from '../portal/oauth2/server-metadata.ts';
 import { urlHost } from '../system/addresses.ts';
 
 /** The configured portals, connected. */
-export interface Portals extends ConnectedPortals, AsyncDisposable {}
+export interface Portals extends ConnectedPortals, AsyncDisposable {
+  /** A portal as people inspect it; undefined if none has this name. */
+  inspect(name: string): (InspectedPortal & Pick<PortalStatus, 'type'>) | undefined;
+}
 
 /** What the portals work with. */
 interface PortalsContext {
@@ -46,12 +50,18 @@ export function connectPortals(configurations: readonly PortalConfiguration[], c
           ? connectHelperPortal(configuration, credentialLocation, context)
           : connectOAuth2Portal(configuration, credentialLocation, context);
       const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
-      return [name, { portal, identity, credentialLocation, ...behaviour }];
+      return [name, { type: configuration.type, portal, identity, credentialLocation, ...behaviour }];
     }),
   );
   return {
     names: [...connected.keys()],
     get: (name) => connected.get(name),
+    inspect(name) {
+      const found = connected.get(name);
+      if (found === undefined) return undefined;
+      const { type, portal } = found;
+      return { type, describeLogin: () => portal.describeLogin(), check: (wall) => portal.check(wall) };
+    },
     nameOf: (wanted) => [...connected].find(([, { identity }]) => samePortal(identity, wanted))?.[0],
     async [Symbol.asyncDispose]() {
       await Promise.all([...connected.values()].map(({ portal }) => portal[Symbol.asyncDispose]()));

@@ -17,6 +17,7 @@ import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/c
 import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { ApplianceLabel, PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
+import type { PortalCheck, PortalStatus } from '../../src/core/portals/portal-status.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTestResult, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -158,6 +159,18 @@ export class FakeAdministration implements Administration {
 
   portals(): readonly string[] {
     return ['home'];
+  }
+
+  configuredPortals: PortalStatus[] = [];
+  portalChecks: PortalCheck[] = [];
+
+  async describePortals(): Promise<readonly PortalStatus[]> {
+    return this.configuredPortals;
+  }
+
+  async checkPortal(name: string): Promise<readonly PortalCheck[]> {
+    if (name !== 'home') throw new Failure('portal_unknown', `there is no portal ${name}: see latchkey portals`);
+    return this.portalChecks;
   }
 
   /** For how many seconds the old CA is kept; null if there is none. */

@@ -97,7 +97,7 @@ interface ManPageEntry {
 /** The paragraphs of the description. */
 const DESCRIPTION: readonly string[] = [
   'You log in at the portal once for each appliance, through a link. The hub stores this login as a grant. From then on it refreshes the grant automatically, and issues access tokens on the home network to any appliance that authenticates. To appliances the hub is a standard OAuth authorization server.',
-  'All commands except serve, emulator, demo, doctor, completion and help need a running hub. They connect to its control socket: run them with sudo, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
+  'All commands except serve, emulator, demo, doctor, portals --catalogue, completion and help need a running hub. They connect to its control socket: run them with sudo, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
   'Results are written to standard output, and everything else to standard error. With --json each result is one line of JSON.',
 ];
 

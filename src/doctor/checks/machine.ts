@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
-import { rfc3339 } from '../../core/clock.ts';
+import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../../core/clock.ts';
 import { systemClock } from '../../system/clock.ts';
 import { createNtpCheck } from '../../system/ntp.ts';
 import { type CheckResult, fail, ok, permissionDenied, warn } from '../check-result.ts';
@@ -11,9 +11,6 @@ import { execProgram } from '../systemd-unit.ts';
 
 /** This version of Latchkey is newer than this time, so an earlier clock is wrong. */
 const EARLIEST_PLAUSIBLE_TIME = Date.UTC(2026, 0, 1);
-/** Offsets from the portal's clock in ms: for a warning, and for a failure of certificates and assertions. */
-const CLOCK_WARNING_OFFSET_MS = 10_000;
-const CLOCK_FAILURE_OFFSET_MS = 300_000;
 
 /** How long systemd-timedated may take, in ms. */
 const TIMEDATED_TIMEOUT = 3000;
@@ -49,8 +46,8 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
   }
   const off = Math.abs(ahead.by);
   const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
-  if (off > CLOCK_FAILURE_OFFSET_MS) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];
-  if (off > CLOCK_WARNING_OFFSET_MS) return [warn(`the clock is ${by}: ${advice}`)];
+  if (off > CLOCK_FAILURE_OFFSET) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];
+  if (off > CLOCK_WARNING_OFFSET) return [warn(`the clock is ${by}: ${advice}`)];
   return [ok(`the clock agrees with ${ahead.origin}; ${ntp}`)];
 }
 

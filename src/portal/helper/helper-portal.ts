@@ -11,7 +11,10 @@ import type {
   RevokedTokens,
   Unreachable,
 } from '../../core/portals/portal.ts';
+import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Secret } from '../../core/secret.ts';
+import { checkClient, clientRejected, INVALID_REFRESH_TOKEN } from '../client-check.ts';
+import { checkConnections } from '../connection-checks.ts';
 import {
   PooledHttpClient,
   type PortalResponse,
@@ -54,7 +57,7 @@ const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured ori
  * A portal with helper endpoints (docs/portal.md). Redirects are not followed: they could send the secret to another
  * host.
  */
-export class HelperPortal implements Portal, AsyncDisposable {
+export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   readonly #options: HelperPortalOptions;
   readonly #requests: PooledHttpClient;
 
@@ -80,7 +83,7 @@ export class HelperPortal implements Portal, AsyncDisposable {
     return withoutRedirect.kind === 'link' ? { ...withoutRedirect, redirectRejected: outcome.detail } : withoutRedirect;
   }
 
-  async #requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LoginLinkOutcome> {
+  async #requestLink(redirectUrl: string | null, signal?: AbortSignal): Promise<LoginLinkOutcome> {
     const redirect = redirectUrl === null ? null : this.redirectAddress;
     const url = new URL(`/external/oauth2helper/config/${this.#options.clientId}`, this.#options.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
@@ -143,6 +146,25 @@ export class HelperPortal implements Portal, AsyncDisposable {
     return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
   }
 
+  async describeLogin(): Promise<PortalLogin> {
+    const redirectUri = this.redirectAddress;
+    return { login: redirectUri === null ? 'poll' : 'redirect', redirectUri };
+  }
+
+  async check(wall: () => number): Promise<readonly PortalCheck[]> {
+    const { baseUrl, frontendUrl, credentialLocation, limits = TOKEN_REQUEST_LIMITS } = this.#options;
+    const { portal } = credentialLocation;
+    const connections = checkConnections([baseUrl, frontendUrl], { http: this.#requests, portal, wall });
+    const link = await this.#requestLink(null);
+    const endpoints = checkConfigEndpoint(link, portal);
+    if (link.kind === 'rejected' && link.clientUnknown)
+      return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
+    const form = { grant_type: 'refresh_token', refresh_token: INVALID_REFRESH_TOKEN };
+    const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits);
+    const client = checkClient(outcome, (response) => classifyTokenResponse(response).kind, credentialLocation);
+    return [endpoints, ...(await connections), client];
+  }
+
   /** Sends a form with the hub's client authentication. */
   #postAsClient(url: URL, form: Record<string, string>, limits: RequestLimits): Promise<RequestOutcome> {
     const { clientId, clientSecret, ca } = this.#options;
@@ -167,6 +189,16 @@ export class HelperPortal implements Portal, AsyncDisposable {
     const origin = originOf(address);
     return origin === new URL(this.#options.baseUrl).origin || origin === new URL(this.#options.frontendUrl).origin;
   }
+}
+
+/** What a response of the config endpoint says about the configured origins. */
+function checkConfigEndpoint(outcome: LoginLinkOutcome, portal: string): PortalCheck {
+  const keys = `portals.${portal}.base_url and portals.${portal}.frontend_url`;
+  if (outcome.kind === 'link')
+    return { name: 'endpoints', result: 'ok', detail: 'the config endpoint returns the endpoints of a login' };
+  if (outcome.kind === 'rejected' && outcome.clientUnknown)
+    return { name: 'endpoints', result: 'ok', detail: 'the config endpoint responds' };
+  return { name: 'endpoints', result: 'fail', detail: `${outcome.detail}: check ${keys}` };
 }
 
 /** Reserved and unreserved characters (RFC 3986, 2.2 and 2.3). */

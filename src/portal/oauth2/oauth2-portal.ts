@@ -24,6 +24,7 @@ import type {
   RevocationOutcome,
   RevokedTokens,
 } from '../../core/portals/portal.ts';
+import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import { PooledHttpClient, REVOCATION_LIMITS, type RequestOutcome, TOKEN_REQUEST_LIMITS } from '../http.ts';
@@ -31,6 +32,7 @@ import { describeError, withCredentialHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
 import { parseDeviceAuthorization } from './device-authorization.ts';
+import { checkAuthorizationServer } from './portal-checks.ts';
 import { RequestPacer } from './request-pacer.ts';
 import { RequestSender } from './request-sender.ts';
 import { readTokenEndpointResponse, toPollOutcome, toTokenOutcome } from './responses.ts';
@@ -58,7 +60,7 @@ const POLL_LIMITS = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTime
 const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
 
 /** A portal that is an ordinary OAuth 2.0 authorization server (RFC 6749). */
-export class OAuth2Portal implements Portal, AsyncDisposable {
+export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   readonly #options: OAuth2PortalOptions;
   readonly #http: PooledHttpClient;
   readonly #metadata: MetadataSource;
@@ -165,6 +167,34 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
   }
 
+  async describeLogin(): Promise<PortalLogin> {
+    const { login } = this.#options.settings;
+    const isKnown = login !== 'auto' || (await this.#metadata.get()).kind === 'server';
+    if (this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization))
+      return { login: 'device', redirectUri: null };
+    const method = login === 'paste' ? 'paste' : 'redirect';
+    return { login: isKnown ? method : null, redirectUri: this.#redirectUri };
+  }
+
+  check(wall: () => number): Promise<readonly PortalCheck[]> {
+    const { settings, credentialLocation } = this.#options;
+    return checkAuthorizationServer({
+      ...{ settings, credentialLocation, wall, metadata: this.#metadata, http: this.#http },
+      usesDeviceCode: () => this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization),
+      requestDeviceCode: (server) => this.#requestDeviceCode(server, settings.defaultScope),
+      refresh: async (server, token) => {
+        await this.#pacer.turn();
+        return this.#send(
+          server,
+          'refresh',
+          (client, authentication, options) => refreshTokenGrantRequest(server, client, authentication, token, options),
+          POLL_LIMITS,
+        ).catch(notSent);
+      },
+      classify: (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, 'refresh')).kind,
+    });
+  }
+
   get #redirectUri(): string | null {
     return this.#options.settings.redirectUri ?? this.#options.callbackAddress();
   }
@@ -262,8 +292,8 @@ export class OAuth2Portal implements Portal, AsyncDisposable {
     server: AuthorizationServer,
     operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
     request: Parameters<RequestSender['send']>[1],
+    limits = operation === 'code' || operation === 'refresh' ? TOKEN_REQUEST_LIMITS : POLL_LIMITS,
   ): Promise<RequestOutcome> {
-    const limits = operation === 'code' || operation === 'refresh' ? TOKEN_REQUEST_LIMITS : POLL_LIMITS;
     return this.#sender.send({ server, operation, limits }, request);
   }
 

@@ -1,0 +1,86 @@
+import { Command } from 'commander';
+import type { PortalsResponse } from '../../control/messages.ts';
+import { connectHub } from '../hub-connection.ts';
+import { checksTable } from '../terminal/checks-table.ts';
+import { print, printable, printJson } from '../terminal/output.ts';
+import { alignColumns } from '../terminal/table.ts';
+
+interface Options {
+  readonly catalogue?: boolean;
+  readonly json?: boolean;
+}
+
+/** `latchkey portals …`; without a subcommand it is `latchkey portals list` */
+export function portalsCommand(): Command {
+  return new Command('portals')
+    .description('the portals of the configuration: list them ("latchkey portals" alone does that), check one')
+    .addCommand(listCommand(), { isDefault: true })
+    .addCommand(checkCommand());
+}
+
+/** `latchkey portals [list]` and `latchkey portals --catalogue` */
+function listCommand(): Command {
+  return new Command('list')
+    .description('list the configured portals: how one logs in, and the redirect URI to register there')
+    .option(
+      '--catalogue',
+      'list the presets for known clouds instead: what to register where, and what is known to work',
+    )
+    .option('--json', 'print JSON')
+    .action(listPortals);
+}
+
+async function listPortals({ catalogue, json }: Options, command: Command): Promise<void> {
+  if (catalogue === true) {
+    const [{ presetCatalogue }, { catalogueText }] = await Promise.all([
+      import('../../configuration/preset-catalogue.ts'),
+      import('./catalogue.ts'),
+    ]);
+    const found = presetCatalogue();
+    if (json === true) printJson(found);
+    else print(catalogueText(found, (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY));
+    return;
+  }
+  await using hub = await connectHub(command);
+  const response = await hub.portals();
+  if (json === true) printJson(response);
+  else print(portalsText(response));
+}
+
+/** How one logs in at a portal; null while that is not known. */
+const LOGINS: Readonly<Record<NonNullable<PortalsResponse['portals'][number]['login']>, string>> = {
+  device: 'by a code (device login)',
+  redirect: 'by redirect to the redirect URI',
+  paste: 'by pasting the address on which the browser ends',
+  poll: 'by a link, without a redirect',
+};
+
+function portalsText({ portals }: PortalsResponse): string {
+  return portals
+    .map(({ name, type, login, redirect_uri: redirectUri, reached }) =>
+      alignColumns([
+        [name, type],
+        ['  login', login === null ? 'not known until the portal is reached' : LOGINS[login]],
+        ['  redirect URI', redirectUri === null ? 'none' : printable(redirectUri)],
+        ['  reached', reached ?? 'not since the start'],
+      ]),
+    )
+    .join('\n');
+}
+
+/** `latchkey portals check NAME` */
+function checkCommand(): Command {
+  return new Command('check')
+    .description(
+      'check a portal without a login: its discovery, endpoints, TLS and clock, and whether it accepts the hub as its client',
+    )
+    .argument('<name>', "the portal's name in the configuration")
+    .option('--json', 'print JSON')
+    .action(async (name: string, { json }: Options, command: Command) => {
+      await using hub = await connectHub(command);
+      const { checks } = await hub.checkPortal(name);
+      if (json === true) printJson({ checks });
+      else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
+      if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;
+    });
+}

@@ -1,0 +1,41 @@
+/** How a person logs in at a portal, and what has to be registered there for that. */
+export interface PortalLogin {
+  /**
+   * `poll`: the hub polls for the result, and the portal redirects nowhere; null if it is not known before the hub has
+   * reached the portal.
+   */
+  readonly login: 'device' | 'redirect' | 'paste' | 'poll' | null;
+  /** The redirect URI exactly as it must be registered; null if there is none, or while the hub has no address. */
+  readonly redirectUri: string | null;
+}
+
+/** A configured portal, as people see it. */
+export interface PortalStatus extends PortalLogin {
+  readonly name: string;
+  readonly type: 'helper' | 'oauth2';
+  /** RFC 3339 UTC: when it last responded in normal service; null if it has not since the daemon was started. */
+  readonly reached: string | null;
+}
+
+/** The parts of a portal that are checked, in this order. */
+export const PORTAL_CHECK_NAMES = ['discovery', 'endpoints', 'tls', 'clock', 'client'] as const;
+
+export const CHECK_RESULTS = ['ok', 'warn', 'fail'] as const;
+
+/** The result of one check of a portal. `warn`: something that may become a failure, or that could not be checked. */
+export interface PortalCheck {
+  readonly name: (typeof PORTAL_CHECK_NAMES)[number];
+  readonly result: (typeof CHECK_RESULTS)[number];
+  /** One line: what was found, and what to do if something must be done. */
+  readonly detail: string;
+}
+
+/** What people can ask a portal, beside its service. No method throws because of the portal or the network. */
+export interface InspectedPortal {
+  describeLogin(): Promise<PortalLogin>;
+  /**
+   * Checks the portal without a login, and sends no token that it has issued.
+   * @param wall the hub's clock, in ms since 1970
+   */
+  check(wall: () => number): Promise<readonly PortalCheck[]>;
+}

@@ -1,0 +1,192 @@
+import { mkdtempSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startEmulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { shareFakeAdministration } from '../command.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'lk-portals-'));
+const fake = shareFakeAdministration();
+
+interface Check {
+  readonly name: string;
+  readonly result: string;
+  readonly detail: string;
+}
+
+/** The results of the checks, without the details. */
+const resultsOf = ({ checks }: { checks: readonly Check[] }) =>
+  Object.fromEntries(checks.map(({ name, result }) => [name, result]));
+
+/** A hub with these portals, and a secret of each client. */
+async function startHub(toml: string, emulator?: Parameters<typeof HubProcess.prepare>[0]): Promise<HubProcess> {
+  const hub = await HubProcess.prepare({ ...emulator, toml });
+  await writeFile(join(hub.directory, 'right.secret'), 'the-right-secret', { mode: 0o600 });
+  await writeFile(join(hub.directory, 'wrong.secret'), 'another-secret', { mode: 0o600 });
+  await hub.launch();
+  return hub;
+}
+
+const startCloud = (options: Parameters<typeof startEmulator>[0] = {}) =>
+  startEmulator({
+    clients: [
+      { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 'the-right-secret' },
+      { id: 'public-client' },
+      { id: 'secret-client', secret: 'the-right-secret' },
+    ],
+    ...options,
+  });
+
+test('portals lists how one logs in at each portal, the redirect URI to register, and when it was reached', async () => {
+  await using emulator = await startCloud({ deviceInterval: 1 });
+  const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"`;
+  await using hub = await startHub(
+    `[portals.pasted]\n${cloud}\nlogin = "paste"\nredirect_uri = "https://app.example/callback"
+[portals.redirected]\n${cloud}\nlogin = "redirect"
+[portals.device]\n${cloud}
+[portals.unknown]\ntype = "oauth2"\nissuer = "https://127.0.0.1:9"\nclient_id = "a"
+[portals.polled]\nbase_url = "${emulator.baseUrl}"\nfrontend_url = "${emulator.frontendUrl}"
+client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirect = "off"
+[connections.heating]\nportal = "device"`,
+    { emulator },
+  );
+  const callback = `http://127.0.0.1:${hub.httpPort}/callback`;
+  const expected = [
+    { name: 'home', type: 'helper', login: 'redirect', redirect_uri: `${callback}/`, reached: null },
+    { name: 'pasted', type: 'oauth2', login: 'paste', redirect_uri: 'https://app.example/callback', reached: null },
+    { name: 'redirected', type: 'oauth2', login: 'redirect', redirect_uri: callback, reached: null },
+    { name: 'device', type: 'oauth2', login: 'device', redirect_uri: null, reached: null },
+    { name: 'unknown', type: 'oauth2', login: null, redirect_uri: callback, reached: null },
+    { name: 'polled', type: 'helper', login: 'poll', redirect_uri: null, reached: null },
+  ];
+  expect(await hub.json('portals')).toEqual({ portals: expected });
+  const text = (await hub.cli('portals')).stdout;
+  expect(text).toContain(`\n  redirect URI  ${callback}\n`);
+  expect(text).toContain('  redirect URI  https://app.example/callback\n');
+  expect(text).toContain('not since the start');
+
+  expect((await hub.cli('pair', 'heating', '--no-wait')).status).toBe(0);
+  // From here on the hub polls no more.
+  expect((await hub.cli('unpair', 'heating')).status).toBe(0);
+  const { portals } = await hub.json<{ portals: { name: string; reached: string | null }[] }>('portals');
+  const reached = portals.filter((portal) => portal.reached !== null);
+  expect(reached).toEqual([expect.objectContaining({ name: 'device' })]);
+  expect(reached[0]?.reached).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  await hub.reload();
+  expect(await hub.json('portals')).toEqual({ portals });
+});
+
+test('portals check accepts a portal of each kind without a login', async () => {
+  await using emulator = await startCloud();
+  const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"`;
+  await using hub = await startHub(
+    `[portals.device]\n${cloud}\nclient_id = "public-client"
+[portals.redirected]\n${cloud}\nclient_id = "secret-client"\nclient_secret_file = "right.secret"\nlogin = "redirect"
+[portals.named]\ntype = "oauth2"\nclient_id = "public-client"\ntoken_endpoint = "${emulator.frontendUrl}/oauth2/token"
+authorization_endpoint = "${emulator.frontendUrl}/oauth2/authorize"`,
+    { emulator },
+  );
+  const fine = { endpoints: 'ok', tls: 'ok', clock: 'ok', client: 'ok' };
+  expect(resultsOf(await hub.json('portals', 'check', 'home'))).toEqual(fine);
+  for (const name of ['device', 'redirected', 'named'])
+    expect(resultsOf(await hub.json('portals', 'check', name)), name).toEqual({ discovery: 'ok', ...fine });
+  const text = await hub.cli('portals', 'check', 'device');
+  expect(text).toMatchObject({ status: 0, stderr: '' });
+  expect(text.stdout).toMatch(/^ok {2}discovery {2}\S+ describes its endpoints\n/);
+  expect(text.stdout).toMatch(/\nok {2}client {5}the portal accepts the hub as its client .*\n$/);
+  expect(emulator.grants()).toEqual([]);
+  expect(await hub.cli('portals', 'check', 'elsewhere')).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^latchkey: there is no portal elsewhere: .*\n$/),
+  });
+});
+
+test('portals check says whether a client_id or a secret is not accepted, and where to correct it', async () => {
+  await using emulator = await startCloud();
+  const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"`;
+  await using hub = await startHub(
+    `[portals.device]\n${cloud}\nclient_id = "unknown-client"
+[portals.secret]\n${cloud}\nclient_id = "secret-client"\nclient_secret_file = "wrong.secret"\nlogin = "redirect"
+[portals.helper]\nbase_url = "${emulator.baseUrl}"\nfrontend_url = "${emulator.frontendUrl}"
+client_id = "${emulator.clientId}"\nclient_secret_file = "wrong.secret"
+[portals.stranger]\nbase_url = "${emulator.baseUrl}"\nfrontend_url = "${emulator.frontendUrl}"
+client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "right.secret"`,
+  );
+  for (const [name, key] of [
+    ['device', 'portals.device.client_id'],
+    ['secret', 'wrong.secret'],
+    ['helper', 'wrong.secret'],
+    ['stranger', 'portals.stranger.client_id'],
+  ] as const) {
+    const { status, stdout, stderr } = await hub.cli('portals', 'check', name, '--json');
+    expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    expect(resultsOf({ checks }), name).toMatchObject({ endpoints: 'ok', tls: 'ok', client: 'fail' });
+    const client = checks.find((check) => check.name === 'client');
+    expect(client?.detail).toContain(key);
+    expect(client?.detail).toContain('latchkey reload');
+  }
+});
+
+test('portals check tells an unreachable portal, one without the endpoints of its login, and a wrong clock apart', async () => {
+  await using emulator = await startCloud({ flows: 'code' });
+  const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"`;
+  await using hub = await startHub(
+    `[portals.gone]\ntype = "oauth2"\nissuer = "https://127.0.0.1:9"\nclient_id = "a"
+[portals.device]\n${cloud}\nlogin = "device"
+[portals.redirected]\n${cloud}`,
+  );
+  const check = async (name: string) => JSON.parse((await hub.cli('portals', 'check', name, '--json')).stdout);
+  expect(resultsOf(await check('gone'))).toEqual({
+    ...{ discovery: 'fail', endpoints: 'warn', tls: 'fail', clock: 'warn', client: 'warn' },
+  });
+  expect(resultsOf(await check('device'))).toMatchObject({ discovery: 'ok', endpoints: 'fail', tls: 'ok' });
+  emulator.advance(3600);
+  expect(resultsOf(await check('redirected'))).toMatchObject({ discovery: 'ok', endpoints: 'ok', clock: 'fail' });
+  emulator.addFault({ kind: 'status', endpoint: 'token', status: 429, times: 1 });
+  expect(resultsOf(await check('redirected'))).toMatchObject({ client: 'warn' });
+});
+
+test('portals check fails at a portal whose certificate is not trusted', async () => {
+  await using emulator = await startCloud({ tls: true, caFile: join(folder, 'ca.pem') });
+  await using hub = await startHub(
+    `[portals.cloud]\ntype = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"
+[portals.trusted]\ntype = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"\nca_file = "${join(folder, 'ca.pem')}"`,
+  );
+  const { status, stdout } = await hub.cli('portals', 'check', 'cloud');
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/\nfail {2}tls .*no trusted connection to \S+ .*portals\.cloud\.ca_file/);
+  expect((await hub.cli('portals', 'check', 'trusted')).stdout).toMatch(
+    /\nok {2}tls +the certificate of \S+ is trusted\n/,
+  );
+});
+
+test('portals --catalogue describes every preset, and where the presets come from, without a hub', async () => {
+  const env = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' };
+  const { runLatchkey } = await import('../command.ts');
+  const { status, stdout, stderr } = await runLatchkey(['portals', '--catalogue'], env);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toContain('from public sources; not tried against the cloud itself');
+  const json = await runLatchkey(['portals', '--catalogue', '--json'], env);
+  const { provenance, presets } = JSON.parse(json.stdout);
+  expect(provenance).toBe('from public sources; not tried against the cloud itself');
+  expect(presets.length).toBeGreaterThan(10);
+  for (const { name, title, register, known, unverified, sources } of presets) {
+    expect(stdout).toContain(`\n${name}: ${title}\n`);
+    for (const text of [...known, ...unverified, ...sources]) expect(stdout).toContain(`    - ${text}\n`);
+    if (register !== null) expect(stdout).toContain(`  Register at ${register.url}\n`);
+  }
+  expect(stdout).not.toContain('{redirect_uri}');
+});
+
+test('portals check takes --json before and after its name, and only the options of a check', async () => {
+  fake.administration.portalChecks = [{ name: 'client', result: 'warn', detail: 'not known\u001b[2J' }];
+  const printed = '{"checks":[{"name":"client","result":"warn","detail":"not known\\u001b[2J"}]}\n';
+  expect(await fake.latchkey('portals', 'check', 'home', '--json')).toMatchObject({ status: 0, stdout: printed });
+  expect(await fake.latchkey('portals', 'check', '--json', 'home')).toMatchObject({ status: 0, stdout: printed });
+  expect((await fake.latchkey('portals', 'check', 'home')).stdout).not.toContain('\u001b');
+  expect(await fake.latchkey('portals', 'check', 'home', '--catalogue')).toMatchObject({ status: 2, stdout: '' });
+});
