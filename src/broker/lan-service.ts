@@ -2,6 +2,7 @@ import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import { hasScopeChanged } from '../core/grants/grant.ts';
 import type { FoundDeviceFlow, LanService, PairedConnection, TokenResult } from '../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
+import { typedUserCode } from '../core/portals/login-link.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
@@ -129,8 +130,13 @@ export function createLanService(
       const run = pairings.findByShortKey(key);
       if (run === undefined) return null;
       const { pairing, redirect } = run;
-      const authorizeUrl = preferredLink(pairing.step, redirect)?.authorizeUrl ?? null;
-      return { pairing, ...pairedConnection(pairing), authorizeUrl };
+      const link = preferredLink(pairing.step, redirect);
+      return {
+        pairing,
+        ...pairedConnection(pairing),
+        authorizeUrl: link?.authorizeUrl ?? null,
+        userCode: link === undefined ? null : typedUserCode(link),
+      };
     },
     async receiveCallback(nonce, callback, { batchToken, ...browser }) {
       await ready;

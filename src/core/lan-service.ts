@@ -138,6 +138,8 @@ interface RedirectResult extends FoundPairing {
 interface ShortLinkResult extends FoundPairing {
   /** The pairing link to redirect to; null if there is none at the moment, or if the pairing has ended. */
   readonly authorizeUrl: string | null;
+  /** What the person types there; null if nothing. */
+  readonly userCode: string | null;
 }
 
 /** The result of a request for the portal's login link. */

@@ -7,7 +7,7 @@ import {
   type PairingFailureReason,
   preferredLink,
 } from '../../core/pairings/pairing.ts';
-import type { LoginLink } from '../../core/portals/login-link.ts';
+import { type LoginLink, typedUserCode } from '../../core/portals/login-link.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
@@ -161,7 +161,7 @@ export class LinkRequests {
           });
         }
         if (!(await this.#saveLink(outcome.link))) return { kind: 'over' };
-        return this.#remember(toResult(outcome.link), this.#takeLinkPermit(), outcome.link);
+        return this.#remember(toLinkResult(outcome.link), this.#takeLinkPermit(), outcome.link);
       default:
         if (place === 'beside') {
           this.#rejectedRedirect = redirect;
@@ -206,9 +206,10 @@ export class LinkRequests {
   }
 }
 
-function toResult(link: LoginLink): LoginLinkResult {
-  const mustTypeCode = link.kind === 'device' && !link.containsUserCode;
-  return { kind: 'link', authorizeUrl: link.authorizeUrl, ...(mustTypeCode && { userCode: link.userCode }) };
+/** A link as the result of a request for one. */
+export function toLinkResult(link: LoginLink): Extract<LoginLinkResult, { kind: 'link' }> {
+  const userCode = typedUserCode(link);
+  return { kind: 'link', authorizeUrl: link.authorizeUrl, ...(userCode !== null && { userCode }) };
 }
 
 function failureReason(

@@ -1,8 +1,12 @@
 import type { Connection } from '../../core/connections/connection.ts';
-import { Failure } from '../../core/failure.ts';
 import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
 import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
-import type { PairingAdministration, PairingStatus, PairingView } from '../../core/pairings/pairing-administration.ts';
+import {
+  AddressRejection,
+  type PairingAdministration,
+  type PairingStatus,
+  type PairingView,
+} from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from './pairing-run.ts';
@@ -66,28 +70,30 @@ export function createPairingAdministration(
     async pasteAddress(id, address) {
       const { pairing } = pairings.get(id);
       const name = nameOf(pairing.connection);
-      const reject = (why: string, advice: string) => new Failure('address_rejected', why, { advice });
-      if (pairing.step.kind === 'ended')
-        throw reject(`the login of ${name} has ended`, `start another with "latchkey pair ${name}"`);
+      const newLink = 'open the newest link and log in again';
+      if (pairing.step.kind === 'ended') {
+        const next = `start another with "latchkey pair ${name}"`;
+        throw new AddressRejection('ended', `the login of ${name} has ended`, next);
+      }
       const stateful = parsePastedAddress(address);
-      if (stateful === null)
-        throw reject(
-          'this is not the address of a finished login',
-          'copy the whole address from the browser, with everything behind the "?"',
-        );
+      if (stateful === null) {
+        const advice = 'copy the whole address from the browser, with everything behind the "?"';
+        throw new AddressRejection('malformed', 'this is not the address of a finished login', advice);
+      }
       const received = await pairings.receiveRedirect(stateful, id);
       if (received === null)
-        throw reject('the login of this address is not known, or over', 'open the newest link and log in again');
+        throw new AddressRejection('unknown', 'the login of this address is not known, or over', newLink);
+      const { rejected } = received;
       const other = nameOf(received.pairing.connection);
-      switch (received.rejected) {
+      switch (rejected) {
         case 'other_pairing':
           throw other === name
-            ? reject('this address belongs to an earlier login', 'open the newest link and log in again')
-            : reject(`this address belongs to the login of ${other}`, 'paste it there');
+            ? new AddressRejection(rejected, 'this address belongs to an earlier login', newLink)
+            : new AddressRejection(rejected, `this address belongs to the login of ${other}`, 'paste it there');
         case 'used':
-          throw reject('this address was used before', 'open the newest link and log in again');
+          throw new AddressRejection(rejected, 'this address was used before', newLink);
         case 'foreign_issuer':
-          throw reject('this address does not come from the portal', 'open the newest link and log in again');
+          throw new AddressRejection(rejected, 'this address does not come from the portal', newLink);
         case null:
       }
     },
@@ -104,7 +110,7 @@ export function createPairingAdministration(
             pairing.step.kind,
             portalProblem,
             pairing.lastFailure,
-            link && sha256(link.authorizeUrl),
+            link && sha256(linkKey(link)),
           ];
           return [...fields, ...logins].join(' ');
         })

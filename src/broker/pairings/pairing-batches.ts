@@ -13,6 +13,7 @@ import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.t
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';
+import { toLinkResult } from './link-requests.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
@@ -212,7 +213,7 @@ export class PairingBatches {
     const { id, step } = run.pairing;
     if (link.kind === 'link') return { ...link, pairing: id };
     // An existing link may still work if the portal issues no further one.
-    if (step.kind === 'waiting') return { kind: 'link', pairing: id, authorizeUrl: step.link.authorizeUrl };
+    if (step.kind === 'waiting') return { ...toLinkResult(step.link), pairing: id };
     const connection = this.#context.connections.byId(run.pairing.connection)?.name;
     return link.kind === 'over' || connection === undefined ? { kind: 'over' } : { kind: 'unreachable', connection };
   }

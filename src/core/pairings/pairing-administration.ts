@@ -1,3 +1,5 @@
+import { Failure } from '../failure.ts';
+import type { RejectedResponseReason } from '../lan-service.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
 import type { PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
@@ -74,6 +76,22 @@ export interface ApplianceLabel {
   readonly addressLink: string | null;
 }
 
+/**
+ * Why a pasted address was not used: as {@link RejectedResponseReason}, or the pairing has ended (`ended`), the address
+ * is not that of a finished login (`malformed`), or no open pairing has its `state` (`unknown`).
+ */
+export type RejectedAddressReason = RejectedResponseReason | 'ended' | 'malformed' | 'unknown';
+
+/** A pasted address that was not used. */
+export class AddressRejection extends Failure {
+  readonly reason: RejectedAddressReason;
+
+  constructor(reason: RejectedAddressReason, summary: string, advice: string) {
+    super('address_rejected', summary, { advice });
+    this.reason = reason;
+  }
+}
+
 /** The operations on pairings, for the page and the command line. Each rejects with a Failure if it is not possible. */
 export interface PairingAdministration {
   /** The open pairing of an appliance, or a new one if none is open. @returns its id. @throws Failure as `pair` */
@@ -95,7 +113,7 @@ export interface PairingAdministration {
   confirmLogin(id: string, login: string): void;
   /**
    * Hands the address on which a browser ended after a login to a pairing, and waits some seconds for its result.
-   * @throws Failure `pairing_unknown`, or `address_rejected`, which says why
+   * @throws Failure `pairing_unknown`, or an {@link AddressRejection}
    */
   pasteAddress(id: string, address: string): Promise<void>;
   /** Ends a pairing; does nothing if it has ended. @throws Failure `pairing_unknown` */

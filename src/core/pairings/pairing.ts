@@ -58,7 +58,10 @@ export interface Pairing {
   readonly lifetime: number;
   /** Hashes of the codes that were sent to the token endpoint, so that none is sent twice. */
   readonly spentCodes: readonly string[];
-  /** The `state` of each link through which an authorization response came, the newest last; left out if none did. */
+  /**
+   * The `state` of each link that takes no further authorization response, because one came through it or the pairing
+   * has ended; left out if there is none.
+   */
   readonly answeredStates?: readonly string[];
   /**
    * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
@@ -349,5 +352,8 @@ function backToWaiting({ since: _, ...step }: Extract<PairingStep, { kind: 'exch
 }
 
 function endPairing(pairing: Pairing, result: PairingResult): Pairing {
-  return { ...pairing, step: { kind: 'ended', result } };
+  // A browser that opens an address of this pairing later, or again, sees how it ended.
+  const states = linksOf(pairing.step).flatMap((link) => (link.kind === 'redirect' ? [link.state] : []));
+  const answeredStates = [...new Set([...(pairing.answeredStates ?? []), ...states])];
+  return { ...pairing, ...(answeredStates.length > 0 && { answeredStates }), step: { kind: 'ended', result } };
 }

@@ -58,6 +58,11 @@ export interface DeviceLink extends AnyLink {
   readonly lifetime: number;
 }
 
+/** What a person must type at a link; null if the link needs nothing, or contains it. */
+export function typedUserCode(link: LoginLink): string | null {
+  return link.kind === 'device' && !link.containsUserCode ? link.userCode : null;
+}
+
 /** Whether an authorization response comes from the portal that the link belongs to (RFC 9207, 2.4). */
 export function isFromIssuer({ issuer, requiresIssuer }: RedirectLink, responseIssuer: string | null): boolean {
   if (responseIssuer === null) return !requiresIssuer;
