@@ -22,13 +22,6 @@ export function setCallbackCookie(reply: FastifyReply, name: string, value: Secr
 /** The cookie that marks a browser which the hub itself sent to the portal. */
 export const BROWSER_TOKEN_COOKIE = 'latchkey-sent';
 
-/** Redirects a browser to the portal, and sets the cookie by which the hub recognises it when it comes back. */
-export function redirectToPortal(reply: FastifyReply, browserToken: Secret, authorizeUrl: string): FastifyReply {
-  return setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, browserToken)
-    .headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
-    .redirect(authorizeUrl, 303);
-}
-
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route is only for browsers, so the hub's OpenAPI document leaves it out. */

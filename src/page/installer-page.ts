@@ -78,3 +78,8 @@ export function csrfForm({ csrfToken }: PageSession, action: string, content: st
 export function backLink(href: string, text: string): string {
   return html`<a class="back" href="${href}">&lsaquo; ${text}</a>`;
 }
+
+/** Redirects a browser to another page of the hub after a form. */
+export function redirectTo({ reply }: AuthenticatedRequest, path: string): FastifyReply {
+  return reply.header('cache-control', 'no-store').redirect(path, 303);
+}

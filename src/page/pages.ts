@@ -4,12 +4,13 @@ import type { Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
+import { FORM_MEDIA_TYPE } from '../system/http/form.ts';
 import type { RateLimiterContext } from '../system/limits/client-rate-limiter.ts';
 import { serveAddAppliance } from './add-appliance/add-appliance.ts';
 import { serveCredentials } from './add-appliance/credentials.ts';
 import { CredentialsCache } from './add-appliance/credentials-cache.ts';
 import { serveAppliances } from './appliance/appliance.ts';
-import { serveCallback, serveStatefulCallback } from './callback/callback.ts';
+import { serveCallback, serveNextLogin, serveStatefulCallback } from './callback/callback.ts';
 import { serveShortLink } from './callback/short-link.ts';
 import { serveAddConnection } from './connection/add-connection.ts';
 import { serveConnections } from './connection/connection.ts';
@@ -23,6 +24,9 @@ import { serveSignIn } from './sign-in/sign-in.ts';
 import { serveSignedInBrowsers } from './sign-in/signed-in-browsers.ts';
 import { serveDeviceFlowApproval } from './user-code/approval.ts';
 import { servePairPage } from './user-code/pair-page.ts';
+
+/** Bytes of a form on the HTTP listener: the one that continues with the next appliance. */
+const MAX_FORM_BYTES = 1024;
 
 /** What the pages need. */
 export interface PagesOptions extends RateLimiterContext {
@@ -54,8 +58,15 @@ export function openPages(options: PagesOptions): Pages {
   const cache = new CredentialsCache(options);
   return {
     registerHttpRoutes(app, httpsPort) {
-      serveCallback(app, service, hubName, httpsPort);
-      serveStatefulCallback(app, service, hubName, ({ hostname }) => `https://${hostname}:${httpsPort}`);
+      const hubUrl = ({ hostname }: FastifyRequest) => `https://${hostname}:${httpsPort}`;
+      app.addContentTypeParser(
+        FORM_MEDIA_TYPE,
+        { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
+        (_request, body, done) => done(null, body),
+      );
+      serveCallback(app, service, hubName, hubUrl);
+      serveStatefulCallback(app, service, hubName, hubUrl);
+      serveNextLogin(app, service, hubName, hubUrl);
       serveShortLink(app, service, hubName);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const context = pageContext(hubName, request);
@@ -69,7 +80,9 @@ export function openPages(options: PagesOptions): Pages {
       );
     },
     registerHttpsRoutes(app) {
-      serveStatefulCallback(app, service, hubName, ({ host }) => `https://${host}`);
+      const hubUrl = ({ host }: FastifyRequest) => `https://${host}`;
+      serveStatefulCallback(app, service, hubName, hubUrl);
+      serveNextLogin(app, service, hubName, hubUrl);
       servePairPage(app, service, hubName, options);
       const guard = serveSignIn(app, access, hubName, options.ready);
       serveScripts(app);

@@ -45,6 +45,11 @@ export function pairingPath(id: string): string {
   return `/pairings/${encodeURIComponent(id)}`;
 }
 
+/** The page that takes the address on which a browser ended after a login. @param id of the pairing */
+export function pasteAddressPath(id: string): string {
+  return `${pairingPath(id)}/address`;
+}
+
 /** The page of a pairing batch. */
 export function pairingBatchPath(id: string): string {
   return `/batches/${encodeURIComponent(id)}`;

@@ -19,9 +19,10 @@ h1, p { overflow-wrap: anywhere; } h1 { text-wrap: balance; } p { margin: 0; tex
 code { display: inline-block; padding: .5rem .9rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--page);
   font: 1rem/1.4 ui-monospace, monospace; user-select: all; }
 a { display: inline-block; padding: .6rem 1.2rem; color: var(--link); }
+.button { display: block; padding: 1rem 1.25rem; border-radius: .75rem; background: var(--link); color: var(--on-link); font: 600 1.25rem/1.2 system-ui, sans-serif; text-decoration: none; }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 .quiet { font-size: 1rem; color: var(--quiet); } .problem { color: var(--bad); font-weight: 600; }
-.code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); white-space: nowrap;
+.code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); user-select: all; -webkit-user-select: all;
   font: 700 min(2.25rem, 10vw)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
 p + .code, .code + p { margin-top: .75rem; } form { margin-top: 1.5rem; } form + p { margin-top: .75rem; } label { display: block; margin-bottom: .4rem; text-align: left; font-weight: 600; }
 input, button { box-sizing: border-box; width: 100%; min-height: 3.5rem; border-radius: .75rem; }
@@ -88,6 +89,13 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 .copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied .value { grid-column: 1; } .copied:not(:has(button:not([hidden]))) .value { grid-column: 1 / -1; }
 .copied button { width: auto; min-width: 6.5rem; }
 @media (max-width: 22rem) { .copied { grid-template-columns: minmax(0, 1fr); } .card { padding: .8rem; } .top, main { padding-inline: .75rem; } }
+.user-code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); text-align: center; user-select: all; -webkit-user-select: all;
+  font: 700 min(2.25rem, 9vw)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
+.steps { padding-left: 1.4rem; } .steps li + li { margin-top: .35rem; }
+.picture { display: block; width: min(100%, 26rem); height: auto; margin: 0 auto; fill: none; stroke: var(--field); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
+.picture .sheet { fill: var(--page); } .picture .marked { fill: var(--tint); stroke: var(--link); stroke-width: 3; } .picture .writing { stroke: var(--text); stroke-width: 3; }
+.picture .bad { stroke: var(--bad); stroke-width: 3; } .picture .faint { stroke: var(--line); stroke-width: 6; } .picture .arrow { stroke: var(--link); stroke-width: 4; }
+.picture .dot, .picture .hub { fill: var(--field); } .picture .press { fill: var(--link); stroke: none; }
 .qr { display: block; width: min(100%, 20rem); height: auto; margin: 0 auto; background: #fff; border-radius: .5rem; }
 .door-label svg { display: block; width: min(100%, 30rem); height: auto; border: 1px solid var(--line); border-radius: .5rem; }
 @page door-label { size: 60mm 40mm; margin: 0; }

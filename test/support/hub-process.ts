@@ -50,6 +50,8 @@ export interface HubProcessOptions {
   readonly emulator?: Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret'>;
   /** More TOML after the sections that every test hub has. */
   readonly toml?: string;
+  /** Default: `helper`. With `oauth2` the hub uses the emulator as a generic OAuth 2.0 server. */
+  readonly portalType?: 'helper' | 'oauth2';
   /** Keys of `[portals.home]` as TOML lines. */
   readonly portal?: string;
   /** Keys of `[lan]` as TOML lines. */
@@ -114,8 +116,9 @@ export class HubProcess implements AsyncDisposable {
     const [httpPort, httpsPort] = [await reservePort(), await reservePort()];
     const portal = emulator && [
       '[portals.home]',
-      `base_url = "${emulator.baseUrl}"`,
-      `frontend_url = "${emulator.frontendUrl}"`,
+      ...(options.portalType === 'oauth2'
+        ? ['type = "oauth2"', `issuer = "${emulator.frontendUrl}"`]
+        : [`base_url = "${emulator.baseUrl}"`, `frontend_url = "${emulator.frontendUrl}"`]),
       `client_id = "${emulator.clientId}"`,
       'client_secret_file = "portal.secret"',
       options.portal ?? '',

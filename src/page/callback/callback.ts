@@ -6,16 +6,14 @@ import { parseAuthorizationResponse, parseStatefulResponse } from '../../core/pa
 import { isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
 import type { BatchForBrowser, PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
-import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
-import { BROWSER_ROUTE, BROWSER_TOKEN_COOKIE, cookieValue, redirectToPortal, setCallbackCookie } from '../http.ts';
+import { BROWSER_ROUTE, BROWSER_TOKEN_COOKIE, cookieValue, setCallbackCookie } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
+import { sendToPortal } from '../portal-link.ts';
 import type { Texts } from '../texts/en.ts';
 import { loginMessage, pairingMessage } from './pairing-messages.ts';
 
-/** Bytes of the form that continues with the next appliance. */
-const MAX_FORM_BYTES = 1024;
 /**
  * The cookie of a browser that brought an accepted code of a pairing batch: for an hour it may continue with the next
  * login.
@@ -28,12 +26,13 @@ const UNREACHABLE_RETRY_SECONDS = 5;
  * Serves the redirect of the portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
  * certificate in the middle of a login. That is safe: the code in it is useless without the hub's secret, and the hub
  * does not trust a code before the portal itself has delivered the same one (`RedirectedCodes`).
+ * @param hubUrl the address of the hub's page, for the host that the browser uses
  */
 export function serveCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveCallback' | 'continueBatch' | 'browserToken'>,
+  service: Pick<LanService, 'receiveCallback'>,
   hubName: string,
-  httpsPort: number,
+  hubUrl: (request: FastifyRequest) => string,
 ): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
     const { params } = request;
@@ -53,41 +52,7 @@ export function serveCallback(
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
-    return sendResult(reply, context, found, found.login, `https://${request.hostname}:${httpsPort}`);
-  });
-
-  app.addContentTypeParser(FORM_MEDIA_TYPE, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
-    done(null, body),
-  );
-  // The nonce is not a credential, because everybody who saw the link knows it.
-  app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', BROWSER_ROUTE, async (request, reply) => {
-    const { nonce } = request.params;
-    const context = pageContext(hubName, request);
-    const isRetry = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
-    const next = await service
-      .continueBatch(nonce, isRetry, cookieValue(request, BATCH_TOKEN_COOKIE))
-      .catch((error: unknown) => {
-        if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
-        throw error;
-      });
-    switch (next.kind) {
-      case 'link':
-        return redirectToPortal(reply, service.browserToken(next.pairing), next.authorizeUrl);
-      case 'unreachable':
-        reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
-        return sendPublicPage(reply, 503, context, portalUnreachablePage(next.connection, nonce, context.texts));
-      case 'not_proved':
-        return reply
-          .header('cache-control', 'no-store')
-          .redirect(`https://${request.hostname}:${httpsPort}/batches/${next.batch}`, 303);
-      case 'over':
-        return sendMessagePage(reply, 200, context, {
-          severity: 'neutral',
-          heading: context.texts.batch.ended,
-          text: context.texts.batch.endedText,
-          link: { href: `https://${request.hostname}:${httpsPort}/`, text: context.texts.batch.openHubPage },
-        });
-    }
+    return sendResult(reply, context, found, found.login, hubUrl(request));
   });
 }
 
@@ -95,7 +60,7 @@ export function serveCallback(
  * Serves the redirect of a portal that returns the `state` of its link (RFC 6749, 4.1.2): one fixed address, because
  * many portals compare it byte by byte. Over HTTP for the same reason as {@link serveCallback}, and over HTTPS for
  * portals that redirect to nothing else. The code is useless without its PKCE verifier, which only the hub has.
- * @param hubUrl the address of the hub's page, for the host that the browser uses
+ * @param hubUrl as in {@link serveCallback}
  */
 export function serveStatefulCallback(
   app: FastifyInstance,
@@ -114,7 +79,50 @@ export function serveStatefulCallback(
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     if (found.rejected === 'used') return sendError(409, texts.usedLink, texts.usedLinkText);
     if (found.rejected === 'foreign_issuer') return sendError(400, texts.foreignIssuer, texts.foreignIssuerText);
+    if (stateful.response.kind === 'nothing' && found.pairing.step.kind === 'waiting') {
+      return sendError(400, texts.noCode, texts.noCodeText);
+    }
     return sendResult(reply, context, found, null, hubUrl(request));
+  });
+}
+
+/**
+ * Serves the button with which a browser continues with the next login of a batch. The app must parse forms.
+ * @param hubUrl as in {@link serveCallback}
+ */
+export function serveNextLogin(
+  app: FastifyInstance,
+  service: Pick<LanService, 'continueBatch' | 'browserToken'>,
+  hubName: string,
+  hubUrl: (request: FastifyRequest) => string,
+): void {
+  // The nonce is not a credential, because everybody who saw the link knows it.
+  app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', BROWSER_ROUTE, async (request, reply) => {
+    const { nonce } = request.params;
+    const context = pageContext(hubName, request);
+    const isRetry = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
+    const next = await service
+      .continueBatch(nonce, isRetry, cookieValue(request, BATCH_TOKEN_COOKIE))
+      .catch((error: unknown) => {
+        if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
+        throw error;
+      });
+    switch (next.kind) {
+      case 'link':
+        return sendToPortal(reply, context, next, service.browserToken(next.pairing), { next: `${hubUrl(request)}/` });
+      case 'unreachable':
+        reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
+        return sendPublicPage(reply, 503, context, portalUnreachablePage(next.connection, nonce, context.texts));
+      case 'not_proved':
+        return reply.header('cache-control', 'no-store').redirect(`${hubUrl(request)}/batches/${next.batch}`, 303);
+      case 'over':
+        return sendMessagePage(reply, 200, context, {
+          severity: 'neutral',
+          heading: context.texts.batch.ended,
+          text: context.texts.batch.endedText,
+          link: { href: `${hubUrl(request)}/`, text: context.texts.batch.openHubPage },
+        });
+    }
   });
 }
 

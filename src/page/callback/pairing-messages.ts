@@ -27,12 +27,12 @@ function stepMessage(pairing: Pairing, paired: PairedConnection, allTexts: Texts
   }
   const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet, texts.severalNotConnectedYet);
   const notConnectedYet = { severity: 'bad', heading } as const;
-  if (lastFailure !== null && step.kind === 'waiting') {
-    return { ...notConnectedYet, text: `${texts.loginFailures.code_refused} ${texts.reopenLink}` };
-  }
-  if (lastFailure === 'answer_lost' && step.kind === 'asking') {
-    const next = isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
-    return { ...notConnectedYet, text: `${texts.loginFailures.answer_lost} ${next}` };
+  // A login by redirect cannot be repeated with the same link, and neither can one whose code may have been exchanged.
+  const isLinkSpent = lastFailure === 'answer_lost' || pairing.answeredStates !== undefined;
+  const failure = loginFailureText(pairing, allTexts);
+  if (failure !== null && (step.kind === 'waiting' || (step.kind === 'asking' && isLinkSpent))) {
+    const next = isLinkSpent && isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
+    return { ...notConnectedYet, text: `${failure} ${next}` };
   }
   const connecting = sentenceAbout(paired, allTexts, texts.connecting, texts.severalConnecting);
   return { severity: 'waiting', heading: connecting, text: texts.connectingText, reloadAfter: 5 };

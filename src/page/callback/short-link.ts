@@ -1,16 +1,19 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { sendMessagePage } from '../document.ts';
-import { BROWSER_ROUTE, redirectToPortal } from '../http.ts';
+import { BROWSER_ROUTE } from '../http.ts';
 import { pageContext } from '../page-context.ts';
+import { sendToPortal } from '../portal-link.ts';
 import { pairingMessage } from './pairing-messages.ts';
 
 /** A page that waits for the link reloads after this many seconds. */
 const RELOAD_SECONDS = 3;
+/** A page that shows a code of the portal reloads after this many seconds, to show a new code or the result. */
+const CODE_RELOAD_SECONDS = 10;
 
 /**
- * Serves `/l/{key}`, the short link in the QR code on a small terminal, which redirects to the pairing link. It is
- * plain HTTP: the link reveals no more than `latchkey pair` prints, and over HTTPS a browser would warn about the hub's
+ * Serves `/l/{key}`, the short link in the QR code on a small terminal, which redirects to the pairing link, or
+ * shows the code to type there. It is plain HTTP: the link reveals no more than `latchkey pair` prints, and over HTTPS a browser would warn about the hub's
  * own certificate. A prefetch changes nothing. Wrong keys are not limited: a key of 96 bits cannot be guessed, and a
  * limit could be used up by any website in its visitor's browser, because over plain HTTP browsers send no Fetch
  * Metadata (Fetch Metadata, 2).
@@ -34,7 +37,7 @@ export function serveShortLink(
           text: result.unknownLinkText,
         });
       }
-      const { pairing, authorizeUrl } = found;
+      const { pairing, authorizeUrl, userCode } = found;
       const { kind } = pairing.step;
       if (kind === 'exchanging' || kind === 'ended') {
         return sendMessagePage(reply, 200, context, pairingMessage(pairing, found, context.texts));
@@ -48,7 +51,8 @@ export function serveShortLink(
           reloadAfter: RELOAD_SECONDS,
         });
       }
-      return redirectToPortal(reply, service.browserToken(pairing.id), authorizeUrl);
+      const link = { authorizeUrl, ...(userCode !== null && { userCode }) };
+      return sendToPortal(reply, context, link, service.browserToken(pairing.id), { reloadAfter: CODE_RELOAD_SECONDS });
     },
   );
 }

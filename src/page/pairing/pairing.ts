@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService } from '../../core/lan-service.ts';
@@ -6,11 +5,12 @@ import type { PairingAdministration, PairingView } from '../../core/pairings/pai
 import { pagePathOf } from '../connection-names.ts';
 import { connectionOf, handlePairingFailures } from '../failures.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
-import { sendInstallerPage } from '../installer-page.ts';
+import { redirectTo, sendInstallerPage } from '../installer-page.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
+import { servePasteAddress } from './paste-address.ts';
 import { servePrintedLabels } from './printed-label.ts';
 
 /** What the pages for pairing need. */
@@ -113,11 +113,8 @@ export function servePairing(
     }),
   );
 
+  servePasteAddress(guard, administration);
   servePrintedLabels(guard, administration);
-}
-
-function redirectTo({ reply }: AuthenticatedRequest, path: string): FastifyReply {
-  return reply.header('cache-control', 'no-store').redirect(path, 303);
 }
 
 /**

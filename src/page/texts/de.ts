@@ -1,7 +1,7 @@
 import { addAppliance, appliance, history } from './de/appliance.ts';
 import { addConnection, connection, connectionChoice } from './de/connection.ts';
 import { footer, landing, layout, shortLink } from './de/layout.ts';
-import { loginResult, userCode } from './de/login.ts';
+import { loginResult, portalCode, userCode } from './de/login.ts';
 import { health, overview } from './de/overview.ts';
 import { pairing, pairingBatch } from './de/pairing.ts';
 import { signedInBrowsers, signIn } from './de/sign-in.ts';
@@ -30,6 +30,7 @@ export const de: Texts = {
   overview,
   states: health,
   pairing,
+  portalCode,
   batch: pairingBatch,
   shortLink,
 };

@@ -1,7 +1,7 @@
 import { addAppliance, appliance, history } from './en/appliance.ts';
 import { addConnection, connection, connectionChoice } from './en/connection.ts';
 import { footer, landing, layout, shortLink } from './en/layout.ts';
-import { loginResult, userCode } from './en/login.ts';
+import { loginResult, portalCode, userCode } from './en/login.ts';
 import { health, overview } from './en/overview.ts';
 import { pairing, pairingBatch } from './en/pairing.ts';
 import { signedInBrowsers, signIn } from './en/sign-in.ts';
@@ -25,6 +25,7 @@ export const en = {
   overview,
   states: health,
   pairing,
+  portalCode,
   batch: pairingBatch,
   shortLink,
 };

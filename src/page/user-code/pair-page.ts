@@ -6,9 +6,10 @@ import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/
 import { pairingMessage } from '../callback/pairing-messages.ts';
 import { isOwnConnection } from '../connection-names.ts';
 import { sendMessagePage, sendPublicPage } from '../document.ts';
-import { readFormBody, readQuery, redirectToPortal } from '../http.ts';
+import { readFormBody, readQuery } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { userCodePath } from '../paths.ts';
+import { sendToPortal } from '../portal-link.ts';
 import { isCrossSiteEmbedding, isCrossSiteNavigation, isSameOrigin } from '../request-origin.ts';
 import { readSessionCookie } from '../sign-in/sign-in-responses.ts';
 import { sendApprovalPage } from './approval.ts';
@@ -120,7 +121,9 @@ export function servePairPage(
     const link = await service.requestLoginLink(userCode);
     switch (link.kind) {
       case 'link':
-        return redirectToPortal(reply, service.browserToken(result.pairing.id), link.authorizeUrl);
+        return sendToPortal(reply, context, link, service.browserToken(result.pairing.id), {
+          note: context.texts.portalCode.notOfAppliance,
+        });
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
         return sendPublicPage(reply, 503, context, portalUnreachablePage(userCode, context.texts));

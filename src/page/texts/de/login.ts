@@ -51,6 +51,15 @@ export const userCode: typeof english.userCode = {
   tooManyAttemptsText: (seconds) => `Warten Sie ${seconds} s und geben Sie den Code dann noch einmal ein.`,
 };
 
+export const portalCode: typeof english.portalCode = {
+  heading: 'Das Portal fragt nach einem Code',
+  text: 'Öffnen Sie das Portal und geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
+  notOfAppliance: 'Es ist nicht der Code, den das Gerät anzeigt.',
+  logIn: 'Am Portal anmelden',
+  after: 'Nach der Anmeldung können Sie diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
+  afterInBatch: 'Machen Sie nach der Anmeldung auf der Seite des Hubs weiter.',
+};
+
 const LOST = 'Die Antwort des Portals ist nicht angekommen.';
 
 export const loginResult: typeof english.loginResult = {

@@ -18,6 +18,35 @@ export const pairing: typeof english.pairing = {
       'Der QR-Code enthält denselben Link. Der Link funktioniert nur auf dem Rechner, auf dem der Hub läuft, nicht auf einem Handy.',
   },
   qr: 'QR-Code mit dem Anmeldelink',
+  enterCode:
+    'Geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
+  compareCode: 'Vergleichen Sie diesen Code. Machen Sie am Portal nur weiter, wenn dort derselbe steht.',
+  paste: {
+    question: 'Der Browser zeigt nach der Anmeldung einen Fehler oder eine leere Seite?',
+    title: 'Der Browser zeigt einen Fehler oder eine leere Seite',
+    why: 'Die Anmeldung kann trotzdem geklappt haben. Was der Hub braucht, steht in der Adresse jener Seite.',
+    picture: 'Die ganze Adresse oben im Browser mit dem Fehler kommt in das Feld auf dieser Seite.',
+    steps: {
+      open: 'Lassen Sie die Seite mit dem Fehler offen und tippen Sie oben im Browser auf die Adresse.',
+      copy: 'Kopieren Sie die ganze Adresse. Sie ist lang.',
+      paste: 'Kommen Sie hierher zurück, fügen Sie die Adresse in das Feld ein und tippen Sie auf „Verbinden“.',
+    },
+    address: 'Adresse der Seite mit dem Fehler',
+    secret:
+      'Erledigen Sie das gleich: Die Adresse gilt nur einmal und nur ein paar Minuten. Zeigen Sie sie niemand anderem.',
+    connect: 'Verbinden',
+    problems: {
+      malformed:
+        'Das ist nicht die Adresse einer Seite nach der Anmeldung. Kopieren Sie die ganze Adresse, vom Anfang bis zum Ende.',
+      unknown:
+        'Der Hub kennt die Anmeldung zu dieser Adresse nicht, oder ihre Zeit ist abgelaufen. Gehen Sie zurück und melden Sie sich noch einmal an.',
+      other_pairing:
+        'Diese Adresse gehört zu einer anderen Anmeldung. Gehen Sie zurück und melden Sie sich mit dem Link an, der dort steht.',
+      used: 'Diese Adresse wurde schon verwendet. Gehen Sie zurück und melden Sie sich noch einmal an.',
+      foreign_issuer:
+        'Diese Adresse kommt nicht vom Portal, deshalb hat der Hub sie nicht verwendet. Gehen Sie zurück und melden Sie sich noch einmal an.',
+    },
+  },
   updatesItself: 'Diese Seite aktualisiert sich automatisch.',
   linkExpires: 'Der Link läuft ab',
   unconfirmed: (address) => `Jemand hat sich von der Adresse ${address} aus angemeldet. Waren Sie das?`,

@@ -52,6 +52,17 @@ export const userCode = {
   tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, then type the code again.`,
 };
 
+/** The page with a code that a person types at the portal. */
+export const portalCode = {
+  heading: 'The portal asks for a code',
+  /** The code follows. */
+  text: 'Open the portal, and enter this code there. The portal opens in a new tab, so you can come back to the code.',
+  notOfAppliance: 'It is not the code that the appliance shows.',
+  logIn: 'Log in at the portal',
+  after: 'After the login you can close this page. The hub does the rest.',
+  afterInBatch: 'After the login, continue on the hub’s page.',
+};
+
 const LOST = 'The portal’s answer was lost on the way.';
 
 /** The last page of a login: the state or the result of a pairing. */

@@ -1,3 +1,4 @@
+import type { RejectedAddressReason } from '../../../core/pairings/pairing-administration.ts';
 import type { SkipReason } from '../../../core/pairings/pairing-batch.ts';
 import type { UrlAddressScope } from '../../../system/addresses.ts';
 import { loginResult } from './login.ts';
@@ -20,6 +21,34 @@ export const pairing = {
       'The QR code contains the same link. The link works only on the machine that runs the hub, not on a phone.',
   } satisfies Readonly<Record<UrlAddressScope, string>>,
   qr: 'QR code with the login link',
+  /** The code of a login follows. */
+  enterCode: 'Enter this code there. The portal opens in a new tab, so you can come back to the code.',
+  compareCode: 'Compare this code. Continue at the portal only if it shows the same one.',
+  /** The address on which a browser ended after a login, if it could not open the hub’s page. */
+  paste: {
+    question: 'The browser shows an error or a blank page after the login?',
+    title: 'The browser shows an error or a blank page',
+    why: 'The login may have worked all the same. Everything that the hub needs is in the address of that page.',
+    picture: 'The whole address at the top of the browser with the error goes into the field on this page.',
+    steps: {
+      open: 'Leave the page with the error open, and tap the address at the top of the browser.',
+      copy: 'Copy the whole address. It is long.',
+      paste: 'Come back here, paste the address into the field, and tap “Connect”.',
+    },
+    address: 'Address of the page with the error',
+    secret: 'Do this now: the address works only once, and for a few minutes. Do not show it to anybody else.',
+    connect: 'Connect',
+    /** Why the address was not used, and what to do. */
+    problems: {
+      malformed:
+        'This is not the address of a page after a login. Copy the whole address, from the beginning to the end.',
+      unknown: 'The hub does not know the login of this address, or its time has expired. Go back, and log in again.',
+      other_pairing: 'This address belongs to another login. Go back, and log in with the link that is shown there.',
+      used: 'This address was used before. Go back, and log in again.',
+      foreign_issuer:
+        'This address does not come from the portal, so the hub did not use it. Go back, and log in again.',
+    } satisfies Readonly<Record<Exclude<RejectedAddressReason, 'ended'>, string>>,
+  },
   updatesItself: 'This page updates automatically.',
   /** A time such as "in 14 minutes" follows. */
   linkExpires: 'The link expires',

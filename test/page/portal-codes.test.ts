@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { de } from '../../src/page/texts/de.ts';
+import { en } from '../../src/page/texts/en.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
+
+/** A hub whose portal gives device codes. */
+interface DeviceHub {
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+  readonly client: HubClient;
+  readonly visitor: PageVisitor;
+}
+
+async function startDeviceHub(parts: AsyncDisposableStack, verificationUriComplete: boolean): Promise<DeviceHub> {
+  const emulator = parts.use(await startPortal({ flows: 'device', deviceInterval: 1, verificationUriComplete }));
+  const hub = parts.use(await HubProcess.start({ emulator, portalType: 'oauth2', lan: 'mdns = false' }));
+  const client = parts.use(await HubClient.of(hub));
+  return { emulator, hub, client, visitor: parts.use(await PageVisitor.signedIn(hub)) };
+}
+
+/** Begins a pairing on the page. @returns the path of its page */
+async function begin({ hub, visitor }: DeviceHub, name: string): Promise<string> {
+  await hub.addAppliance(name);
+  const { headers } = await visitor.post(`/appliances/${name}/pair`, { csrf: await visitor.csrf() });
+  return String(headers['location']);
+}
+
+/** The newest device code that the portal waits for. */
+function pendingCode({ emulator }: DeviceHub): string {
+  return emulator.devices().at(-1)?.user_code ?? '';
+}
+
+describe('a portal whose code a person types', () => {
+  let side: DeviceHub;
+  setUpOnce(async (parts) => {
+    side = await startDeviceHub(parts, false);
+  });
+
+  it('the page of a pairing shows the code and the link, and then the result', async () => {
+    const path = await begin(side, 'wallbox');
+    const { text } = await side.visitor.get(path);
+    const code = pendingCode(side);
+    expect(code).toMatch(/^[A-Z]{4}-[A-Z]{4}$/);
+    expect(text).toContain(`id="user-code">${code}<`);
+    expect(text).toContain(en.pairing.enterCode);
+    expect(text).toContain(`href="${side.emulator.frontendUrl}/oauth2/device" rel="noreferrer" target="_blank"`);
+    expect(text).not.toContain(`${path}/address`);
+    const pasting = await side.visitor.get(`${path}/address`);
+    expect(pasting).toMatchObject({ status: 303, headers: { location: path } });
+    await side.emulator.approveDevice({ userCode: code, user: 'demo' });
+    await eventually(async () => (await side.hub.appliance('wallbox')).state === 'active');
+    expect((await side.visitor.get(path)).text).toContain('wallbox is connected');
+  });
+
+  it('a code that expires at the portal is replaced on the page', async () => {
+    const path = await begin(side, 'battery');
+    const before = pendingCode(side);
+    side.emulator.advance(side.emulator.settings.deviceCodeLifetime + 1);
+    await eventually(async () => {
+      const { text } = await side.visitor.get(path);
+      return pendingCode(side) !== before && text.includes(`id="user-code">${pendingCode(side)}<`);
+    });
+  });
+
+  it('a short link shows the code in the language of the browser, and then the result', async () => {
+    await side.hub.addAppliance('heat-pump');
+    const short = await side.hub.ask(async (control) => {
+      for await (const report of control.followPairing(await control.pair('heat-pump'), new AbortController().signal))
+        if (report.event === 'waiting') return new URL(report.short_url ?? '').pathname;
+      throw new Error('no link');
+    });
+    const code = pendingCode(side);
+    for (const [language, texts] of [['en', en] as const, ['de', de] as const]) {
+      const { status, headers, text } = await side.client.http(short, { headers: { 'accept-language': language } });
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+      for (const part of [texts.portalCode.heading, `>${code}<`, `href="${side.emulator.frontendUrl}/oauth2/device"`])
+        expect(text).toContain(part);
+      expect(text).not.toContain(texts.portalCode.notOfAppliance);
+      expect(text).toContain('http-equiv="refresh"');
+    }
+    expect((await side.client.http(short, { method: 'HEAD' })).status).toBe(200);
+    await side.emulator.approveDevice({ userCode: code, user: 'demo' });
+    await eventually(async () => (await side.hub.appliance('heat-pump')).state === 'active');
+    expect((await side.client.http(short)).text).toContain('heat-pump is connected');
+  });
+
+  it('the page for the code of an appliance shows the code of the portal, and tells the two apart', async () => {
+    const credentials = await side.hub.addAppliance('inverter');
+    const response = await side.client.https('/oauth/device_authorization', {
+      method: 'POST',
+      headers: { 'content-type': FORM, authorization: basicAuthorization(credentials) },
+    });
+    const userCode = String(parseJsonBody(response)['user_code']);
+    const { status, text } = await side.visitor.post('/pair', { user_code: userCode });
+    const code = pendingCode(side);
+    expect(status).toBe(200);
+    expect(code).not.toBe(userCode);
+    for (const part of [en.portalCode.heading, en.portalCode.notOfAppliance, `>${code}<`]) expect(text).toContain(part);
+    await side.emulator.approveDevice({ userCode: code, user: 'demo' });
+    await eventually(async () => (await side.hub.appliance('inverter')).state === 'active');
+    expect((await side.visitor.get(`/pair?user_code=${userCode}`)).text).toContain('inverter is connected');
+  });
+
+  it('“connect all” shows the code too', async () => {
+    await side.hub.addAppliance('car');
+    const { headers } = await side.visitor.post('/pair-all', { csrf: await side.visitor.csrf() });
+    const path = String(headers['location']);
+    expect(path).toMatch(/^\/batches\//);
+    const { text } = await side.visitor.get(path);
+    expect(text).toContain(`id="user-code">${pendingCode(side)}<`);
+  });
+});
+
+describe('a portal whose link contains the code', () => {
+  let side: DeviceHub;
+  setUpOnce(async (parts) => {
+    side = await startDeviceHub(parts, true);
+  });
+
+  it('the page of a pairing asks to compare the code, and shows a refusal', async () => {
+    const path = await begin(side, 'wallbox');
+    const { text } = await side.visitor.get(path);
+    const code = pendingCode(side);
+    expect(text).toContain(`id="user-code">${code}<`);
+    expect(text).toContain(en.pairing.compareCode);
+    expect(text).not.toContain(en.pairing.enterCode);
+    expect(text).toContain(en.pairing.scan.machine);
+    expect(text).not.toContain('target="_blank"');
+    await side.emulator.approveDevice({ userCode: code, deny: true });
+    await eventually(async () => (await side.visitor.get(path)).text.includes(en.result.reasons.refused_by_user));
+  });
+
+  it('the page for the code of an appliance leads to the portal at once', async () => {
+    const credentials = await side.hub.addAppliance('inverter');
+    const response = await side.client.https('/oauth/device_authorization', {
+      method: 'POST',
+      headers: { 'content-type': FORM, authorization: basicAuthorization(credentials) },
+    });
+    const { status, headers } = await side.visitor.post('/pair', {
+      user_code: String(parseJsonBody(response)['user_code']),
+    });
+    expect(status).toBe(303);
+    expect(headers['location']).toBe(`${side.emulator.frontendUrl}/oauth2/device?user_code=${pendingCode(side)}`);
+  });
+});
