@@ -10,8 +10,6 @@ import type { PageContext } from './page-context.ts';
 interface CodePageOptions {
   /** A sentence before the code. */
   readonly note?: string;
-  /** The browser reloads the page after this many seconds. */
-  readonly reloadAfter?: number;
   /** The page on which the person continues after the login. */
   readonly next?: string;
 }
@@ -25,7 +23,7 @@ export function sendToPortal(
   context: PageContext,
   { authorizeUrl, userCode }: Pick<Extract<LoginLinkResult, { kind: 'link' }>, 'authorizeUrl' | 'userCode'>,
   browserToken: Secret,
-  { note = '', reloadAfter, next }: CodePageOptions = {},
+  { note = '', next }: CodePageOptions = {},
 ): FastifyReply {
   if (userCode === undefined) return redirectToPortal(reply, browserToken, authorizeUrl);
   const { portalCode: texts } = context.texts;
@@ -38,7 +36,6 @@ export function sendToPortal(
 <p><a class="button" href="${authorizeUrl}" target="_blank" rel="noreferrer">${texts.logIn}</a></p>
 <p class="quiet">${next === undefined ? texts.after : texts.afterInBatch}</p>
 !${link}`,
-    ...(reloadAfter !== undefined && { reloadAfter }),
   });
 }
 

@@ -101,6 +101,26 @@ describe.each([
     ]);
   });
 
+  it('the page of a login by redirect asks for a phone in the home network, where the hub can be reached', () => {
+    const link = { event: 'waiting', authorizeUrl: 'https://portal.example/a', expiresIn: 840 } as const;
+    const html = shown(texts, { status: { ...link, acceptsAddress: true } });
+    expect(html).toContain(texts.pairing.scan.home);
+    expect(html).toContain('href="/pairings/one/address"');
+    expect(shown(texts, { status: link })).not.toContain('/address"');
+  });
+
+  it('the page of a pairing shows a code of the portal as text, and opens a tab only if it must be typed', () => {
+    const link = { event: 'waiting', authorizeUrl: 'https://portal.example/a', expiresIn: 840 } as const;
+    const typed = shown(texts, { status: { ...link, userCode: '<b>12&3' } });
+    expect(typed).toContain('>&#60;b&#62;12&#38;3</p>');
+    expect(typed).toContain(texts.pairing.enterCode);
+    expect(typed).toContain('target="_blank"');
+    const compared = shown(texts, { status: { ...link, userCode: '123', containsUserCode: true } });
+    expect(compared).toContain(texts.pairing.compareCode);
+    expect(compared).not.toContain('target="_blank"');
+    expect(shown(texts, { status: link })).not.toContain('user-code');
+  });
+
   it('the page of a pairing has no buttons during the code exchange, and reports a lost answer', () => {
     const exchanging = shown(texts, { status: { event: 'exchanging', expiresIn: 1 } });
     expect(exchanging).toContain(texts.pairing.exchangingText);

@@ -8,8 +8,6 @@ import { pairingMessage } from './pairing-messages.ts';
 
 /** A page that waits for the link reloads after this many seconds. */
 const RELOAD_SECONDS = 3;
-/** A page that shows a code of the portal reloads after this many seconds, to show a new code or the result. */
-const CODE_RELOAD_SECONDS = 10;
 
 /**
  * Serves `/l/{key}`, the short link in the QR code on a small terminal, which redirects to the pairing link, or
@@ -52,7 +50,7 @@ export function serveShortLink(
         });
       }
       const link = { authorizeUrl, ...(userCode !== null && { userCode }) };
-      return sendToPortal(reply, context, link, service.browserToken(pairing.id), { reloadAfter: CODE_RELOAD_SECONDS });
+      return sendToPortal(reply, context, link, service.browserToken(pairing.id));
     },
   );
 }

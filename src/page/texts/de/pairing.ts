@@ -23,6 +23,7 @@ export const pairing: typeof english.pairing = {
   compareCode: 'Vergleichen Sie diesen Code. Machen Sie am Portal nur weiter, wenn dort derselbe steht.',
   paste: {
     question: 'Der Browser zeigt nach der Anmeldung einen Fehler oder eine leere Seite?',
+    back: 'Zum Anmeldelink',
     title: 'Der Browser zeigt einen Fehler oder eine leere Seite',
     why: 'Die Anmeldung kann trotzdem geklappt haben. Was der Hub braucht, steht in der Adresse jener Seite.',
     picture: 'Die ganze Adresse oben im Browser mit dem Fehler kommt in das Feld auf dieser Seite.',

@@ -27,6 +27,7 @@ export const pairing = {
   /** The address on which a browser ended after a login, if it could not open the hub’s page. */
   paste: {
     question: 'The browser shows an error or a blank page after the login?',
+    back: 'To the login link',
     title: 'The browser shows an error or a blank page',
     why: 'The login may have worked all the same. Everything that the hub needs is in the address of that page.',
     picture: 'The whole address at the top of the browser with the error goes into the field on this page.',
