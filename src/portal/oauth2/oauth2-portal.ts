@@ -301,8 +301,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     { response }: Extract<RequestOutcome, { kind: 'answer' }>,
     operation: 'code' | 'refresh' | 'device_token',
   ) {
-    const { protocol, tokenLifetime } = this.#options.settings;
-    return readTokenEndpointResponse(response, operation, protocol, tokenLifetime / 1000);
+    return readTokenEndpointResponse(response, operation, this.#options.settings);
   }
 }
 

@@ -4,6 +4,7 @@ import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';
 import { describeError } from '../token-outcome.ts';
 import { parseErrorCode, parseTokenResponse } from '../token-response.ts';
+import type { OAuth2Settings } from './settings.ts';
 
 /** A request to an authorization server, as in the protocol of a preset. */
 export type Operation = keyof NonNullable<PresetProtocol['operations']>;
@@ -50,13 +51,11 @@ const PRESET_MEANINGS = {
 /**
  * Reads a response of the token endpoint. A rotated token must not be lost because of anything beside it, so only the
  * tokens themselves have to be valid (docs/decisions/oauth2-library.md).
- * @param defaultLifetime seconds that an access token lives if the response does not say
  */
 export function readTokenEndpointResponse(
   response: PortalResponse,
   operation: Operation,
-  protocol: PresetProtocol,
-  defaultLifetime: number,
+  { protocol, scopeSeparator, tokenLifetime }: Pick<OAuth2Settings, 'protocol' | 'scopeSeparator' | 'tokenLifetime'>,
 ): TokenEndpointResult {
   const { status, retryAfter, portalTime } = response;
   const body = parseObject(response.body);
@@ -81,7 +80,8 @@ export function readTokenEndpointResponse(
   );
   if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
   if (status >= 200 && status < 300 && !isVendorError) {
-    const tokens = body && parseTokenResponse(JSON.stringify(toStandardMembers(body, protocol)), defaultLifetime);
+    const members = body && toStandardMembers(body, protocol, scopeSeparator);
+    const tokens = members && parseTokenResponse(JSON.stringify(members), tokenLifetime / 1000);
     if (tokens) return { kind: 'granted', tokens, portalTime };
     // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
     return failed(error === null ? 'ambiguous' : (ERROR_CODES[error] ?? 'rejected'));
@@ -129,16 +129,20 @@ export function toPollOutcome(result: TokenEndpointResult): PollOutcome {
   }
 }
 
-/** A token response with the members of RFC 6749, 5.1. */
-function toStandardMembers(body: Record<string, unknown>, { response = {} }: PresetProtocol): Record<string, unknown> {
-  const { envelope, members = {}, scope_separator: separator } = response;
+/** A token response with the members of RFC 6749, 5.1. @param scopeSeparator of requests, and of responses as a rule */
+function toStandardMembers(
+  body: Record<string, unknown>,
+  { response = {} }: PresetProtocol,
+  scopeSeparator: string,
+): Record<string, unknown> {
+  const { envelope, members = {}, scope_separator: separator = scopeSeparator } = response;
   const inner = envelope === undefined ? body : body[envelope];
   const { account, ...names } = members;
   const found: Record<string, unknown> = { ...(isObject(inner) ? inner : {}) };
   for (const [standard, own] of Object.entries(names)) found[standard] = found[own];
   if (account !== undefined) found['account'] = found[account];
   const { scope } = found;
-  if (separator !== undefined && typeof scope === 'string') found['scope'] = scope.replaceAll(separator, ' ');
+  if (typeof scope === 'string') found['scope'] = scope.replaceAll(separator, ' ');
   if (Array.isArray(scope)) found['scope'] = scope.join(' ');
   return found;
 }

@@ -76,7 +76,7 @@ const responseSchema = v.strictObject({
       account: v.exactOptional(text),
     }),
   ),
-  /** What separates the names of the scope in a response, if it is not a space. */
+  /** What separates the names of the scope in a response, if it is not the same as in a request. */
   scope_separator: v.exactOptional(text),
 });
 

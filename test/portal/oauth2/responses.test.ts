@@ -11,12 +11,14 @@ function responseOf(status: number, body: unknown): PortalResponse {
   return { status, body: text, retryAfter: null, portalTime: null };
 }
 
-function refreshOutcome(status: number, body: unknown, protocol: PresetProtocol = {}) {
-  return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', protocol, 3600));
+const SETTINGS = { scopeSeparator: ' ', tokenLifetime: 3_600_000 };
+
+function refreshOutcome(status: number, body: unknown, protocol: PresetProtocol = {}, settings = SETTINGS) {
+  return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', { protocol, ...settings }));
 }
 
 function pollOutcome(status: number, body: unknown, protocol: PresetProtocol = {}) {
-  return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', protocol, 3600));
+  return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', { protocol, ...SETTINGS }));
 }
 
 function protocolOf(name: string): PresetProtocol {
@@ -37,6 +39,14 @@ describe('a token response', () => {
     ['with an error beside the tokens', { ...TOKENS, error: '' }, { lifetime: 600_000 }],
   ])('%s is used', (_, body, tokens) => {
     expect(refreshOutcome(200, body)).toMatchObject({ kind: 'granted', tokens });
+  });
+
+  test('separates the names of its scope as requests do', () => {
+    const body = { ...TOKENS, scope: 'a,b' };
+    expect(refreshOutcome(200, body, {}, { ...SETTINGS, scopeSeparator: ',' })).toMatchObject({
+      tokens: { scope: 'a b' },
+    });
+    expect(refreshOutcome(200, body)).toMatchObject({ tokens: { scope: 'a,b' } });
   });
 
   test('below a member is used if the preset says so', () => {
