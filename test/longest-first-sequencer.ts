@@ -14,6 +14,7 @@ const LONG = [
   'browser/first-hour',
   'package/',
   'machine/',
+  'oauth-servers/hub-',
   'chaos/',
   'hub/demo',
   'browser/',

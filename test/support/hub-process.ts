@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -157,6 +157,28 @@ export class HubProcess implements AsyncDisposable {
       if (portTaken && tries > 1) return HubProcess.start(options, tries - 1);
       throw error;
     }
+  }
+
+  /** The redirect URI for portals that are ordinary OAuth 2.0 servers. */
+  get callbackAddress(): string {
+    return `http://127.0.0.1:${this.httpPort}/callback`;
+  }
+
+  /**
+   * Adds a portal to the configuration for the next launch.
+   * @param keys of its table
+   * @param secrets the files that the keys name, and their contents
+   */
+  async addPortal(
+    name: string,
+    keys: Readonly<Record<string, string | boolean>>,
+    secrets: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    for (const [file, text] of Object.entries(secrets)) {
+      await writeFile(join(this.directory, file), text, { mode: 0o600 });
+    }
+    const lines = Object.entries(keys).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`);
+    await appendFile(join(this.directory, 'latchkey.toml'), `[portals.${name}]\n${lines.join('')}`);
   }
 
   get pid(): number {

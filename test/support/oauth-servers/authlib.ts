@@ -62,6 +62,7 @@ export async function startAuthlib({
       token: `${server.origin}/token`,
       deviceAuthorization: null,
       revocation: null,
+      introspection: null,
     },
     client: CLIENT,
     scope: APPLIANCE_SCOPES.join(quirks.includes('comma-scopes') ? ',' : ' '),

@@ -60,6 +60,7 @@ export async function startDjangoOAuthToolkit({
       token: `${origin}/o/token/`,
       deviceAuthorization: null,
       revocation: `${origin}/o/revoke_token/`,
+      introspection: `${origin}/o/introspect/`,
     },
     client: CLIENT,
     scope: APPLIANCE_SCOPES.join(' '),

@@ -58,6 +58,7 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
       token: `${issuer}/token`,
       deviceAuthorization: `${issuer}/device_authorization`,
       revocation: `${issuer}/revoke`,
+      introspection: `${issuer}/introspect`,
     },
     client: CLIENT,
     scope: APPLIANCE_SCOPES.join(' '),

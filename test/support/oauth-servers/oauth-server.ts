@@ -33,6 +33,8 @@ interface OAuthEndpoints {
   readonly token: string;
   readonly deviceAuthorization: string | null;
   readonly revocation: string | null;
+  /** RFC 7662. */
+  readonly introspection: string | null;
 }
 
 export interface OAuthClient {

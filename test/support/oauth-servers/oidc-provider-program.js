@@ -27,6 +27,7 @@ server.listen(0, '127.0.0.1', () => {
       devInteractions: { enabled: true },
       deviceFlow: { enabled: true },
       revocation: { enabled: true },
+      introspection: { enabled: true },
     },
   });
 

@@ -74,6 +74,7 @@ export async function startOidcProvider({
       token: `${issuer}/token`,
       deviceAuthorization: `${issuer}/device/auth`,
       revocation: `${issuer}/token/revocation`,
+      introspection: `${issuer}/token/introspection`,
     },
     client: CLIENT,
     clientIds,
