@@ -1,9 +1,13 @@
+import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { browserSkipReason, startBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import type { OAuthServer } from '../support/oauth-servers/oauth-server.ts';
 import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
-import { connect, isAlive, loginByScript, type PortalTable, tokenOf } from './hub-portal.ts';
+import { connect, isAlive, loginByScript, type PortalTable, portalTable, tokenOf } from './hub-portal.ts';
+
+/** The file of a client secret that the server does not know. */
+const WRONG_SECRET_FILE = 'wrong.secret';
 
 /** How a hub authenticates and how its users log in. */
 interface LoginTests<Server extends OAuthServer> {
@@ -37,6 +41,11 @@ export function testLogins<Server extends OAuthServer>({
           const { keys, secrets } = table(server);
           for (const login of logins) await hub.addPortal(`${name}-${login}`, { ...keys, login }, secrets);
         }
+        for (const login of logins) {
+          const client = { client_auth: 'basic', client_secret_file: WRONG_SECRET_FILE, login };
+          const { keys, secrets } = portalTable(server, client, { [WRONG_SECRET_FILE]: 'a-secret-of-nobody' });
+          await hub.addPortal(`wrong-${login}`, keys, secrets);
+        }
         await hub.launch();
       },
       { skipReason },
@@ -61,6 +70,22 @@ export function testLogins<Server extends OAuthServer>({
         await expectLogin(`${method}-${login}-by-script`, `${method}-${login}`, loginByScript(server, hub));
       },
     );
+
+    test.for(logins)('a hub with a wrong secret says after a login by %s what to correct', async (login) => {
+      const name = `wrong-${login}`;
+      await hub.addAppliance(name, 'monitoring control', name);
+      await hub.ask((control) => control.pair(name));
+      if (login === 'redirect') {
+        const { authorize_url: url = '' } = await hub.until(name, ({ authorize_url: link }) => link !== undefined);
+        const { body } = await request(await server.loginByScript(url));
+        expect(await body.text()).toContain('does not accept the hub’s credentials');
+      }
+      const { pairing_failed: failed } = await hub.until(name, ({ pairing_failed: end }) => end !== undefined);
+      expect(failed).toMatchObject({
+        reason: 'misconfigured',
+        message: expect.stringContaining(`client secret in ${hub.directory}/${WRONG_SECRET_FILE}`),
+      });
+    });
 
     describe('with a browser', () => {
       skipIfUnavailable(browserSkipReason);

@@ -213,8 +213,8 @@ export function toLinkResult(link: LoginLink): Extract<LoginLinkResult, { kind: 
 }
 
 function failureReason(
-  outcome: Extract<LoginLinkOutcome, { kind: 'rejected' | 'foreign_origin' }>,
+  outcome: Extract<LoginLinkOutcome, { kind: 'rejected' | 'foreign_origin' | 'misconfigured' }>,
 ): PairingFailureReason {
-  if (outcome.kind === 'foreign_origin') return 'foreign_origin';
+  if (outcome.kind !== 'rejected') return outcome.kind;
   return outcome.clientUnknown ? 'client_unknown' : 'portal_rejected';
 }

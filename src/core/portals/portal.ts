@@ -29,6 +29,8 @@ export type LoginLinkOutcome = PortalResponse &
     | { readonly kind: 'foreign_origin'; readonly detail: string }
     /** A 3xx, or a 4xx other than 408 and 429; `clientUnknown`: the portal has no such client. */
     | { readonly kind: 'rejected'; readonly detail: string; readonly clientUnknown?: true }
+    /** The portal does not accept the hub's client ID with its secret. */
+    | { readonly kind: 'misconfigured'; readonly detail: string }
     | Unreachable
   );
 

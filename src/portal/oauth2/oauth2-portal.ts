@@ -247,10 +247,13 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime } = outcome.response;
     const error = parseErrorCode(body);
+    const isPublic = settings.clientSecret === null && settings.clientKey === null;
     const detail = `the device authorization endpoint responded with ${describeError(status, error)}`;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
-      const clientUnknown = error === 'invalid_client' || error === 'unauthorized_client';
-      return { kind: 'rejected', detail, portalTime, ...(clientUnknown && { clientUnknown }) };
+      const clientRefused = error === 'invalid_client' || error === 'unauthorized_client';
+      // The same error says that the client ID is unknown, and that the secret is wrong.
+      if (clientRefused && !isPublic) return { kind: 'misconfigured', detail, portalTime };
+      return { kind: 'rejected', detail, portalTime, ...(clientRefused && { clientUnknown: true }) };
     }
     const link =
       status === 200 ? parseDeviceAuthorization(body, verifier === null ? null : new Secret(verifier), begun) : null;

@@ -198,3 +198,20 @@ describe('an authorization request', () => {
     );
   });
 });
+
+describe('a device authorization request that is refused with invalid_client', () => {
+  test.each([
+    ['a client with a secret is misconfigured: the secret may be wrong', {}, { kind: 'misconfigured' }],
+    ['a public client is unknown', { clientSecret: null }, { kind: 'rejected', clientUnknown: true }],
+  ])('%s', async (_, changes, expected) => {
+    await using refusing = await startRawServer((socket) =>
+      socket.end(httpResponse(401, '{"error":"invalid_client"}')),
+    );
+    const endpoints = {
+      ...{ authorization: null, token: `${refusing.origin}/token`, revocation: null },
+      deviceAuthorization: `${refusing.origin}/device`,
+    };
+    await using portal = portalWith({ ...changes, endpoints });
+    expect(await portal.requestLink({ nonce: 'n', scope: null }, never)).toMatchObject(expected);
+  });
+});
