@@ -6,6 +6,7 @@ import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { kindInTurn, type PortalKind, type PortalTable, portalTable } from './portal-kinds.ts';
 
 /** A grant at the portal. The user has the name of the appliance. */
 export interface PortalGrant {
@@ -26,16 +27,25 @@ export interface SentCredential {
   readonly status: number | null;
   /** The refresh token that the portal issued for it, whether its response arrived or not. */
   readonly successor: string | null;
+  /** Whether it was sent to the token endpoint of the OAuth 2.0 authorization server. */
+  readonly oauth2: boolean;
 }
 
 interface LoggedRequest {
   readonly time: string;
   readonly endpoint: string;
+  readonly url: string;
   readonly form: Readonly<Record<string, string>>;
   readonly status: number | null;
   readonly answer: Readonly<Record<string, unknown>>;
   readonly number: number;
 }
+
+/** The portal of each appliance. */
+type Assignment = ReadonlyMap<string, PortalTable>;
+
+/** The hub's redirect URI has a port that is not known yet; devices may poll at once. */
+const OAUTH2_FLAGS = ['--redirect-rule', 'https-or-localhost', '--device-interval', '1'];
 
 /** Requests that may still be unfinished when the portal's log is read. */
 const OVERLAP = 500;
@@ -44,63 +54,86 @@ const OVERLAP = 500;
 export class ChaosHarness implements AsyncDisposable {
   readonly portal: EmulatorProcess;
   readonly hub: HubProcess;
-  /** The id of each appliance's own client at the portal, by the appliance's name. */
-  readonly clients: ReadonlyMap<string, string>;
+  readonly #portals: Assignment;
   /** The portal's requests, by number. */
   readonly #requests = new Map<number, LoggedRequest>();
 
-  private constructor(portal: EmulatorProcess, hub: HubProcess, clients: ReadonlyMap<string, string>) {
+  private constructor(portal: EmulatorProcess, hub: HubProcess, portals: Assignment) {
     this.portal = portal;
     this.hub = hub;
-    this.clients = clients;
+    this.#portals = portals;
   }
 
   /**
    * @param users one user for each appliance
    * @param flags of the emulator
+   * @param kinds the portals of the hub, one of each kind, which the appliances share in turn
    */
-  static async start(users: readonly string[], flags: readonly string[]): Promise<ChaosHarness> {
-    await using parts = new AsyncDisposableStack();
-    const portal = parts.use(await startPortal(users, flags));
-    const hub = parts.use(await HubProcess.start({ emulator: portal }));
-    parts.move();
-    return new ChaosHarness(portal, hub, new Map());
+  static start(
+    users: readonly string[],
+    flags: readonly string[],
+    kinds: readonly PortalKind[] = ['helper'],
+  ): Promise<ChaosHarness> {
+    const tables = kinds.map((kind) => ({ name: kind, kind, clientId: randomUUID() }));
+    const portals = tables.flatMap((table, turn) =>
+      users.filter((_, index) => index % tables.length === turn).map((user): [string, PortalTable] => [user, table]),
+    );
+    return ChaosHarness.#launch(new Map(portals), flags);
   }
 
   /**
-   * Starts a hub whose appliances each have their own client at the portal, so that a fault can be for one of them.
+   * Starts a hub whose appliances each have their own portal with its own client, so that a fault can be for one of
+   * them. The portals are of all kinds.
    * @param modes `retry_lost_answer` of each appliance's portal
    */
-  static async startWithSeparateClients(
+  static startWithSeparateClients(
     modes: ReadonlyMap<string, LostAnswerRetry>,
     flags: readonly string[],
   ): Promise<ChaosHarness> {
-    const clients = new Map([...modes.keys()].map((name) => [name, { id: randomUUID(), secret: `secret of ${name}` }]));
-    const named = [...clients.values()].flatMap(({ id, secret }) => ['--client', `${id}:${secret}`]);
+    const portals = [...modes].map(([name, mode], index): [string, PortalTable] => [
+      name,
+      { name, kind: kindInTurn(index), clientId: randomUUID(), keys: [`retry_lost_answer = "${mode}"`] },
+    ]);
+    return ChaosHarness.#launch(new Map(portals), flags);
+  }
+
+  static async #launch(portals: Assignment, flags: readonly string[]): Promise<ChaosHarness> {
+    const users = [...portals.keys()].flatMap((user) => ['--user', `${user}:${passwordOf(user)}`]);
+    const tables = [...new Set(portals.values())];
+    const secret = randomUUID();
+    const clients = tables.flatMap(({ clientId }) => ['--client', `${clientId}:${secret}`]);
     await using parts = new AsyncDisposableStack();
-    const portal = parts.use(await startPortal([...modes.keys()], [...named, ...flags]));
-    const tables = [...clients].map(
-      ([name, { id }]) => `[portals.${name}]
-base_url = "${portal.baseUrl}"
-frontend_url = "${portal.frontendUrl}"
-client_id = "${id}"
-client_secret_file = "${name}.secret"
-retry_lost_answer = "${modes.get(name)}"`,
+    const portal = parts.use(
+      await EmulatorProcess.start('--show-secrets', ...OAUTH2_FLAGS, ...users, ...clients, ...flags),
     );
-    const hub = parts.use(await HubProcess.prepare({ toml: tables.join('\n') }));
-    for (const [name, { secret }] of clients) {
-      await writeFile(join(hub.directory, `${name}.secret`), secret, { mode: 0o600 });
-    }
+    const toml = tables.map((table) => portalTable(portal, table)).join('\n');
+    const hub = parts.use(await HubProcess.prepare({ toml }));
+    await writeFile(join(hub.directory, 'portal.secret'), secret, { mode: 0o600 });
     await hub.launch();
     parts.move();
-    return new ChaosHarness(portal, hub, new Map([...clients].map(([name, { id }]) => [name, id])));
+    return new ChaosHarness(portal, hub, portals);
+  }
+
+  /** The clients of the hub at the portal. */
+  get clients(): readonly string[] {
+    return [...new Set(this.#portals.values())].map(({ clientId }) => clientId);
+  }
+
+  /** Whether an appliance's portal is an OAuth 2.0 authorization server. */
+  usesOAuth2(name: string): boolean {
+    return this.#portals.get(name)?.kind !== 'helper';
+  }
+
+  /** Adds a connection and an appliance of the same name, at the portal that is meant for it. */
+  addAppliance(name: string): Promise<CredentialsResponse> {
+    return this.hub.addAppliance(name, 'Monitoring', this.#portals.get(name)?.name ?? null);
   }
 
   /** Adds connections, each with an appliance of the same name and another one, and pairs them. */
   async pairAppliances(names: readonly string[]): Promise<CredentialsResponse[]> {
     const credentials = await Promise.all(
       names.map(async (name) => [
-        await this.hub.addAppliance(name, 'Monitoring', this.clients.has(name) ? name : null),
+        await this.addAppliance(name),
         await this.hub.addAppliance(`${name}-2`, null, null, name),
       ]),
     );
@@ -108,9 +141,22 @@ retry_lost_answer = "${modes.get(name)}"`,
     return credentials.flat();
   }
 
-  /** Pairs a connection, even if it is already paired. */
-  pair(name: string): Promise<void> {
-    return this.hub.pair(name, this.portal, name);
+  /** Pairs a connection, even if it is already paired: its user logs in as in a browser, at a portal of any kind. */
+  async pair(name: string): Promise<void> {
+    await this.hub.ask(async (control) => {
+      let opened = false;
+      for await (const report of control.followPairing(await control.pair(name), new AbortController().signal)) {
+        if (report.event === 'paired') return;
+        if (report.event === 'failed') throw new Error(`${name} was not paired: ${report.message}`);
+        if (report.event !== 'waiting' || opened) continue;
+        opened = true;
+        const form = new URLSearchParams({ username: name, password: passwordOf(name) });
+        const page = await fetch(report.authorize_url, { method: 'POST', body: form });
+        await page.text();
+        if (!page.ok) throw new Error(`the login of ${name} got HTTP ${page.status}`);
+      }
+      throw new Error(`the pairing of ${name} did not end`);
+    });
   }
 
   /** The status of each connection. */
@@ -130,12 +176,13 @@ retry_lost_answer = "${modes.get(name)}"`,
     const key = grantType === 'refresh_token' ? 'refresh_token' : 'code';
     return [...this.#requests.values()]
       .filter(({ endpoint, form }) => endpoint === 'token' && form['grant_type'] === grantType)
-      .map(({ form, time, status, answer }) => ({
+      .map(({ form, time, status, answer, url }) => ({
         token: form[key] ?? '',
         grant: form[key]?.split('.')[0] ?? '',
         at: Date.parse(time),
         status,
         successor: typeof answer['refresh_token'] === 'string' ? answer['refresh_token'] : null,
+        oauth2: url.startsWith('/oauth2/'),
       }));
   }
 
@@ -163,7 +210,6 @@ retry_lost_answer = "${modes.get(name)}"`,
   }
 }
 
-function startPortal(users: readonly string[], flags: readonly string[]): Promise<EmulatorProcess> {
-  const named = users.flatMap((user) => ['--user', `${user}:password of ${user}`]);
-  return EmulatorProcess.start('--show-secrets', ...named, ...flags);
+function passwordOf(user: string): string {
+  return `password of ${user}`;
 }

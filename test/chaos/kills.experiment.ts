@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
@@ -14,6 +13,7 @@ import {
   mergeResults,
   prefixFigures,
 } from './experiment.ts';
+import { PORTAL_KINDS } from './portal-kinds.ts';
 
 /** How a portal handles a refresh token that is used again. */
 interface Portal {
@@ -40,8 +40,8 @@ const REFUSES: Portal = { name: 'reuse refused', flags: ['--refresh-grace', '0']
 const [LONG_GRANTS, SHORT_GRANTS] = [20, 4];
 /** The short form ends when every kind of event has occurred, or after this number of kills. */
 const MAX_SHORT_KILLS = 20;
-/** Appliances that are paired repeatedly during the experiment. */
-const GUESTS = ['guest-1', 'guest-2'];
+/** Appliances that are paired repeatedly during the experiment, one at each portal. */
+const GUESTS = ['guest-1', 'guest-2', 'guest-3'];
 /** In seconds. */
 const TOKEN_LIFETIME = 6;
 /** The interval of an appliance's token requests, in ms. */
@@ -71,6 +71,7 @@ async function run(scale: ExperimentOptions, portal: Portal, wanted: number, see
   await using home = await ChaosHarness.start(
     [...names, ...GUESTS],
     ['--token-lifetime', `${TOKEN_LIFETIME}s`, '--seed', String(seed), ...portal.flags],
+    PORTAL_KINDS,
   );
   // Delays before and after the portal acts, so that a kill more often hits a refresh.
   const slow = { kind: 'delay', endpoint: 'token', times: null, probability: 0.5 };
@@ -102,12 +103,13 @@ class Killing {
   readonly #portal: Portal;
   readonly #names: readonly string[];
   readonly #random: SeededRandom;
+  /** The connections of the interrupted refreshes, of the lost grants and of the guests' pairings. */
+  readonly #interrupted: string[] = [];
+  readonly #lost: string[] = [];
+  readonly #pairings: string[] = [];
   #inStartUp = 0;
   #inPairing = 0;
-  #interrupted = 0;
-  #lost = 0;
   #explained = 0;
-  #pairings = 0;
   #pairingsUnderWay = 0;
 
   constructor(home: ChaosHarness, portal: Portal, names: readonly string[], random: SeededRandom) {
@@ -134,24 +136,32 @@ class Killing {
     await this.#restart(true);
   }
 
-  /** Whether each kind of event has occurred. */
+  /** Whether each kind of event has occurred, where it can at portals of both kinds. */
   metAll({ handOuts }: TokenLoad): boolean {
-    const counts = [this.#inStartUp, this.#inPairing, this.#interrupted, this.#pairings, handOuts.length];
-    return counts.every((count) => count > 0) && (this.#portal.refusesReuse === undefined || this.#lost > 0);
+    const counts = [this.#inStartUp, this.#inPairing, handOuts.length];
+    const events = [this.#interrupted, this.#pairings, ...(this.#portal.refusesReuse ? [this.#lost] : [])];
+    const metAtBoth = (names: readonly string[]) => {
+      const oauth2 = this.#atOAuth2(names);
+      return oauth2 > 0 && oauth2 < names.length;
+    };
+    return counts.every((count) => count > 0) && events.every(metAtBoth);
+  }
+
+  #atOAuth2(names: readonly string[]): number {
+    return names.filter((name) => this.#home.usesOAuth2(name)).length;
   }
 
   /** Pairs appliances repeatedly, whatever happens to the hub, until it is disposed of. */
   async pairGuests(): Promise<AsyncDisposable> {
     const stop = new AbortController();
-    const { hub } = this.#home;
-    await Promise.all(GUESTS.map((name) => hub.addAppliance(name, 'Monitoring')));
+    await Promise.all(GUESTS.map((name) => this.#home.addAppliance(name)));
     const loops = GUESTS.map(async (name) => {
       while (!stop.signal.aborted) {
         // This fails while the hub is down. The next pairing replaces a lost link.
         this.#pairingsUnderWay += 1;
         const paired = await this.#home.pair(name).catch(() => false);
         this.#pairingsUnderWay -= 1;
-        if (paired !== false) this.#pairings += 1;
+        if (paired !== false) this.#pairings.push(name);
         await sleep(300);
       }
     });
@@ -173,19 +183,23 @@ class Killing {
       if (codes.has(token)) this.broken.push(`${name}: a code was sent twice`);
       codes.add(token);
     }
-    if (this.#lost > 0 && refusesReuse === undefined) this.broken.push(`${name}: ${this.#lost} grants lost`);
+    const lost = this.#lost.length;
+    if (lost > 0 && refusesReuse === undefined) this.broken.push(`${name}: ${lost} grants lost`);
     if (refused.length > 0)
       this.broken.push(`${name}: the hub issued ${refused.length} tokens that the portal rejected`);
     const figures = prefixFigures(name, {
       kills: this.kills.length,
       'kills during the start': this.#inStartUp,
       'kills during a pairing': this.#inPairing,
-      'interrupted refreshes': this.#interrupted,
+      'interrupted refreshes': this.#interrupted.length,
+      'interrupted refreshes at an oauth2 portal': this.#atOAuth2(this.#interrupted),
       'tokens issued meanwhile': handOuts.length,
-      'pairings meanwhile': this.#pairings,
+      'pairings meanwhile': this.#pairings.length,
+      'pairings meanwhile at an oauth2 portal': this.#atOAuth2(this.#pairings),
       'grants lost': refusesReuse
-        ? `${this.#lost}, ${this.#explained} of them by a kill and reported`
-        : `${this.#lost} of ${this.#names.length}`,
+        ? `${lost}, ${this.#explained} of them by a kill and reported`
+        : `${lost} of ${this.#names.length}`,
+      ...(refusesReuse && { 'grants lost at an oauth2 portal': this.#atOAuth2(this.#lost) }),
     });
     return { figures, broken: this.broken };
   }
@@ -215,7 +229,7 @@ class Killing {
     const { hub } = this.#home;
     await hub.launch();
     // Counted in the log, because on a busy machine the retry may be over before the status can be read.
-    this.#interrupted += (await readFile(hub.log, 'utf8')).split('"refresh_interrupted"').length - 1;
+    this.#interrupted.push(...hub.events('refresh_interrupted').map(({ connection }) => String(connection)));
     await this.#checkGrants(untilSettled ? 20 : null);
   }
 
@@ -228,7 +242,7 @@ class Killing {
     if (settled !== null) await this.#waitUntilSettled(settled);
     for (const status of await this.#home.statuses()) {
       if (!this.#names.includes(status.name) || status.state === 'active' || status.state === 'retrying') continue;
-      this.#lost += 1;
+      this.#lost.push(status.name);
       if (this.#portal.refusesReuse) await this.#explain(status);
       else this.broken.push(`${this.#portal.name}: ${status.name} is ${status.state}: ${status.problem?.message}`);
       await this.#pairAgain(status.name);

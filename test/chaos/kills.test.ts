@@ -10,7 +10,9 @@ test('killing the hub loses no grant that the portal would still accept', async 
     'kills during the start',
     'kills during a pairing',
     'interrupted refreshes',
+    'interrupted refreshes at an oauth2 portal',
     'pairings meanwhile',
+    'pairings meanwhile at an oauth2 portal',
     'tokens issued meanwhile',
   ];
   for (const portal of ['previous token valid', 'reuse refused']) {

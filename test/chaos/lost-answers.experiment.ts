@@ -60,6 +60,7 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   return resultOf('grace time, early', broken, {
     'lost answers': lost.length,
+    'lost answers of an oauth2 portal': lost.filter(({ oauth2 }) => oauth2).length,
     'grants lost': (await home.statuses()).filter(({ state }) => state !== 'active').length,
     'tokens issued': load.handOuts.length,
     'requests deferred (503)': load.refusals.length,
@@ -99,8 +100,10 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
   );
   if (early.length > 0) broken.push(`${early.length} families were revoked while their access token was valid`);
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
+  const lost = await losses(home);
   return resultOf('revoke-family, late', broken, {
-    'lost answers': (await losses(home)).length,
+    'lost answers': lost.length,
+    'lost answers of an oauth2 portal': lost.filter(({ oauth2 }) => oauth2).length,
     'families revoked': (await home.grants()).filter(({ revoked }) => revoked).length,
     'of them while the access token was valid': early.length,
     'tokens issued': load.handOuts.length,
@@ -112,7 +115,7 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
  * second.
  */
 async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
-  const names = namesOf(scale, 2);
+  const names = namesOf(scale, 4);
   const modes = new Map(
     names.map((name, index): [string, LostAnswerRetry] => [name, index % 2 === 0 ? 'early' : 'late']),
   );
@@ -120,7 +123,7 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   await using home = await ChaosHarness.startWithSeparateClients(modes, ['--token-lifetime', `${lifetime}s`]);
   const broken: string[] = [];
   const fleet = await home.pairAppliances(names);
-  for (const client of home.clients.values()) await home.portal.addFault({ ...LOSS, client, times: 1 });
+  for (const client of home.clients) await home.portal.addFault({ ...LOSS, client, times: 1 });
   const load = await TokenLoad.start(home.hub, home.portal, fleet, SHORT_REQUEST_INTERVAL);
   await Promise.all(names.map((name) => home.hub.ask((control) => control.refresh(name))));
   for (const name of names) {
@@ -134,10 +137,10 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   for (const { appliance, status } of load.unfounded)
     broken.push(`${appliance} got no token (HTTP ${status}) although one was valid`);
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
+  const lost = (await home.statuses()).filter(({ state }) => state === 'needs_pairing');
   return resultOf('reuse refused, both modes', broken, {
-    'grants lost, each reported as a lost answer': (await home.statuses()).filter(
-      ({ state }) => state === 'needs_pairing',
-    ).length,
+    'grants lost, each reported as a lost answer': lost.length,
+    'grants lost at an oauth2 portal': lost.filter(({ name }) => home.usesOAuth2(name)).length,
     'shortest remaining lifetime of an issued token, s': Math.min(...load.handOuts.map(({ expiresIn }) => expiresIn)),
     'tokens issued': load.handOuts.length,
   });
@@ -157,7 +160,7 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
  *   then retry at once. On a busy machine the hub's own refreshes occur between them.
  */
 async function loseEveryThird(home: ChaosHarness, names: readonly string[], refreshes: number): Promise<void> {
-  for (const client of home.clients.values()) await home.portal.addFault({ ...LOSS, client, every: 3, times: null });
+  for (const client of home.clients) await home.portal.addFault({ ...LOSS, client, every: 3, times: null });
   for (const name of names) {
     for (let count = 0; count < refreshes && (await home.hub.appliance(name)).problem === null; count++) {
       await home.hub.ask((control) => control.refresh(name));
