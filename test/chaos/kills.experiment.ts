@@ -136,17 +136,15 @@ class Killing {
     await this.#restart(true);
   }
 
-  /** Whether each kind of event has occurred, where it can at portals of both kinds. */
+  /** Whether each kind of event has occurred, and refreshes were interrupted at portals of both kinds. */
   metAll({ handOuts }: TokenLoad): boolean {
-    const counts = [this.#inStartUp, this.#inPairing, handOuts.length];
-    const events = [this.#interrupted, this.#pairings, ...(this.#portal.refusesReuse ? [this.#lost] : [])];
-    const metAtBoth = (names: readonly string[]) => {
-      const oauth2 = this.#atOAuth2(names);
-      return oauth2 > 0 && oauth2 < names.length;
-    };
-    return counts.every((count) => count > 0) && events.every(metAtBoth);
+    const oauth2 = this.#atOAuth2(this.#interrupted);
+    const interrupted = [oauth2, this.#interrupted.length - oauth2];
+    const counts = [this.#inStartUp, this.#inPairing, this.#atOAuth2(this.#pairings), handOuts.length, ...interrupted];
+    return counts.every((count) => count > 0) && (this.#portal.refusesReuse === undefined || this.#lost.length > 0);
   }
 
+  /** The number of these connections that are at an `oauth2` portal. */
   #atOAuth2(names: readonly string[]): number {
     return names.filter((name) => this.#home.usesOAuth2(name)).length;
   }

@@ -33,7 +33,10 @@ async function simulateFleet(
 ): Promise<ExperimentResult> {
   await using fleet = await VirtualFleet.build(long ? 24 : 4, 3, random);
   const { time, attempts, grants } = fleet;
-  const figures: Record<string, string | number> = { 'grants in the fleet': grants.length };
+  const figures: Record<string, string | number> = {
+    'grants in the fleet': grants.length,
+    'grants in the fleet at an oauth2 portal': grants.filter(({ kind }) => kind !== 'helper').length,
+  };
   const promises = new InvariantChecks();
   /** Checks that from now on the hubs' own refreshes do not exceed three times the usual rate. */
   const watchReturn = async (what: string) => {

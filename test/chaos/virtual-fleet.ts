@@ -8,15 +8,18 @@ import type { Portal } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { stateParameterOf } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { kindInTurn, PORTAL_KINDS, type PortalKind } from './portal-kinds.ts';
 
 /**
  * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon
@@ -35,6 +38,7 @@ interface Attempt {
 /** A grant of the fleet. */
 export interface VirtualGrant {
   readonly id: string;
+  readonly kind: PortalKind;
   /** Whether an appliance requests its token every two minutes. */
   readonly asked: boolean;
   readonly hub: VirtualHub;
@@ -54,9 +58,12 @@ const TOKEN_REQUEST_INTERVAL = 120_000;
 /** A port without a server. No test can get this port by chance. */
 const REFUSING = 'http://127.0.0.1:1';
 /** A label of a host name has at most 63 characters, so this name is unknown without a DNS query. */
-const UNKNOWN = `http://${'a'.repeat(64)}.test`;
+const UNKNOWN = `https://${'a'.repeat(64)}.test`;
 
-/** A fleet of hubs with one portal, in virtual time, with real connections and real stores. */
+/**
+ * A fleet of hubs whose grants are at portals of all kinds, all of one emulator, in virtual time, with real connections
+ * and real stores.
+ */
 export class VirtualFleet implements AsyncDisposable {
   readonly activity: PendingWork;
   readonly time: FakeTime;
@@ -65,8 +72,8 @@ export class VirtualFleet implements AsyncDisposable {
   readonly hubs: VirtualHub[] = [];
   readonly emulator: Emulator;
   readonly random: SeededRandom;
-  readonly #portals: ReadonlyMap<Outage | null, HelperPortal>;
-  readonly #servers: readonly Server[];
+  readonly #routes: Routes;
+  #clients: ReadonlyMap<Outage | null, Clients>;
   #outage: Outage | null = null;
 
   private constructor(emulator: Emulator, random: SeededRandom, time: FakeTime, activity: PendingWork, routes: Routes) {
@@ -74,8 +81,8 @@ export class VirtualFleet implements AsyncDisposable {
     this.random = random;
     this.time = time;
     this.activity = activity;
-    this.#portals = routes.portals;
-    this.#servers = routes.servers;
+    this.#routes = routes;
+    this.#clients = routes.connect();
   }
 
   /**
@@ -87,13 +94,13 @@ export class VirtualFleet implements AsyncDisposable {
     const activity = new PendingWork();
     const time = new FakeTime(activity);
     const emulator = await startEmulator({ clock: time });
-    const fleet = new VirtualFleet(emulator, random, time, activity, await createRoutes(emulator));
+    const fleet = new VirtualFleet(emulator, random, time, activity, await createRoutes(emulator, time));
     for (let index = 0; index < hubs; index++) {
-      const names = Array.from({ length: each }, (_, grant) => `appliance-${grant}`);
-      const hub = await VirtualHub.start(fleet, names);
+      const kinds = Array.from({ length: each }, (_, grant) => kindInTurn(index + grant));
+      const hub = await VirtualHub.start(fleet, new Map(kinds.map((kind, grant) => [`appliance-${grant}`, kind])));
       fleet.hubs.push(hub);
-      for (const [grant, name] of names.entries()) {
-        fleet.grants.push({ id: await hub.pair(name), asked: grant === 0, hub });
+      for (const [grant, kind] of kinds.entries()) {
+        fleet.grants.push({ id: await hub.pair(`appliance-${grant}`), kind, asked: grant === 0, hub });
         await time.pass(Math.round((2 * 3_600_000 * random.fraction()) / (hubs * each)));
       }
     }
@@ -124,19 +131,21 @@ export class VirtualFleet implements AsyncDisposable {
   /** Cuts the power for `off` ms. Afterwards every hub starts within one minute. */
   async powerCut(off: number): Promise<void> {
     for (const hub of this.hubs) hub.cut();
+    await this.#disconnect();
     this.time.reboot(this.time.wall + off);
+    this.#clients = this.#routes.connect();
     for (const hub of this.hubs) {
       this.time.after(60_000 * this.random.fraction(), () => void this.activity.track(hub).start());
     }
     for (const grant of this.grants) if (grant.asked) this.#requestTokens(grant);
   }
 
-  /** The portal as the hubs of the fleet see it. */
-  portal(): Portal {
+  /** A portal as the hubs of the fleet see it. */
+  portal(kind: PortalKind): Portal {
     const current = () => {
-      const portal = this.#portals.get(this.#outage) ?? this.#portals.get(null);
-      if (portal === undefined) throw new Error('there is no client for the portal');
-      return portal;
+      const clients = this.#clients.get(this.#outage) ?? this.#clients.get(null);
+      if (clients === undefined) throw new Error('there is no client for the portal');
+      return clients[kind];
     };
     return {
       redirectAddress: null,
@@ -151,10 +160,16 @@ export class VirtualFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const hub of this.hubs) hub.cut();
-    for (const portal of this.#portals.values()) await portal[Symbol.asyncDispose]();
-    for (const server of this.#servers) server.close();
+    await this.#disconnect();
+    this.#routes.foreign.close();
     await this.emulator[Symbol.asyncDispose]();
     for (const hub of this.hubs) hub[Symbol.dispose]();
+  }
+
+  async #disconnect(): Promise<void> {
+    for (const clients of this.#clients.values()) {
+      for (const kind of PORTAL_KINDS) await clients[kind][Symbol.asyncDispose]();
+    }
   }
 
   #requestTokens(grant: VirtualGrant): void {
@@ -174,19 +189,19 @@ export class VirtualHub implements Disposable {
   readonly #fleet: VirtualFleet;
   readonly #folder = stateFolder();
   readonly #jitterOffsets = new Map<string, number>();
-  readonly #names: readonly string[];
+  readonly #appliances: ReadonlyMap<string, PortalKind>;
   /** Null while it has no power. */
   broker: Broker | null = null;
   #cut: () => void = () => undefined;
 
-  private constructor(fleet: VirtualFleet, names: readonly string[]) {
+  private constructor(fleet: VirtualFleet, appliances: ReadonlyMap<string, PortalKind>) {
     this.#fleet = fleet;
-    this.#names = names;
+    this.#appliances = appliances;
   }
 
-  /** @param names the names of its appliances */
-  static async start(fleet: VirtualFleet, names: readonly string[]): Promise<VirtualHub> {
-    const hub = new VirtualHub(fleet, names);
+  /** @param appliances their names, with the kind of the portal of each */
+  static async start(fleet: VirtualFleet, appliances: ReadonlyMap<string, PortalKind>): Promise<VirtualHub> {
+    const hub = new VirtualHub(fleet, appliances);
     await hub.start();
     return hub;
   }
@@ -198,18 +213,18 @@ export class VirtualHub implements Disposable {
     const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
     const opened = await openStore(this.#folder.path, sealing, () => time.wall);
     const store = activity.track(opened);
-    const fleetPortal = this.#fleet.portal();
-    const portals = new Map<string, ConnectedPortal>();
+    const portals = new Map(
+      [...this.#appliances].map(([name, kind]): [string, ConnectedPortal] => [
+        name,
+        { portal: this.#counting(this.#fleet.portal(kind), name), ...CONNECTED },
+      ]),
+    );
     const broker = await openBroker({
       environment,
       store,
       portals: {
-        names: this.#names,
-        get: (name) => {
-          const portal = portals.get(name) ?? { portal: this.#counting(fleetPortal, name), ...CONNECTED };
-          portals.set(name, portal);
-          return portal;
-        },
+        names: [...portals.keys()],
+        get: (name) => portals.get(name),
         nameOf: () => undefined,
       },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
@@ -251,7 +266,9 @@ export class VirtualHub implements Disposable {
     await time.settle();
     const { step } = run.pairing;
     if (step.kind !== 'waiting') throw new Error(`the pairing has no link: ${step.kind}`);
-    await emulator.login({ state: stateParameterOf(step.link.authorizeUrl), user: 'demo' });
+    const { link } = step;
+    if (link.kind === 'device') await emulator.approveDevice({ userCode: link.userCode, user: 'demo' });
+    else await emulator.login({ state: stateParameterOf(link.authorizeUrl), user: 'demo' });
     await time.pass(10_000);
     return appliance.id;
   }
@@ -268,33 +285,66 @@ export class VirtualHub implements Disposable {
   }
 }
 
+/** A client of each kind of portal. */
+type Clients = Readonly<Record<PortalKind, Portal & AsyncDisposable>>;
+
 interface Routes {
-  readonly portals: ReadonlyMap<Outage | null, HelperPortal>;
-  readonly servers: readonly Server[];
+  /** Connects clients for each outage, as a start of the hubs does. */
+  readonly connect: () => ReadonlyMap<Outage | null, Clients>;
+  /** A server with another certificate. */
+  readonly foreign: Server;
 }
 
-/** A client for each outage, with a real server or a real error at its end. */
-async function createRoutes(emulator: Emulator): Promise<Routes> {
-  const portal = (frontendUrl: string) =>
-    new HelperPortal({
-      baseUrl: emulator.baseUrl,
-      frontendUrl,
-      clientId: emulator.clientId,
-      clientSecret: new Secret(emulator.clientSecret),
-      credentialLocation: { portal: 'home' },
-      ca: [],
-    });
+/** The routes to the portal, with a real server or a real error at the end of each. */
+async function createRoutes(emulator: Emulator, time: FakeTime): Promise<Routes> {
+  const clientSecret = new Secret(emulator.clientSecret);
+  let metadata: string | null = null;
+  const clients = (frontendUrl: string): Clients => {
+    const oauth2 = (settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>) =>
+      connectOAuth2Portal(emulator, {
+        ...{ ...settings, clientId: emulator.clientId, clock: time, timers: time },
+        // The hubs know the endpoints from before the outage.
+        metadataCache: {
+          load: async () => metadata?.replaceAll(emulator.frontendUrl, frontendUrl) ?? null,
+          save: async (document) => {
+            metadata = document;
+          },
+        },
+      });
+    return {
+      helper: new HelperPortal({
+        baseUrl: emulator.baseUrl,
+        frontendUrl,
+        clientId: emulator.clientId,
+        clientSecret,
+        credentialLocation: { portal: 'home' },
+        ca: [],
+      }),
+      discovered: oauth2({ issuer: frontendUrl, endpoints: NO_ENDPOINTS }),
+      configured: oauth2({
+        issuer: null,
+        endpoints: {
+          ...NO_ENDPOINTS,
+          token: `${frontendUrl}/oauth2/token`,
+          deviceAuthorization: `${frontendUrl}/oauth2/device_authorization`,
+        },
+      }),
+    };
+  };
   const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
   const foreign = createSecureServer({ cert: leaf.certificate, key: leaf.key });
   await once(foreign.listen(0, '127.0.0.1'), 'listening');
   const { port: another } = foreign.address() as AddressInfo;
   return {
-    servers: [foreign],
-    portals: new Map<Outage | null, HelperPortal>([
-      [null, portal(emulator.frontendUrl)],
-      ['refused', portal(REFUSING)],
-      ['name unknown', portal(UNKNOWN)],
-      ['another certificate', portal(`https://127.0.0.1:${another}`)],
-    ]),
+    foreign,
+    connect: () =>
+      new Map<Outage | null, Clients>([
+        [null, clients(emulator.frontendUrl)],
+        ['refused', clients(REFUSING)],
+        ['name unknown', clients(UNKNOWN)],
+        ['another certificate', clients(`https://127.0.0.1:${another}`)],
+      ]),
   };
 }
+
+const NO_ENDPOINTS = { authorization: null, token: null, deviceAuthorization: null, revocation: null };

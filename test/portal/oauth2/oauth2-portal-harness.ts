@@ -1,6 +1,5 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import { request } from 'undici';
-import type { Clock, Timers } from '../../../src/core/clock.ts';
 import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
 import type { CodeResponse } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -16,17 +15,16 @@ const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: 
 export const CLIENT_JWK = { ...(await exportJWK(publicKey)), kid: 'the-key', alg: 'ES256' };
 const clientKey = await parseClientKey(JSON.stringify({ ...(await exportJWK(privateKey)), kid: 'the-key' }));
 
-interface Changes extends Partial<OAuth2Settings> {
+interface Changes
+  extends Partial<OAuth2Settings>,
+    Partial<Pick<OAuth2PortalOptions, 'metadataCache' | 'clock' | 'timers'>> {
   readonly authentication?: 'basic' | 'post' | 'none' | 'private_key_jwt' | 'both' | 'any';
-  readonly metadataCache?: OAuth2PortalOptions['metadataCache'];
-  readonly clock?: Clock;
-  readonly timers?: Timers;
 }
 
 /** Connects to an authorization server by its issuer; the client is `latchkey`. */
 export function connectOAuth2Portal(
   { frontendUrl, clientSecret }: Pick<Emulator, 'frontendUrl' | 'clientSecret'>,
-  { authentication = 'any', metadataCache, clock = systemClock(), timers = systemTimers, ...changes }: Changes = {},
+  { authentication = 'any', metadataCache, clock, timers, ...changes }: Changes = {},
 ): OAuth2Portal {
   const hasSecret = authentication !== 'none' && authentication !== 'private_key_jwt';
   const clientAuth = authentication === 'any' || authentication === 'both' ? null : authentication;
@@ -55,8 +53,8 @@ export function connectOAuth2Portal(
     ca: [],
     callbackAddress: () => 'http://192.168.1.7:8480/callback',
     metadataCache: metadataCache ?? { load: async () => null, save: async () => undefined },
-    clock,
-    timers,
+    clock: clock ?? systemClock(),
+    timers: timers ?? systemTimers,
     random: systemRandom,
   });
 }
