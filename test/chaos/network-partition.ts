@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
@@ -9,6 +11,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import type { ExperimentOptions, ExperimentResult } from './experiment.ts';
+import { kindInTurn, PORTAL_KINDS, type PortalKind, portalTable } from './portal-kinds.ts';
 
 /** The portal's host name. */
 const NAME = 'portal.test';
@@ -18,15 +21,19 @@ const LIFETIME = 8;
 const CONNECT = 10;
 /** A margin for a busy machine, in seconds. */
 const LATE = 3;
+/** The portals of the hub, with a client of each. */
+const PORTALS = PORTAL_KINDS.map((kind) => ({ name: kind, kind, clientId: randomUUID() }));
 const PORTAL: EmulatorOptions = {
   port: 8001,
   frontendPort: 8002,
-  clients: [{ id: '9d3ba4de-5a0c-4c0f-9ae0-3d2c0f6b1a77', secret: 'the-secret-of-this-client' }],
+  clients: PORTALS.map(({ clientId }) => ({ id: clientId, secret: 'the-secret-of-these-clients' })),
+  redirectRule: 'any',
   autoLogin: true,
   tokenLifetime: LIFETIME,
   refreshGrace: 1,
 };
 const UNAVAILABLE = { kind: 'status', endpoint: 'token', status: 503, times: null };
+/** The appliances, each at a portal of another kind. */
 const APPLIANCES = ['wallbox', 'heater', 'inverter'];
 
 /** A way to cut a hub off from the portal, and to restore the connection. */
@@ -36,7 +43,7 @@ interface Cut {
   end(): Promise<void>;
 }
 
-/** Cuts a real hub off from its portal for several token lifetimes. Both run in their own network namespaces. */
+/** Cuts a real hub off from its portals, of all kinds, for several token lifetimes. Hub and emulator run in their own network namespaces. */
 export async function runNetworkPartition({ long, progress, signal }: ExperimentOptions): Promise<ExperimentResult> {
   const reason = await lanSkipReason(['/usr/sbin/nft', '/usr/bin/curl', '/usr/bin/unshare']);
   if (reason !== null) return { figures: { 'cut off: skipped': reason }, broken: [] };
@@ -58,12 +65,15 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
     portal = await start(authority);
   };
   const within = withHostsFile(hosts, lan.hosts.hub, folder.path);
-  await using hub = await HubProcess.start({
-    emulator: portal,
-    portal: `ca_file = "${join(folder.path, 'mine.pem')}"`,
-    within,
+  const tables = PORTALS.map((table) => {
+    // curl logs in as a browser, so the portal with a device endpoint redirects as well.
+    const login = table.kind === 'discovered' ? ['login = "redirect"'] : [];
+    return portalTable(portal, { ...table, keys: [`ca_file = "${join(folder.path, 'mine.pem')}"`, ...login] });
   });
-  for (const name of APPLIANCES) await pair(hub, lan.hosts.hub, name);
+  await using hub = await HubProcess.prepare({ toml: tables.join('\n'), within });
+  await writeFile(join(hub.directory, 'portal.secret'), portal.clientSecret, { mode: 0o600 });
+  await hub.launch();
+  for (const [index, name] of APPLIANCES.entries()) await pair(hub, lan.hosts.hub, name, kindInTurn(index));
 
   const nft = (...rule: string[]) => lan.hosts.hub.run('/usr/sbin/nft', rule);
   await nft('add table inet cut; add chain inet cut out { type filter hook output priority 0; }');
@@ -143,8 +153,8 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
  * Pairs with curl as the browser on the hub's own host: the emulator logs in automatically, and the code comes by
  * redirect.
  */
-async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
-  await hub.addAppliance(name);
+async function pair(hub: HubProcess, host: Host, name: string, portal: PortalKind): Promise<void> {
+  await hub.addAppliance(name, null, portal);
   const resolve = ['8001', '8002'].flatMap((port) => ['--resolve', `${NAME}:${port}:10.77.0.2`]);
   const page = await runCurl(host, ['--insecure', '--location', ...resolve, (await hub.beginPairing(name)).href]);
   if (!page.includes('is connected')) throw new Error(`${name} was not paired`);
