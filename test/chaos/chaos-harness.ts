@@ -121,7 +121,7 @@ export class ChaosHarness implements AsyncDisposable {
 
   /** Whether an appliance's portal is an OAuth 2.0 authorization server. */
   usesOAuth2(name: string): boolean {
-    return this.#portals.get(name)?.kind !== 'helper';
+    return (this.#portals.get(name)?.kind ?? 'helper') !== 'helper';
   }
 
   /** Adds a connection and an appliance of the same name, at the portal that is meant for it. */

@@ -6,8 +6,9 @@ import {
   InvariantChecks,
   mergeResults,
 } from './experiment.ts';
+import { OUTAGES } from './fleet-routes.ts';
 import { runNetworkPartition } from './network-partition.ts';
-import { OUTAGES, VirtualFleet } from './virtual-fleet.ts';
+import { VirtualFleet } from './virtual-fleet.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,32 +1,18 @@
-import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
-import { createServer as createSecureServer } from 'node:tls';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Log } from '../../src/core/log.ts';
 import type { Portal } from '../../src/core/portals/portal.ts';
-import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
-import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
-import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { stateParameterOf } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { type Clients, createRoutes, type Outage, type Routes } from './fleet-routes.ts';
 import { kindInTurn, PORTAL_KINDS, type PortalKind } from './portal-kinds.ts';
-
-/**
- * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon
- * (`network-partition.ts`), because connect timeouts take real time, and a day has ten thousand.
- */
-export const OUTAGES = ['refused', 'name unknown', 'another certificate', '503', '503 in 5 min'] as const;
-export type Outage = (typeof OUTAGES)[number];
 
 /** An attempt to refresh. `at` is by the fleet's wall clock, in ms. */
 interface Attempt {
@@ -55,10 +41,6 @@ const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
 const SILENT: Log = logTo(() => undefined);
 /** The interval of an appliance's token requests, in ms. */
 const TOKEN_REQUEST_INTERVAL = 120_000;
-/** A port without a server. No test can get this port by chance. */
-const REFUSING = 'http://127.0.0.1:1';
-/** A label of a host name has at most 63 characters, so this name is unknown without a DNS query. */
-const UNKNOWN = `https://${'a'.repeat(64)}.test`;
 
 /**
  * A fleet of hubs whose grants are at portals of all kinds, all of one emulator, in virtual time, with real connections
@@ -284,67 +266,3 @@ export class VirtualHub implements Disposable {
     this.#folder[Symbol.dispose]();
   }
 }
-
-/** A client of each kind of portal. */
-type Clients = Readonly<Record<PortalKind, Portal & AsyncDisposable>>;
-
-interface Routes {
-  /** Connects clients for each outage, as a start of the hubs does. */
-  readonly connect: () => ReadonlyMap<Outage | null, Clients>;
-  /** A server with another certificate. */
-  readonly foreign: Server;
-}
-
-/** The routes to the portal, with a real server or a real error at the end of each. */
-async function createRoutes(emulator: Emulator, time: FakeTime): Promise<Routes> {
-  const clientSecret = new Secret(emulator.clientSecret);
-  let metadata: string | null = null;
-  const clients = (frontendUrl: string): Clients => {
-    const oauth2 = (settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>) =>
-      connectOAuth2Portal(emulator, {
-        ...{ ...settings, clientId: emulator.clientId, clock: time, timers: time },
-        // The hubs know the endpoints from before the outage.
-        metadataCache: {
-          load: async () => metadata?.replaceAll(emulator.frontendUrl, frontendUrl) ?? null,
-          save: async (document) => {
-            metadata = document;
-          },
-        },
-      });
-    return {
-      helper: new HelperPortal({
-        baseUrl: emulator.baseUrl,
-        frontendUrl,
-        clientId: emulator.clientId,
-        clientSecret,
-        credentialLocation: { portal: 'home' },
-        ca: [],
-      }),
-      discovered: oauth2({ issuer: frontendUrl, endpoints: NO_ENDPOINTS }),
-      configured: oauth2({
-        issuer: null,
-        endpoints: {
-          ...NO_ENDPOINTS,
-          token: `${frontendUrl}/oauth2/token`,
-          deviceAuthorization: `${frontendUrl}/oauth2/device_authorization`,
-        },
-      }),
-    };
-  };
-  const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-  const foreign = createSecureServer({ cert: leaf.certificate, key: leaf.key });
-  await once(foreign.listen(0, '127.0.0.1'), 'listening');
-  const { port: another } = foreign.address() as AddressInfo;
-  return {
-    foreign,
-    connect: () =>
-      new Map<Outage | null, Clients>([
-        [null, clients(emulator.frontendUrl)],
-        ['refused', clients(REFUSING)],
-        ['name unknown', clients(UNKNOWN)],
-        ['another certificate', clients(`https://127.0.0.1:${another}`)],
-      ]),
-  };
-}
-
-const NO_ENDPOINTS = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
