@@ -24,7 +24,8 @@ async function startIssuer(respond: (socket: Socket, request: RawRequest) => voi
     },
   };
   const issuer = `${server.origin}${path}`;
-  const source = (endpoints: Endpoints = NO_ENDPOINTS) => new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
+  const source = (endpoints: Endpoints = NO_ENDPOINTS) =>
+    new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
   return { server, issuer, source };
 }
 
