@@ -14,7 +14,7 @@ export interface JsonSchema {
 }
 
 /** Texts that some members accept. */
-const TEXTS = ['x', '^http:', 'http://127.0.0.1:1/'];
+const TEXTS = ['x', '^http:', 'http://127.0.0.1:1/', 'code:x'];
 
 /** A value that a schema allows. The format of texts is ignored. */
 export function matchingValue(schema: JsonSchema): fc.Arbitrary<unknown> {

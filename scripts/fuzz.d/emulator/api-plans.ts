@@ -76,13 +76,13 @@ function bodyOf(path: string, verb: string): JsonSchema {
   return paths[path]?.[verb]?.requestBody?.content['application/json'].schema ?? {};
 }
 
-/** A change of one or two settings. After a successful change the settings are restored at once. */
+/** A change of one to five settings. After a successful change the settings are restored at once. */
 function settings(good: boolean): fc.Arbitrary<object> {
   const one = Object.entries(bodyOf('/_emulator/settings', 'patch').properties ?? {}).map(([name, schema]) => {
     const right = matchingValue(schema);
     return (good ? right : sometimes(30, right, jsonValue)).map((chosen) => [name, chosen] as const);
   });
-  return fc.array(fc.oneof(...one), { minLength: 1, maxLength: 2 }).map((entries) => Object.fromEntries(entries));
+  return fc.array(fc.oneof(...one), { minLength: 1, maxLength: 5 }).map((entries) => Object.fromEntries(entries));
 }
 
 /**

@@ -167,9 +167,20 @@ function oauth2(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> 
     redirect_uri: 'https://tool.example/back',
     code_verifier: 'x'.repeat(43),
   }));
-  const poll = entry(known.one('deviceCodes')).map((one) => ({ grant_type: DEVICE_GRANT_TYPE, device_code: one }));
+  const poll = entry(known.one('deviceCodes')).map((one) => ({
+    grant_type: DEVICE_GRANT_TYPE,
+    device_code: one,
+    code_verifier: 'x'.repeat(43),
+  }));
   const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
+  const pkce = challenge.map((one) => ({ code_challenge: one, code_challenge_method: one === '' ? '' : 'S256' }));
   const scope = entry('read').map((one) => ({ scope: one }));
+  const assertion = {
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+    client_assertion: 'x.y.z',
+  };
+  /** No client of the fuzzed emulator has keys, so an assertion makes a request bad. */
+  const asserted = good ? noMembers : sometimes<Record<string, string>>(5, fc.constant(assertion), noMembers);
   return fc.oneof(
     requestPlan({
       origin: 'frontend',
@@ -180,9 +191,15 @@ function oauth2(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> 
       ),
     }),
     { arbitrary: pages(authorize), weight: 2 },
-    { arbitrary: post('/oauth2/device_authorization', scope), weight: 2 },
+    { arbitrary: post('/oauth2/device_authorization', mergedMembers(scope, pkce, asserted)), weight: 2 },
     { arbitrary: pages(device), weight: 2 },
-    { arbitrary: post('/oauth2/token', fc.oneof(exchange, poll, refresh)), weight: 4 },
+    {
+      arbitrary: post(
+        '/oauth2/token',
+        mergedMembers(fc.oneof<fc.Arbitrary<Record<string, string>>[]>(exchange, poll, refresh), asserted),
+      ),
+      weight: 4,
+    },
     post('/oauth2/revoke', fc.constant({ token: 'unknown' })),
   );
 }
