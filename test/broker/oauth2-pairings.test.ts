@@ -49,7 +49,7 @@ async function logIn({ authorizeUrl }: LoginLink): Promise<StatefulResponse> {
 }
 
 describe('a login by device code', () => {
-  test('ends when a person has approved the code', async () => {
+  test('a login by device code ends when a person has approved the code', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     const { userCode } = deviceLinkOf(run);
@@ -63,7 +63,7 @@ describe('a login by device code', () => {
     expect(harness.emulator.findings().polls).toMatchObject({});
   });
 
-  test('ends as refused when the person denies it', async () => {
+  test('a login by device code ends as refused when the person denies it', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     await harness.emulator.approveDevice({ userCode: deviceLinkOf(run).userCode, user: 'demo', deny: true });
@@ -71,7 +71,7 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('refused_by_user');
   });
 
-  test('gets a fresh code when one has run out, until the pairing expires', async () => {
+  test('a login by device code gets a fresh code when one has run out, until the pairing expires', async () => {
     const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
     await using _ = harness;
     const first = deviceLinkOf(run);
@@ -83,7 +83,7 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('polls less often after slow_down', async () => {
+  test('a login by device code polls less often after slow_down', async () => {
     const { harness, run } = await startHub('device', { deviceInterval: 9 });
     await using _ = harness;
     const slow = { ...deviceLinkOf(run), interval: 5000 };
@@ -99,7 +99,7 @@ describe('a login by device code', () => {
     expect(harness.portal.requests('token').length - polls).toBeGreaterThanOrEqual(6);
   });
 
-  test('goes on after a crash with the code that was shown', async () => {
+  test('a login by device code goes on after a crash with the code that was shown', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     const { userCode } = deviceLinkOf(run);
@@ -110,7 +110,7 @@ describe('a login by device code', () => {
     expect(harness.statusOf('wallbox').state).toBe('active');
   });
 
-  test('whose tokens were lost on the way gets a fresh code', async () => {
+  test('a login by device code whose tokens were lost on the way gets a fresh code', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     const { userCode } = deviceLinkOf(run);
@@ -124,7 +124,7 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('that was cancelled uses no code that is approved later', async () => {
+  test('a login by device code that was cancelled uses no code that is approved later', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     const { userCode } = deviceLinkOf(run);
@@ -135,7 +135,7 @@ describe('a login by device code', () => {
     expect(harness.emulator.grants()).toEqual([]);
   });
 
-  test('ends as misconfigured if the portal does not accept the client', async () => {
+  test('a login by device code ends as misconfigured if the portal does not accept the client', async () => {
     const { harness, run } = await startHub('device');
     await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
@@ -145,7 +145,7 @@ describe('a login by device code', () => {
 });
 
 describe('a login by redirect', () => {
-  test('ends with the code of its state, and a reload shows the same', async () => {
+  test('a login by redirect ends with the code of its state, and a reload shows the same', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
@@ -156,7 +156,7 @@ describe('a login by redirect', () => {
     expect(harness.exchanges).toBe(1);
   });
 
-  test('takes one answer of two at the same time', async () => {
+  test('a login by redirect takes one answer of two at the same time', async () => {
     const { harness, run } = await startHub('redirect', { autoLogin: true });
     await using _ = harness;
     const link = redirectLinkOf(run);
@@ -167,7 +167,7 @@ describe('a login by redirect', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('ignores a state that the hub did not issue, and one of a pairing that was replaced', async () => {
+  test('a login by redirect ignores a state that the hub did not issue, and one of a pairing that was replaced', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
@@ -178,7 +178,7 @@ describe('a login by redirect', () => {
     expect(newer.pairing.step.kind).toBe('waiting');
   });
 
-  test('does not use the answer of another issuer, and takes the right one after it', async () => {
+  test('a login by redirect does not use the answer of another issuer, and takes the right one after it', async () => {
     const { harness, run } = await startHub('redirect', {}, true);
     await using _ = harness;
     const { state, response } = await logIn(redirectLinkOf(run));
@@ -193,7 +193,7 @@ describe('a login by redirect', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('gets a fresh link when the portal refuses the code, and the former state is used up', async () => {
+  test('a login by redirect gets a fresh link when the portal refuses the code, and the former state is used up', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const former = redirectLinkOf(run);
@@ -208,7 +208,7 @@ describe('a login by redirect', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('exchanges no code twice when the answer was lost, or the hub crashed', async () => {
+  test('a login by redirect exchanges no code twice when the answer was lost, or the hub crashed', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
@@ -236,7 +236,7 @@ describe('a login by redirect', () => {
     ['access_denied', 'refused_by_user'],
     ['server_error', 'portal_rejected'],
     ['<script>', 'portal_rejected'],
-  ])('ends with the error %s as %s', async (error, reason) => {
+  ])('a login by redirect ends with the error %s as %s', async (error, reason) => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const { state } = redirectLinkOf(run);
@@ -245,7 +245,7 @@ describe('a login by redirect', () => {
     expect(harness.journal.join('')).not.toContain('<script>');
   });
 
-  test('takes a pasted address only for the pairing that it belongs to', async () => {
+  test('a login by redirect takes a pasted address only for the pairing that it belongs to', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     await harness.addAppliance('dishwasher');
@@ -259,7 +259,7 @@ describe('a login by redirect', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('works at a portal that ignores PKCE', async () => {
+  test('a login by redirect works at a portal that ignores PKCE', async () => {
     const { harness, run } = await startHub('redirect', { pkce: 'ignored' });
     await using _ = harness;
     await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));

@@ -40,7 +40,7 @@ const BASE = ['type = "oauth2"', 'client_id = "latchkey"'];
 const ISSUER = [...BASE, 'issuer = "https://id.cloud.example"'];
 
 describe('a portal of type oauth2', () => {
-  it('needs an issuer and a client, and everything else has a default', async () => {
+  it('a portal of type oauth2 needs an issuer and a client, and everything else has a default', async () => {
     const { settings, ...portal } = await load(ISSUER);
     expect(portal).toMatchObject({ name: 'cloud', clientId: 'latchkey', preset: null, retryLostAnswer: 'early' });
     expect(settings).toEqual({
@@ -52,7 +52,7 @@ describe('a portal of type oauth2', () => {
     });
   });
 
-  it('takes all keys', async () => {
+  it('a portal of type oauth2 takes all keys', async () => {
     const { settings, ...portal } = await load([
       ...BASE,
       'authorization_endpoint = "https://id.cloud.example/authorize"',
@@ -91,7 +91,7 @@ describe('a portal of type oauth2', () => {
     expect(settings.clientSecret?.reveal()).toBe('the-secret-of-the-cloud');
   });
 
-  it('can be changed by the environment', async () => {
+  it('a portal of type oauth2 can be changed by the environment', async () => {
     const env = { LATCHKEY_PORTALS_CLOUD_LOGIN: 'redirect', LATCHKEY_PORTALS_CLOUD_PKCE: 'false' };
     expect((await load(ISSUER, env)).settings).toMatchObject({ login: 'redirect', pkce: false });
   });
@@ -122,11 +122,11 @@ describe('a portal of type oauth2', () => {
     ['Basic without a secret', [...ISSUER, 'client_auth = "basic"'], /client_secret_file: is missing/],
     ['a short interval', [...ISSUER, 'min_request_interval = "1ms"'], /min_request_interval: must be a duration/],
     ['a number as a parameter', [...ISSUER, 'token_params = { a = 1 }'], /token_params\.a: must be a table of texts/],
-  ])('is rejected with %s', async (_, lines, message) => {
+  ])('a portal of type oauth2 is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });
 
-  it('shows no value of a header or a secret in an error', async () => {
+  it('a portal of type oauth2 shows no value of a header or a secret in an error', async () => {
     const message = await errorOf([...ISSUER, 'headers = { X-Api-Key = ["pasted-secret-4711"] }']);
     expect(message).toContain('headers');
     expect(message).not.toContain('pasted-secret');
@@ -150,13 +150,13 @@ describe('a portal with a preset', () => {
     expect(portal.settings.endpoints.token ?? portal.settings.issuer).toMatch(/^https:/);
   });
 
-  it('is complete with the name of the preset if the cloud published its client', async () => {
+  it('a portal with a preset is complete with the name of the preset if the cloud published its client', async () => {
     const { settings, idleLifetime } = await load(['preset = "tado"']);
     expect(settings).toMatchObject({ login: 'device', clientAuth: 'none', defaultScope: 'offline_access' });
     expect(idleLifetime).toBe(2_592_000_000);
   });
 
-  it('keeps what the configuration says', async () => {
+  it('a portal with a preset keeps what the configuration says', async () => {
     const { settings } = await load([
       'preset = "tado"',
       'client_id = "own"',
@@ -172,7 +172,7 @@ describe('a portal with a preset', () => {
     ['a missing client', ['preset = "netatmo"', 'client_secret_file = "secret"'], /client_id: is missing/],
     ['a missing secret', ['preset = "netatmo"', 'client_id = "a"'], /client_secret_file: is missing; this cloud wants/],
     ['a missing variable', ['preset = "nest"', 'client_id = "a"'], /variables\.project_id: is missing/],
-  ])('is rejected with %s', async (_, lines, message) => {
+  ])('a portal with a preset is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });
 });

@@ -34,7 +34,7 @@ async function requestRedirectLink(portal: ReturnType<typeof portalOf>): Promise
 }
 
 describe('a login by redirect', () => {
-  test('yields tokens that can be refreshed and revoked', async () => {
+  test('a login by redirect yields tokens that can be refreshed and revoked', async () => {
     const cloud = await startCloud();
     const portal = portalOf(cloud, { login: 'redirect' });
     const link = await requestRedirectLink(portal);
@@ -50,7 +50,7 @@ describe('a login by redirect', () => {
     expect(await portal.refresh(refreshToken ?? new Secret(''))).toMatchObject({ kind: 'refused' });
   });
 
-  test('is refused with the verifier of another link', async () => {
+  test('a login by redirect is refused with the verifier of another link', async () => {
     const portal = portalOf(await startCloud(), { login: 'redirect' });
     const [link, other] = [await requestRedirectLink(portal), await requestRedirectLink(portal)];
     expect(link.state).not.toBe(other.state);
@@ -59,7 +59,7 @@ describe('a login by redirect', () => {
   });
 
   test.each(['basic', 'post', 'none', 'private_key_jwt', 'both'] as const)(
-    'authenticates the client with %s',
+    'a login by redirect authenticates the client with %s',
     async (clientAuthentication) => {
       const cloud = await startCloud({ clientAuthentication });
       const portal = portalOf(cloud, { login: 'redirect', authentication: clientAuthentication });
@@ -71,7 +71,7 @@ describe('a login by redirect', () => {
 });
 
 describe('a login by device code', () => {
-  test('yields tokens when a person has approved its user code', async () => {
+  test('a login by device code yields tokens when a person has approved its user code', async () => {
     const cloud = await startCloud();
     const portal = portalOf(cloud);
     const requested = await portal.requestLink(REQUEST, never);
@@ -87,7 +87,7 @@ describe('a login by device code', () => {
     expect(await portal.poll(link, never)).toMatchObject({ kind: 'ended' });
   });
 
-  test('is denied, or expires', async () => {
+  test('a login by device code is denied, or expires', async () => {
     const cloud = await startCloud();
     const portal = portalOf(cloud);
     const links = [await portal.requestLink(REQUEST, never), await portal.requestLink(REQUEST, never)];
@@ -104,7 +104,7 @@ describe('a login by device code', () => {
 });
 
 describe('discovery', () => {
-  test('of an unreachable issuer leaves a refresh unsent, and a saved document is used', async () => {
+  test('discovery of an unreachable issuer leaves a refresh unsent, and a saved document is used', async () => {
     const cloud = await startCloud();
     let document: string | null = null;
     const metadataCache = {

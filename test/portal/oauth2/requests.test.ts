@@ -74,29 +74,32 @@ test('a refresh goes to the token endpoint as a form, with Basic authentication 
 });
 
 describe('client authentication', () => {
-  test('post sends the client and its secret in the form', async () => {
+  test('client authentication by post sends the client and its secret in the form', async () => {
     await using portal = portalWith({ clientAuth: 'post' });
     await portal.refresh(GRANT.refreshToken);
     expect(lastRequest().form).toMatchObject({ client_id: 'latchkey', client_secret: 's3cret:with +%&ü' });
     expect(lastRequest().headers).not.toHaveProperty('authorization');
   });
 
-  test.each(['post', 'none', null] as const)('%s without a secret sends only the client_id', async (clientAuth) => {
-    await using portal = portalWith({ clientAuth, clientSecret: null });
-    await portal.refresh(GRANT.refreshToken);
-    expect(lastRequest().form).toMatchObject({ client_id: 'latchkey' });
-    expect(lastRequest().form).not.toHaveProperty('client_secret');
-    expect(lastRequest().headers).not.toHaveProperty('authorization');
-  });
+  test.each(['post', 'none', null] as const)(
+    'client authentication by %s without a secret sends only the client_id',
+    async (clientAuth) => {
+      await using portal = portalWith({ clientAuth, clientSecret: null });
+      await portal.refresh(GRANT.refreshToken);
+      expect(lastRequest().form).toMatchObject({ client_id: 'latchkey' });
+      expect(lastRequest().form).not.toHaveProperty('client_secret');
+      expect(lastRequest().headers).not.toHaveProperty('authorization');
+    },
+  );
 
-  test('both sends the secret in the header and in the form', async () => {
+  test('client authentication by both sends the secret in the header and in the form', async () => {
     await using portal = portalWith(protocolOf('refresh', { client_auth: 'both' }));
     await portal.refresh(GRANT.refreshToken);
     expect(basicOf(lastRequest())).toContain('latchkey:');
     expect(lastRequest().form).toMatchObject({ client_id: 'latchkey', client_secret: 's3cret:with +%&ü' });
   });
 
-  test('bearer sends the access token in place of the client', async () => {
+  test('client authentication by bearer sends the access token in place of the client', async () => {
     await using portal = portalWith(protocolOf('revoke', { client_auth: 'bearer', token: 'access_token' }));
     expect(await portal.revoke(GRANT)).toEqual({ kind: 'revoked' });
     expect(lastRequest().headers['authorization']).toBe('Bearer the-access-token');
@@ -108,13 +111,13 @@ describe('what a preset changes', () => {
   test.each([
     [false, undefined],
     [true, 'latchkey'],
-  ])('client_id = %s', async (client_id, sent) => {
+  ])('a preset with client_id = %s sends that', async (client_id, sent) => {
     await using portal = portalWith({ ...protocolOf('refresh', { client_id }), clientAuth: sent ? 'basic' : 'post' });
     await portal.refresh(GRANT.refreshToken);
     expect(lastRequest().form['client_id']).toBe(sent);
   });
 
-  test('parameters in the query leave the body empty', async () => {
+  test('a preset with parameters in the query leaves the body empty', async () => {
     await using portal = portalWith(protocolOf('refresh', { placement: 'query' }));
     await portal.refresh(GRANT.refreshToken);
     expect(lastRequest()).toMatchObject({
@@ -122,7 +125,7 @@ describe('what a preset changes', () => {
     });
   });
 
-  test('an endpoint of its own for refreshes', async () => {
+  test('a preset can have an endpoint of its own for refreshes', async () => {
     await using portal = portalWith({ protocol: { refresh_endpoint: `${server.origin}/refresh` } });
     await portal.refresh(GRANT.refreshToken);
     expect(lastRequest().target).toBe('/refresh');
@@ -130,7 +133,7 @@ describe('what a preset changes', () => {
     expect(lastRequest().target).toBe('/token?v=2');
   });
 
-  test('parameters and headers of one operation', async () => {
+  test('a preset can have parameters and headers of one operation', async () => {
     await using portal = portalWith({
       ...protocolOf('code', { params: { action: 'requesttoken' }, headers: { issuer: 'a' } }),
       tokenParams: { audience: 'https://api.cloud.example' },
@@ -148,7 +151,7 @@ describe('what a preset changes', () => {
     expect(JSON.stringify(lastRequest())).not.toMatch(/the-key|audience/);
   });
 
-  test('the short grant type, and PKCE in the device flow', async () => {
+  test('a preset can have the short grant type, and PKCE in the device flow', async () => {
     await using portal = portalWith({
       protocol: { device_pkce: true, operations: { device_token: { grant_type: 'device_code' } } },
     });
@@ -172,7 +175,7 @@ describe('an authorization request', () => {
     return Object.fromEntries(new URL(outcome.link.authorizeUrl).searchParams);
   }
 
-  test('has a random state of 128 bits, PKCE, and the added parameters', async () => {
+  test('an authorization request has a random state of 128 bits, PKCE, and the added parameters', async () => {
     const parameters = await parametersOf({ authorizationParams: { access_type: 'offline' }, scopeSeparator: ',' });
     expect(parameters).toEqual({
       ...{ tenant: 'a', response_type: 'code', client_id: 'latchkey', scope: 'a,b', access_type: 'offline' },
@@ -182,13 +185,13 @@ describe('an authorization request', () => {
     expect(server.requests).toHaveLength(0);
   });
 
-  test('has no PKCE if that is switched off, and no scope if there is none', async () => {
+  test('an authorization request has no PKCE if that is switched off, and no scope if there is none', async () => {
     const parameters = await parametersOf({ pkce: false }, null);
     expect(parameters).not.toHaveProperty('code_challenge');
     expect(parameters).not.toHaveProperty('scope');
   });
 
-  test('names the hub in the state for a relay, and only for a relay', async () => {
+  test('an authorization request names the hub in the state for a relay, and only for a relay', async () => {
     const relayed = await parametersOf({ redirectUri: 'https://you.example/relay.html' });
     const [, hub = ''] = (relayed['state'] ?? '').split('.');
     expect(Buffer.from(hub, 'base64url').toString()).toBe('http://192.168.1.7:8480/callback');

@@ -49,7 +49,7 @@ describe('a token response', () => {
     expect(refreshOutcome(200, body)).toMatchObject({ tokens: { scope: 'a,b' } });
   });
 
-  test('below a member is used if the preset says so', () => {
+  test('a token response below a member is used if the preset says so', () => {
     const body = { status: 0, body: { ...TOKENS, scope: 'user.info,user.metrics', userid: 1 } };
     expect(refreshOutcome(200, body, protocolOf('withings'))).toMatchObject({
       ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics' } },
@@ -81,7 +81,7 @@ describe('an error response to a refresh', () => {
     expect(refreshOutcome(status, body)).toMatchObject({ kind });
   });
 
-  test('inside of HTTP 200 is known by its status member', () => {
+  test('an error inside of HTTP 200 is known by its status member', () => {
     const protocol = protocolOf('withings');
     expect(refreshOutcome(200, { status: 601, body: {} }, protocol)).toMatchObject({ kind: 'deferred' });
     expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, protocol)).toMatchObject({
@@ -107,7 +107,7 @@ describe('a response to the poll of a device code', () => {
     expect(pollOutcome(status, body)).toMatchObject({ kind });
   });
 
-  test("is read with the preset's own errors", () => {
+  test("a response to a poll is read with the preset's own errors", () => {
     const protocol: PresetProtocol = { errors: [{ operations: ['device_token'], http: 403, as: 'pending' }] };
     expect(pollOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'not_yet' });
     expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'rejected' });

@@ -85,14 +85,14 @@ describe('a document that is not used', () => {
       /revocation_endpoint must be an https URL/,
     ],
     ['is larger than the limit', (issuer) => documentOf(issuer, { a: 'x'.repeat(10_000_000) }), /discovery: /],
-  ])('%s', async (_, document, problem) => {
+  ])('a document that %s is not used', async (_, document, problem) => {
     const { issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, document(issuer))));
     expect(await source().get()).toMatchObject({
       ...{ kind: 'unavailable', problem: { kind: 'unreachable', detail: expect.stringMatching(problem) } },
     });
   });
 
-  test.each([302, 404, 429, 500])('comes with HTTP %d', async (status) => {
+  test.each([302, 404, 429, 500])('a document that comes with HTTP %d is not used', async (status) => {
     const { source } = await startIssuer((socket) =>
       socket.end(httpResponse(status, '', { location: 'https://evil.example/', 'retry-after': '7' })),
     );
