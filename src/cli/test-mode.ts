@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration/configuration.ts';
-import type { HelperPortalConfiguration } from '../configuration/portals.ts';
+import type { HelperPortalConfiguration, OAuth2PortalConfiguration } from '../configuration/portals.ts';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
@@ -12,15 +12,36 @@ import { systemRandom } from '../system/random.ts';
 /** The port of the default of `metrics.listen`. */
 const DEFAULT_METRICS_PORT = 9480;
 
-/** The configuration of a portal that is the emulator. */
+/** What the hub is at the emulator, and the name of the portal in its configuration. */
+interface EmulatorClient {
+  readonly name: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** The configuration of a portal that is the emulator as an OAuth 2.0 server, with logins by device code. */
+export function emulatorCloudConfiguration(
+  { frontendUrl }: Pick<Emulator, 'frontendUrl'>,
+  { name, clientId, clientSecret }: EmulatorClient,
+): OAuth2PortalConfiguration {
+  return {
+    ...{ type: 'oauth2', name, preset: null, clientId, ca: [], appliedBy: 'new_start' },
+    ...{ retryLostAnswer: 'early', loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+    settings: {
+      issuer: frontendUrl,
+      endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
+      ...{ clientId, clientAuth: null, clientSecret: new Secret(clientSecret), clientKey: null },
+      ...{ login: 'device', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
+      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, protocol: {} },
+      ...{ tokenLifetime: 3_600_000, minRequestInterval: 0 },
+    },
+  };
+}
+
+/** The configuration of a helper portal that is the emulator. */
 export function emulatorPortalConfiguration(
   { baseUrl, frontendUrl }: Pick<Emulator, 'baseUrl' | 'frontendUrl'>,
-  {
-    name,
-    clientId,
-    clientSecret,
-    redirect = 'auto',
-  }: { name: string; clientId: string; clientSecret: string; redirect?: string },
+  { name, clientId, clientSecret, redirect = 'auto' }: EmulatorClient & { readonly redirect?: string },
 ): HelperPortalConfiguration {
   const secret = new Secret(clientSecret);
   const appliedBy = 'new_start';

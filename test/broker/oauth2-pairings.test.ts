@@ -167,13 +167,14 @@ describe('a login by redirect', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('a login by redirect ignores a state that the hub did not issue, and one of a pairing that was replaced', async () => {
+  test('a login by redirect ignores a state that the hub did not issue, and exchanges no code of a pairing that was replaced', async () => {
     const { harness, run } = await startHub('redirect');
     await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
     expect(await harness.run.pairings.receiveRedirect({ ...response, state: 'x'.repeat(22) })).toBeNull();
     const newer = await harness.beginPairing('wallbox');
-    expect(await harness.run.pairings.receiveRedirect(response)).toBeNull();
+    const received = await harness.run.pairings.receiveRedirect(response);
+    expect(pairingResult(received?.pairing.step ?? { kind: 'asking' })).toBe('replaced');
     expect(harness.exchanges).toBe(0);
     expect(newer.pairing.step.kind).toBe('waiting');
   });

@@ -6,7 +6,7 @@ import type { Log } from '../../core/log.ts';
 import { type Emulator, startEmulator } from '../../emulator/index.ts';
 import { startHub } from '../../hub/hub.ts';
 import { systemRandom } from '../../system/random.ts';
-import { emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
+import { emulatorCloudConfiguration, emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
 /** A connection of the demo with its appliances, and how the hub gets the authorization code of its pairing. */
@@ -61,11 +61,11 @@ const CONNECTIONS = [
   {
     name: 'solar',
     sharedBy: ['inverter', 'dashboard'],
-    scope: null,
-    portal: 'strict',
+    scope: 'Monitoring',
+    portal: 'cloud',
     codeDelivery: {
-      before: 'the portal rejects the redirect_url: the hub polls for the code',
-      after: 'the portal rejects the redirect_url: the hub has polled for the code',
+      before: 'an ordinary OAuth 2.0 cloud: it shows the code that a person compares there',
+      after: 'an ordinary OAuth 2.0 cloud: the hub has polled with its device code',
     },
     redirect: 'none',
   },
@@ -76,31 +76,31 @@ const CONNECTIONS = [
  * @param parts receives what is started, to dispose of it at the end
  */
 export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<DemoEnvironment> {
-  const client = (redirectUrl: 'accept' | 'refuse') => ({
-    id: systemRandom.uuid(),
-    secret: systemRandom.token(24),
-    name: 'Latchkey demo',
-    redirectUrl,
-  });
-  const clients = { home: client('accept'), away: client('accept'), strict: client('refuse') };
+  const client = () => ({ id: systemRandom.uuid(), secret: systemRandom.token(24), name: 'Latchkey demo' });
+  const clients = { home: client(), away: client(), cloud: client() };
   const emulator = parts.use(
     await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME_SECONDS }),
   );
   const stateDirectory = await temporaryStateDirectory(parts);
-  const portal = (name: keyof typeof clients, redirect: string) =>
+  const portal = (name: 'home' | 'away', redirect: string) =>
     emulatorPortalConfiguration(emulator, {
       name,
       redirect,
       clientId: clients[name].id,
       clientSecret: clients[name].secret,
     });
+  const cloud = emulatorCloudConfiguration(emulator, {
+    name: 'cloud',
+    clientId: clients.cloud.id,
+    clientSecret: clients.cloud.secret,
+  });
   const configuration: Configuration = {
     file: 'the demo',
     name: 'Demo hub',
     stateDirectory,
     controlSocket: `${stateDirectory}/control.sock`,
     lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false, certificate: null },
-    portals: [portal('home', 'auto'), portal('away', UNREACHABLE_ORIGIN), portal('strict', 'auto')],
+    portals: [portal('home', 'auto'), portal('away', UNREACHABLE_ORIGIN), cloud],
     connections: [],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },

@@ -77,7 +77,9 @@ async function pairDemoConnection(
       if (auto) await logIn(emulator, report, redirect === 'hub');
       else
         output.writeLine(
-          `\n    ${report.authorizeUrl}\n${redirect === 'nowhere' ? `    ${UNREACHABLE_PAGE_NOTE}\n` : ''}`,
+          `\n    ${report.authorizeUrl}\n${linkNote(report, redirect)
+            .map((line) => `    ${line}\n`)
+            .join('')}`,
         );
     }
     if (report.event === 'paired') {
@@ -99,12 +101,22 @@ async function pairDemoConnection(
   return undefined;
 }
 
+/** What a person has to know about a link. */
+function linkNote(
+  { userCode }: Extract<PairingStatus, { event: 'waiting' }>,
+  redirect: DemoConnection['redirect'],
+): readonly string[] {
+  if (userCode !== undefined) return [`Compare the code there: ${userCode}`];
+  return redirect === 'nowhere' ? [UNREACHABLE_PAGE_NOTE] : [];
+}
+
 /** Logs in as a person with a browser would. */
 async function logIn(
   emulator: DemoEnvironment['emulator'],
-  { authorizeUrl }: Extract<PairingStatus, { event: 'waiting' }>,
+  { authorizeUrl, userCode }: Extract<PairingStatus, { event: 'waiting' }>,
   redirected: boolean,
 ): Promise<void> {
+  if (userCode !== undefined) return await emulator.approveDevice({ userCode, user: 'demo' });
   const state = new URL(authorizeUrl).searchParams.get('state') ?? '';
   const { location } = await emulator.login({ state, user: 'demo' });
   if (!redirected) return;

@@ -13,7 +13,7 @@ import {
 import type { Secret } from '../../core/secret.ts';
 import { postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
 import type { PresetOperation } from '../presets/preset.ts';
-import type { Operation } from './responses.ts';
+import type { PortalOperation } from './responses.ts';
 import type { ClientAuthMethod, OAuth2Settings } from './settings.ts';
 
 /** Sends a request with the library: with this client, this client authentication and these options. */
@@ -26,7 +26,7 @@ type LibraryRequest = (
 /** What one request is about. */
 export interface OutgoingRequest {
   readonly server: AuthorizationServer;
-  readonly operation: Operation;
+  readonly operation: PortalOperation;
   /** The access token that authenticates the request, where a cloud wants that in place of the client. */
   readonly bearer?: Secret;
   readonly limits: RequestLimits;
@@ -79,7 +79,7 @@ export class RequestSender {
     address: URL,
     form: URLSearchParams,
     headers: Readonly<Record<string, string>>,
-    operation: Operation,
+    operation: PortalOperation,
     limits: RequestLimits,
   ): Promise<RequestOutcome> {
     const { protocol, tokenParams, headers: configured, clientId } = this.#settings;

@@ -7,7 +7,7 @@ import { parseErrorCode, parseTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
 /** A request to an authorization server, as in the protocol of a preset. */
-export type Operation = keyof NonNullable<PresetProtocol['operations']>;
+export type PortalOperation = keyof NonNullable<PresetProtocol['operations']>;
 
 /** What a device code's poll may yield besides tokens (RFC 8628, 3.5). */
 type DevicePoll = Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
@@ -54,7 +54,7 @@ const PRESET_MEANINGS = {
  */
 export function readTokenEndpointResponse(
   response: PortalResponse,
-  operation: Operation,
+  operation: PortalOperation,
   { protocol, scopeSeparator, tokenLifetime }: Pick<OAuth2Settings, 'protocol' | 'scopeSeparator' | 'tokenLifetime'>,
 ): TokenEndpointResult {
   const { status, retryAfter, portalTime } = response;
