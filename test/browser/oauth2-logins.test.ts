@@ -121,8 +121,9 @@ describe('from nothing to a connected login', () => {
     await using _ = visit;
     const { page } = visit;
     const { paste } = texts.pairing;
-    const portal = await page.context().newPage();
-    await portal.goto((await page.locator('#login').getAttribute('href')) ?? '');
+    await page.getByText(paste.expected).waitFor();
+    await expectUsable(visit, `${variant}-paste-expected`);
+    const portal = await openedBy(page, () => page.getByRole('link', { name: texts.pairing.logIn }).click());
     const failed = portal.waitForEvent('requestfailed');
     await logIn(portal);
     const address = (await failed).url();
@@ -130,7 +131,7 @@ describe('from nothing to a connected login', () => {
     // The browser could not open that address, and says so.
     visit.clearBrowserErrors();
 
-    await page.getByRole('link', { name: paste.question }).click();
+    await page.getByRole('link', { name: paste.open }).click();
     await page.getByRole('heading', { name: paste.title }).waitFor();
     await expectUsable(visit, `${variant}-paste`);
     await page.getByLabel(paste.address).fill('heating.example');

@@ -12,7 +12,11 @@ const NOW = Date.UTC(2031, 4, 5);
 
 function shown(texts: Texts, view: Partial<PairingView & { appliances: string[] }>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
-  const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
+  const request = {
+    context: { hubName: 'Hub', texts },
+    session,
+    request: { hostname: '127.0.0.1' },
+  } as AuthenticatedRequest;
   const fullView = {
     id: 'one',
     connection: 'wallbox',
@@ -108,6 +112,24 @@ describe.each([
     expect(html).toContain('href="/pairings/one/address"');
     expect(shown(texts, { status: link })).not.toContain('/address"');
   });
+
+  it.each([
+    ['https://portal.example/a?redirect_uri=http%3A%2F%2Flocalhost%3A8765%2Fback', true],
+    ['https://portal.example/a?redirect_uri=app.example%3A%2Fback', true],
+    ['https://portal.example/a?redirect_uri=http%3A%2F%2F127.0.0.1%3A8480%2Fcallback', false],
+    ['https://portal.example/a?redirect_uri=http%3A%2F%2F192.168.1.7%3A8480%2Fcallback', false],
+    ['https://portal.example/a?redirect_uri=https%3A%2F%2Fyou.example%2Frelay.html', false],
+  ])(
+    'the page of a login by redirect says beforehand if it ends on an error page (%s: %s)',
+    (authorizeUrl, isExpected) => {
+      const status = { event: 'waiting', authorizeUrl, expiresIn: 840, acceptsAddress: true } as const;
+      const html = shown(texts, { status });
+      expect(html.includes(texts.pairing.paste.expected)).toBe(isExpected);
+      expect(html.includes(texts.pairing.paste.question)).toBe(!isExpected);
+      expect(html.includes('target="_blank"')).toBe(isExpected);
+      expect(html).toContain('href="/pairings/one/address"');
+    },
+  );
 
   it('the page of a pairing shows a code of the portal as text, and opens a tab only if it must be typed', () => {
     const link = { event: 'waiting', authorizeUrl: 'https://portal.example/a', expiresIn: 840 } as const;

@@ -2,15 +2,14 @@ import { html } from 'ghtml';
 import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import { urlAddressScope } from '../../system/addresses.ts';
 import { credentialsAdvice, loginFailureText } from '../callback/pairing-messages.ts';
 import { isOwnConnection, joinNames, pagePathOf, sentenceAbout } from '../connection-names.ts';
-import { type DisplaySeverity, icon, qrSvg, timeElement } from '../elements.ts';
+import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
-import { pairingBatchPath, pairingPath, pasteAddressPath } from '../paths.ts';
+import { pairingBatchPath, pairingPath } from '../paths.ts';
 import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { acceptsAddress } from './paste-address.ts';
+import { renderLoginLink } from './login-link.ts';
 
 /**
  * The page of one pairing.
@@ -81,8 +80,7 @@ export function renderPairing(
     case 'waiting': {
       const expiresAt = now + 1000 * status.expiresIn;
       return html`!${renderLoginFailure(req.context.texts, view)}!${renderUnconfirmedLogins(req, view)}!${renderStatus('waiting', texts.waiting)}
-!${renderLoginLink(texts, status)}
-!${acceptsAddress(view) ? html`<a class="back" id="paste" href="${pasteAddressPath(view.id)}">${texts.paste.question}</a>` : ''}
+!${renderLoginLink(req, view.id, status)}
 <p class="quiet">${texts.linkExpires} !${timeElement(req.context.texts, expiresAt, now)}. ${texts.updatesItself}</p>
 <div class="actions">!${renderActionForm(req, view, 'fresh', texts.newLink)}!${renderActionForm(req, view, 'cancel', cancel)}</div>`;
     }
@@ -105,35 +103,6 @@ function isOpen({ status }: PairingView): boolean {
 /** A state as icon and text, which screen readers announce. @returns HTML */
 export function renderStatus(severity: DisplaySeverity, text: string): string {
   return html`<p class="state ${severity}" role="status" id="state">!${icon(severity)}<span>${text}</span></p>`;
-}
-
-/** The login link as a button and as a QR code for another phone, and the code of a login by device code. @returns HTML */
-function renderLoginLink(
-  texts: Texts['pairing'],
-  status: Extract<PairingView['status'], { event: 'waiting' }>,
-): string {
-  const { authorizeUrl, userCode, containsUserCode = false } = status;
-  // A person who types the code at the portal must still see it then.
-  const target = userCode === undefined || containsUserCode ? '' : ' target="_blank"';
-  const code =
-    userCode === undefined
-      ? ''
-      : html`<p>${containsUserCode ? texts.compareCode : texts.enterCode}</p><p class="user-code" id="user-code">${userCode}</p>`;
-  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noreferrer"!${target}>${texts.logIn}</a>
-!${code}
-!${renderQrCode(texts, status)}`;
-}
-
-/** Nothing if the link is too long. @returns HTML */
-function renderQrCode(
-  { scan, qr }: Texts['pairing'],
-  { authorizeUrl, acceptsAddress: isRedirected }: Extract<PairingView['status'], { event: 'waiting' }>,
-): string {
-  const code = qrSvg(authorizeUrl, qr);
-  const scope = urlAddressScope(authorizeUrl);
-  // The portal redirects the browser to the hub, which can only be reached in its own network.
-  const text = scan[isRedirected && scope === 'anywhere' ? 'home' : scope];
-  return code === null ? '' : html`<p>${text}</p>!${code}`;
 }
 
 function renderActionForm(

@@ -50,7 +50,7 @@ export function servePasteAddress(
 }
 
 /** Whether the address on which a browser ended can be pasted. */
-export function acceptsAddress({ status }: PairingView): boolean {
+function acceptsAddress({ status }: PairingView): boolean {
   return status.event === 'waiting' && status.acceptsAddress === true;
 }
 
@@ -97,8 +97,7 @@ function renderPicture(description: string): string {
 <circle class="dot" cx="46" cy="23" r="4"/><rect class="marked" x="60" y="12" width="218" height="22" rx="11"/>
 <path class="writing" d="M72 23h14m6 0h40m6 0h26m6 0h52m6 0h30"/>
 <path class="bad" d="M160 56l25 44h-50zM160 71v13M160 91v.1"/><path class="faint" d="M112 111h96"/>
-<path class="arrow" d="M280 23h29v169h-29M289 184l-9 8 9 8"/>
 <rect class="sheet" x="30" y="144" width="260" height="88" rx="10"/><path class="hub" d="M46 164v-7l8-7 8 7v7z"/><path class="faint" d="M72 158h70"/>
 <rect class="marked" x="46" y="180" width="228" height="24" rx="6"/><path class="writing" d="M58 192h14m6 0h40m6 0h26m6 0h52m6 0h44"/>
-<rect class="press" x="46" y="212" width="70" height="12" rx="6"/></svg>`;
+<path class="arrow" d="M280 23h29v169h-29M289 184l-9 8 9 8"/><rect class="press" x="46" y="212" width="70" height="12" rx="6"/></svg>`;
 }

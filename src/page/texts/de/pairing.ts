@@ -23,6 +23,9 @@ export const pairing: typeof english.pairing = {
   compareCode: 'Vergleichen Sie diesen Code. Machen Sie am Portal nur weiter, wenn dort derselbe steht.',
   paste: {
     question: 'Der Browser zeigt nach der Anmeldung einen Fehler oder eine leere Seite?',
+    expected:
+      'Nach der Anmeldung zeigt der Browser einen Fehler oder eine leere Seite. Das ist in Ordnung: Der Hub braucht die Adresse jener Seite. Das Portal öffnet sich in einem neuen Tab, damit Sie hierher zurückkommen können.',
+    open: 'Adresse einfügen',
     back: 'Zum Anmeldelink',
     title: 'Der Browser zeigt einen Fehler oder eine leere Seite',
     why: 'Die Anmeldung kann trotzdem geklappt haben. Was der Hub braucht, steht in der Adresse jener Seite.',

@@ -27,6 +27,10 @@ export const pairing = {
   /** The address on which a browser ended after a login, if it could not open the hub’s page. */
   paste: {
     question: 'The browser shows an error or a blank page after the login?',
+    /** If every login at this portal ends in that way. */
+    expected:
+      'After the login, the browser shows an error or a blank page. That is expected: the hub needs the address of that page. The portal opens in a new tab, so you can come back here.',
+    open: 'Paste the address',
     back: 'To the login link',
     title: 'The browser shows an error or a blank page',
     why: 'The login may have worked all the same. Everything that the hub needs is in the address of that page.',

@@ -1,0 +1,60 @@
+import { html } from 'ghtml';
+import type { PairingView } from '../../core/pairings/pairing-administration.ts';
+import { isLoopbackHost, urlAddressScope } from '../../system/addresses.ts';
+import { qrSvg } from '../elements.ts';
+import { pasteAddressPath } from '../paths.ts';
+import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+
+type WaitingStatus = Extract<PairingView['status'], { event: 'waiting' }>;
+
+/**
+ * How a person logs in: the link as a button and as a QR code, the code of a login by device code, and the way to paste
+ * the address on which the browser ends.
+ * @returns HTML
+ */
+export function renderLoginLink(req: AuthenticatedRequest, pairing: string, status: WaitingStatus): string {
+  const { pairing: texts } = req.context.texts;
+  const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false } = status;
+  const pastePath = pasteAddressPath(pairing);
+  if (acceptsAddress && redirectsNowhere(authorizeUrl, req)) {
+    return html`!${renderButton(texts, authorizeUrl, true)}
+<p>${texts.paste.expected}</p>
+<a class="button" id="paste" href="${pastePath}">${texts.paste.open}</a>`;
+  }
+  const code =
+    userCode === undefined
+      ? ''
+      : html`<p>${containsUserCode ? texts.compareCode : texts.enterCode}</p><p class="user-code" id="user-code">${userCode}</p>`;
+  const paste = acceptsAddress ? html`<a class="back" id="paste" href="${pastePath}">${texts.paste.question}</a>` : '';
+  return html`!${renderButton(texts, authorizeUrl, userCode !== undefined && !containsUserCode)}
+!${code}
+!${renderQrCode(texts, authorizeUrl, acceptsAddress)}
+!${paste}`;
+}
+
+/** @param inNewTab if the person still needs this page at the portal, or afterwards */
+function renderButton({ logIn }: Texts['pairing'], authorizeUrl: string, inNewTab: boolean): string {
+  const target = inNewTab ? ' target="_blank"' : '';
+  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noreferrer"!${target}>${logIn}</a>`;
+}
+
+/** Nothing if the link is too long. @param isRedirected whether the portal redirects the browser to the hub */
+function renderQrCode({ scan, qr }: Texts['pairing'], authorizeUrl: string, isRedirected: boolean): string {
+  const code = qrSvg(authorizeUrl, qr);
+  const scope = urlAddressScope(authorizeUrl);
+  // The hub can only be reached in its own network.
+  const text = scan[isRedirected && scope === 'anywhere' ? 'home' : scope];
+  return code === null ? '' : html`<p>${text}</p>!${code}`;
+}
+
+/**
+ * Whether the login ends on an address that no browser can open: that of a program on its own machine, or of an app
+ * (RFC 8252, 7). It is in the authorization request (RFC 6749, 4.1.1).
+ */
+function redirectsNowhere(authorizeUrl: string, { request }: AuthenticatedRequest): boolean {
+  const redirect = URL.parse(URL.parse(authorizeUrl)?.searchParams.get('redirect_uri') ?? '');
+  if (redirect === null) return false;
+  const isWeb = redirect.protocol === 'http:' || redirect.protocol === 'https:';
+  return !isWeb || (isLoopbackHost(redirect.hostname) && redirect.hostname !== request.hostname);
+}
