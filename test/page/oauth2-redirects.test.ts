@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { HubClient, type HubResponse } from '../lan/hub-client.ts';
+import { FORM, HubClient, type HubResponse } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -42,20 +42,20 @@ async function openPairing(name = `appliance-${++appliances}`): Promise<OpenPair
 }
 
 /** The login link on the page of a pairing. @param before a link that is spent */
-function linkOn(page: string, before?: URL): Promise<URL> {
+function linkOn(page: string, before?: URL, browser = visitor): Promise<URL> {
   return eventually(async () => {
-    const [, href = ''] = /id="login" href="([^"]+)"/.exec((await visitor.get(page)).text) ?? [];
+    const [, href = ''] = /id="login" href="([^"]+)"/.exec((await browser.get(page)).text) ?? [];
     const link = URL.parse(href.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))));
     return link !== null && link.href !== before?.href && link;
   });
 }
 
 /** Logs in, or refuses, at the portal. @returns the address to which it redirects the browser */
-async function logIn({ link }: OpenPairing, refuse = false): Promise<string> {
+async function logIn({ link }: Pick<OpenPairing, 'link'>, refuse = false): Promise<string> {
   const form = refuse ? { action: 'refuse' } : { username: 'demo', password: 'demo' };
   const { statusCode, headers, body } = await request(link, {
     method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    headers: { 'content-type': FORM },
     body: new URLSearchParams(form).toString(),
   });
   await body.dump();
@@ -151,6 +151,38 @@ describe.each(['http', 'https'] as const)('the redirect of an OAuth 2.0 portal o
     const renewed = { ...pairing, link: await linkOn(pairing.page, pairing.link) };
     expectPage(await open(await logIn(renewed)), 200, `${pairing.name} is connected`);
   });
+});
+
+it('“connect all” continues on the result page with the next login, over HTTPS as over HTTP', async () => {
+  await using batchHub = await HubProcess.start({ emulator, portalType: 'oauth2' });
+  await using batchClient = await HubClient.of(batchHub);
+  await using installer = await PageVisitor.signedIn(batchHub);
+  const names = ['battery', 'heat-pump', 'wallbox'];
+  for (const name of names) await batchHub.addAppliance(name);
+  const { headers } = await installer.post('/pair-all', { csrf: await installer.csrf() });
+  let link = await linkOn(String(headers['location']), undefined, installer);
+  let cookie = '';
+  for (const [index, scheme] of (['https', 'http', 'https'] as const).entries()) {
+    const { pathname, search } = new URL(await logIn({ link }));
+    const result = await batchClient[scheme](pathname + search, { headers: { cookie } });
+    cookie = [result.headers['set-cookie'] ?? []].flat()[0]?.split(';')[0] ?? cookie;
+    rememberSecrets([cookie.replace('latchkey-batch=', '')]);
+    const next = names[index + 1];
+    if (next === undefined) {
+      expect(result.text).toContain(en.batch.allConnected(3));
+      break;
+    }
+    expect(result.text).toContain(en.batch.next(next));
+    const [, action = ''] = /<form method="post" action="([^"]+)"/.exec(result.text) ?? [];
+    const form = { method: 'POST', headers: { cookie, 'content-type': FORM }, body: '' } as const;
+    const stranger = await batchClient[scheme](action, { ...form, headers: { 'content-type': FORM } });
+    expect(stranger.headers['location']).toBe(`https://127.0.0.1:${batchHub.httpsPort}${headers['location']}`);
+    const { status, headers: redirect } = await batchClient[scheme](action, form);
+    expect(status).toBe(303);
+    link = new URL(String(redirect['location']));
+    expect(link.origin).toBe(emulator.frontendUrl);
+  }
+  for (const name of names) expect((await batchHub.appliance(name)).state).toBe('active');
 });
 
 describe('the page that takes the address of a finished login', () => {

@@ -36,8 +36,7 @@ export const pairing: typeof english.pairing = {
       paste: 'Kommen Sie hierher zurück, fügen Sie die Adresse in das Feld ein und tippen Sie auf „Verbinden“.',
     },
     address: 'Adresse der Seite mit dem Fehler',
-    secret:
-      'Erledigen Sie das gleich: Die Adresse gilt nur einmal und nur ein paar Minuten. Zeigen Sie sie niemand anderem.',
+    secret: 'Erledigen Sie das gleich: Die Adresse gilt nur einmal und nur kurze Zeit. Zeigen Sie sie niemand anderem.',
     connect: 'Verbinden',
     problems: {
       malformed:

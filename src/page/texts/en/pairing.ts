@@ -41,7 +41,7 @@ export const pairing = {
       paste: 'Come back here, paste the address into the field, and tap “Connect”.',
     },
     address: 'Address of the page with the error',
-    secret: 'Do this now: the address works only once, and for a few minutes. Do not show it to anybody else.',
+    secret: 'Do this now: the address works only once, and for a short time. Do not show it to anybody else.',
     connect: 'Connect',
     /** Why the address was not used, and what to do. */
     problems: {
