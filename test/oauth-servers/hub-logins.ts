@@ -1,9 +1,11 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
+import type { ApplianceResponse } from '../../src/control/messages.ts';
 import { browserSkipReason, startBrowser } from '../support/browser.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import type { OAuthServer } from '../support/oauth-servers/oauth-server.ts';
 import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
+import { TokenEndpointProxy } from '../support/token-endpoint-proxy.ts';
 import { connect, isAlive, loginByScript, type PortalTable, portalTable, tokenOf } from './hub-portal.ts';
 
 /** The file of a client secret that the server does not know. */
@@ -32,11 +34,13 @@ export function testLogins<Server extends OAuthServer>({
     const names = Object.keys(methods);
     let server: Server;
     let hub: HubProcess;
+    let proxy: TokenEndpointProxy;
 
     setUpOnce(
       async (parts) => {
         hub = parts.use(await HubProcess.prepare());
         server = parts.use(await start(hub.callbackAddress));
+        proxy = parts.use(await TokenEndpointProxy.start(server.endpoints.token));
         for (const [name, table] of Object.entries(methods)) {
           const { keys, secrets } = table(server);
           for (const login of logins) await hub.addPortal(`${name}-${login}`, { ...keys, login }, secrets);
@@ -45,6 +49,8 @@ export function testLogins<Server extends OAuthServer>({
           const client = { client_auth: 'basic', client_secret_file: WRONG_SECRET_FILE, login };
           const { keys, secrets } = portalTable(server, client, { [WRONG_SECRET_FILE]: 'a-secret-of-nobody' });
           await hub.addPortal(`wrong-${login}`, keys, secrets);
+          const proxied = portalTable(server, { client_auth: 'basic', login, token_endpoint: proxy.url });
+          await hub.addPortal(`${login}-lost`, proxied.keys, proxied.secrets);
         }
         await hub.launch();
       },
@@ -70,6 +76,32 @@ export function testLogins<Server extends OAuthServer>({
         await expectLogin(`${method}-${login}-by-script`, `${method}-${login}`, loginByScript(server, hub));
       },
     );
+
+    test.for(logins)('a login by %s is completed though the hub is killed before it', async (login) => {
+      const name = `${login}-killed`;
+      await hub.addAppliance(name, 'monitoring control', `${names[0]}-${login}`);
+      const { href } = await hub.beginPairing(name);
+      await hub.kill();
+      await hub.launch();
+      await loginByScript(server, hub)(href);
+      await hub.until(name, ({ state }) => state === 'active', 30);
+    });
+
+    test.for(logins)('after a login by %s whose tokens were lost the hub connects by another login', async (login) => {
+      const name = `${login}-lost`;
+      await hub.addAppliance(name, 'monitoring control', name);
+      const { href } = await hub.beginPairing(name);
+      void proxy.next('commit then drop');
+      const url = await server.loginByScript(href);
+      if (login === 'redirect') {
+        const { body } = await request(url);
+        expect(await body.text()).toContain('The portal’s answer was lost on the way.');
+      }
+      const isOver = ({ authorize_url: link, pairing_failed: failed }: ApplianceResponse) =>
+        failed !== undefined || (link !== undefined && link !== href);
+      await hub.until(name, isOver, 60);
+      await connect(hub, name, loginByScript(server, hub));
+    });
 
     test.for(logins)('a hub with a wrong secret says after a login by %s what to correct', async (login) => {
       const name = `wrong-${login}`;

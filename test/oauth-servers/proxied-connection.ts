@@ -71,7 +71,7 @@ export class ProxiedConnection {
 
   /** Forces a refresh whose request passes in this way. If it is held, the hub is killed then and started again. */
   async refreshWith(passage: Passage): Promise<void> {
-    const held = this.proxy.next(passage);
+    const held = passage === 'pass' ? null : this.proxy.next(passage);
     const refresh = this.refresh();
     if (passage === 'hold before' || passage === 'hold after') {
       await held;

@@ -7,11 +7,11 @@ export type Passage =
   | 'pass'
   /** The connection is cut before the server sees the request. */
   | 'cut'
-  /** The server processes the request, and its response is lost. */
+  /** The server issues tokens, and its response is lost. Requests for which it issues none pass before. */
   | 'commit then drop'
   /** The request waits, unseen by the server, until its client is gone. */
   | 'hold before'
-  /** The server processes the request, and its response waits until its client is gone. */
+  /** The same, but the response waits until its client is gone. */
   | 'hold after';
 
 /** One token request that has arrived. */
@@ -26,7 +26,7 @@ export class TokenEndpointProxy implements AsyncDisposable {
   readonly #requests: PassedRequest[] = [];
   readonly #target: string;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
-  readonly #passages: Passage[] = [];
+  readonly #passages: Exclude<Passage, 'pass'>[] = [];
   /** Called when the next request is held. */
   #held: () => void = () => undefined;
 
@@ -54,7 +54,7 @@ export class TokenEndpointProxy implements AsyncDisposable {
   }
 
   /** Lets the next request pass in this way. @returns a promise that resolves when it is held, if it is to be held */
-  next(passage: Passage): Promise<void> {
+  next(passage: Exclude<Passage, 'pass'>): Promise<void> {
     this.#passages.push(passage);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = resolve;
@@ -70,7 +70,8 @@ export class TokenEndpointProxy implements AsyncDisposable {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new Promise((resolve) => response.once('close', resolve));
     const body = Buffer.concat(await request.toArray()).toString();
-    const passage = this.#passages.shift() ?? 'pass';
+    const passage: Passage = this.#passages[0] ?? 'pass';
+    if (passage === 'cut' || passage === 'hold before') this.#passages.shift();
     const passed: PassedRequest = { grantType: new URLSearchParams(body).get('grant_type'), status: null };
     this.#requests.push(passed);
     if (passage === 'cut') return void request.socket.destroy();
@@ -91,8 +92,9 @@ export class TokenEndpointProxy implements AsyncDisposable {
     if (forwarded === null) return void request.socket.destroy();
     const text = await forwarded.body.text();
     passed.status = forwarded.statusCode;
-    if (passage === 'commit then drop') return void request.socket.destroy();
-    if (passage === 'hold after') {
+    if (passage !== 'pass' && forwarded.statusCode === 200) {
+      this.#passages.shift();
+      if (passage === 'commit then drop') return void request.socket.destroy();
       this.#held();
       return void (await gone);
     }
