@@ -208,6 +208,7 @@ export async function startHub(
     listen: configuration.metrics,
     administration,
     connections: broker.connections,
+    portalsReached: broker.portalsReached,
     appliances,
     portalClock,
     counters,

@@ -4,7 +4,7 @@ import type { Environment } from '../broker/environment.ts';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { SocketAddress } from '../configuration/values.ts';
 import type { Administration } from '../core/administration.ts';
-import { confirmedTimeAt } from '../core/clock.ts';
+import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import type { Counters } from '../metrics/counters.ts';
 import { MetricsListener } from '../metrics/listener.ts';
 
@@ -15,6 +15,8 @@ export interface MetricsContext {
   readonly listen: SocketAddress | null;
   readonly administration: Administration;
   readonly connections: Connections;
+  /** When each portal last responded in normal service, by its name. */
+  readonly portalsReached: ReadonlyMap<string, Instant>;
   readonly appliances: Appliances;
   readonly portalClock: ReferenceClock;
   readonly counters: Counters;
@@ -32,6 +34,7 @@ export async function openMetrics(context: MetricsContext): Promise<MetricsListe
     status: () => administration.status(),
     connectionIds: () => new Map(connections.list().map(({ id, name }) => [name, id])),
     applianceIds: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
+    portalsReached: () => context.portalsReached,
     clockOffset() {
       const now = clock.now();
       const time = confirmedTimeAt(portalClock.confirmed, now);

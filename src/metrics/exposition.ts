@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import type { Instant } from '../core/clock.ts';
 import { CONNECTION_STATES, type ConnectionStatus } from '../core/connections/connection-status.ts';
 import type { Condition } from '../core/health/condition.ts';
 import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
@@ -15,6 +16,8 @@ export interface ExpositionContext {
   connectionIds(): ReadonlyMap<string, string>;
   /** The ids of all appliances, by their names. */
   applianceIds(): ReadonlyMap<string, string>;
+  /** When each portal last responded in normal service, by its name. */
+  portalsReached(): ReadonlyMap<string, Instant>;
   /** How far the hub's clock is ahead of the confirmed clock, in ms; null while that is unknown. */
   clockOffset(): number | null;
   readonly counters: Counters;
@@ -51,6 +54,7 @@ export class Exposition {
     const appliances = status.appliances.slice(0, MAX_LISTED);
     setHubMetrics(families, status, this.#context.clockOffset());
     setConnectionMetrics(families, connections);
+    setPortalMetrics(families, this.#context.portalsReached());
     setApplianceMetrics(families, appliances);
     families.ready.set(readiness(status.appliances).ready ? 1 : 0);
     setCounters(families, connections, appliances, this.#context);
@@ -87,18 +91,24 @@ function subjectLabels({ connection, appliance }: Pick<Condition, 'connection' |
 }
 
 function setConnectionMetrics(
-  { connections, connectionState, expires, lastRefresh, loginEnds }: MetricFamilies,
+  { connections, connectionInfo, connectionState, expires, lastRefresh, loginEnds }: MetricFamilies,
   listed: readonly ConnectionStatus[],
 ): void {
-  for (const family of [connections, connectionState, expires, lastRefresh, loginEnds]) family.reset();
+  for (const family of [connections, connectionInfo, connectionState, expires, lastRefresh, loginEnds]) family.reset();
   for (const state of CONNECTION_STATES) connections.set({ state }, 0);
-  for (const { name: connection, state: current, ...status } of listed) {
+  for (const { name: connection, state: current, portal, ...status } of listed) {
     connections.inc({ state: current });
+    connectionInfo.set({ connection, portal }, 1);
     for (const state of CONNECTION_STATES) connectionState.set({ connection, state }, state === current ? 1 : 0);
     if (status.expiresIn !== null) expires.set({ connection }, status.expiresIn);
     if (status.lastRefresh !== null) lastRefresh.set({ connection }, unixTime(status.lastRefresh));
     if (status.loginEnds !== null) loginEnds.set({ connection }, unixTime(status.loginEnds));
   }
+}
+
+function setPortalMetrics({ portalReached }: MetricFamilies, reached: ReadonlyMap<string, Instant>): void {
+  portalReached.reset();
+  for (const [portal, { wall }] of reached) portalReached.set({ portal }, wall / 1000);
 }
 
 function setApplianceMetrics(

@@ -72,6 +72,12 @@ export async function createMetricFamilies() {
       'period',
     ),
     connections: gauge('latchkey_connections', 'Number of connections in this state.', 'state'),
+    connectionInfo: gauge(
+      'latchkey_connection_info',
+      'Always 1; the label portal is the portal that the connection is at.',
+      'connection',
+      'portal',
+    ),
     connectionState: gauge(
       'latchkey_connection_state',
       '1 for the current state of the connection, 0 for all other states.',
@@ -92,6 +98,11 @@ export async function createMetricFamilies() {
       'latchkey_login_ends_timestamp_seconds',
       'Unix time at which the login ends by itself; absent if that is unknown.',
       'connection',
+    ),
+    portalReached: gauge(
+      'latchkey_portal_reached_timestamp_seconds',
+      'Unix time at which the portal last responded in normal service; absent if it has not since the start.',
+      'portal',
     ),
     refreshes: counter(
       'latchkey_refreshes_total',

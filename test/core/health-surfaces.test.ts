@@ -188,7 +188,7 @@ async function rendered(state: State) {
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
   const metrics = new Exposition({
     ...{ status: async () => later, connectionIds: () => new Map(), applianceIds: () => new Map() },
-    ...{ clockOffset: () => null, counters: new Counters() },
+    ...{ clockOffset: () => null, counters: new Counters(), portalsReached: () => new Map() },
   });
   const firstGroup = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {

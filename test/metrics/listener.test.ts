@@ -35,6 +35,7 @@ function options(change: Partial<MetricsListenerOptions> = {}): MetricsListenerO
     status: async () => ({ hub: HUB, connections: [], appliances: [], conditions: [], notices: [] }),
     connectionIds: () => new Map(),
     applianceIds: () => new Map(),
+    portalsReached: () => new Map(),
     clockOffset: () => null,
     counters: new Counters(),
     overdue: () => 0,
