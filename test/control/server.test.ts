@@ -324,6 +324,7 @@ test('the control API accepts the backup of a large hub, and refuses an oversize
 
 test.each([
   ['/v1/backup', {}],
+  ['/v1/connections/wallbox/paste', { address: [PASSPHRASE] }],
   ['/v1/backup', { passphrase: [PASSPHRASE] }],
   ['/v1/backup', { passphrase: 471108154711 }],
   ['/v1/backup', { passphrase: PASSPHRASE, [PASSPHRASE]: 1 }],

@@ -30,16 +30,10 @@ export class AddressPrompt implements Disposable {
    * @param report prints why an address was not used
    */
   open(report: (message: string) => void): void {
+    if (this.#isOver) return;
+    // Before the question, so that even a fast answer is not echoed.
+    this.#terminal ??= this.#openTerminal(report);
     printStderr(QUESTION);
-    if (this.#terminal !== null) return;
-    const discard = new Writable({ write: (_chunk, _encoding, done) => done() });
-    const terminal = createInterface({ input: process.stdin, output: discard, terminal: true, historySize: 0 });
-    this.#terminal = terminal;
-    // The terminal sends no signal for Ctrl-C while it does not echo.
-    terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-    terminal.on('line', (line) => {
-      if (line.trim() !== '') void this.#paste(line, report);
-    });
   }
 
   [Symbol.dispose](): void {
@@ -53,7 +47,22 @@ export class AddressPrompt implements Disposable {
       if (failure !== null && !this.#isOver) report(loginFailedText(failure));
     } catch (error) {
       // The pairing may have ended meanwhile, which says how.
-      if (!this.#isOver) report(`${printable(messageOf(error))}`);
+      if (!this.#isOver) report(printable(messageOf(error)));
     }
+  }
+
+  #openTerminal(report: (message: string) => void): Interface {
+    const discard = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const terminal = createInterface({ input: process.stdin, output: discard, terminal: true, historySize: 0 });
+    // The terminal sends no signal for Ctrl-C while it does not echo.
+    terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+    // Ctrl-D: the person does not want to be asked.
+    terminal.once('close', () => {
+      this.#isOver = true;
+    });
+    terminal.on('line', (line) => {
+      if (line.trim() !== '') void this.#paste(line, report);
+    });
+    return terminal;
   }
 }

@@ -13,7 +13,9 @@ interface Options {
 /** `latchkey portals …`; without a subcommand it is `latchkey portals list` */
 export function portalsCommand(): Command {
   return new Command('portals')
-    .description('the portals of the configuration: list them ("latchkey portals" alone does that), check one')
+    .description(
+      'the portals of the configuration: "latchkey portals" alone lists them, and with --catalogue the presets for known clouds',
+    )
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(checkCommand());
 }

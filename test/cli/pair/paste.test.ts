@@ -109,6 +109,13 @@ test('pair --paste hands the address to the open pairing and says how it ended',
   });
 });
 
+test('pair --paste waits for a portal that is slower than the hub waits', async () => {
+  await using house = await startPasteHub();
+  const address = await house.logIn();
+  house.emulator.addFault({ kind: 'delay', endpoint: 'token', seconds: 11 });
+  expect(await house.hub.cli('pair', 'wallbox', '--paste', address)).toMatchObject({ status: 0, stderr: '' });
+});
+
 test('pair --paste needs the name of one connection', async () => {
   for (const args of [
     ['--all', '--paste', ADDRESS],
@@ -133,14 +140,16 @@ test('pair on a terminal takes a pasted address without showing it, and asks aga
   const { pair, id, pasted } = await startOnTerminal();
   pair.process.stdin?.write('https://app.example/error\r');
   await pair.stdout(/this is not the address of a finished login/);
-  pair.process.stdin?.write(`${ADDRESS}\r`);
+  // A terminal that echoes would cut a line of this length.
+  const long = `${ADDRESS}&session_state=${'x'.repeat(6000)}`;
+  pair.process.stdin?.write(`${long}\r`);
   const { status, stdout } = await pair.ended;
   expect(status).toBe(0);
   expect(stdout).toMatch(/wallbox is connected\r\n$/);
   expect(stdout).not.toContain('the-code');
   expect(pasted()).toEqual([
     [id, 'https://app.example/error'],
-    [id, ADDRESS],
+    [id, long],
   ]);
 });
 
@@ -148,6 +157,14 @@ test('pair on a terminal ends at once when the pairing ends, or with Ctrl-C, alt
   const first = await startOnTerminal();
   first.pairing?.push({ event: 'paired', scope: 'A' });
   expect(await first.pair.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/connected, scope A\r\n$/) });
+
+  // Ctrl-D ends the question and not the command.
+  const third = await startOnTerminal();
+  third.pair.process.stdin?.write('\u0004');
+  third.pairing?.push({ ...waiting, authorizeUrl: `${waiting.authorizeUrl}2` });
+  await third.pair.stdout(/the-state2/);
+  third.pairing?.push({ event: 'paired', scope: 'B' });
+  expect(await third.pair.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/connected, scope B\r\n$/) });
 
   const second = await startOnTerminal();
   second.pair.process.stdin?.write('\u0003');

@@ -49,7 +49,7 @@ test('portals lists how one logs in at each portal, the redirect URI to register
 [portals.unknown]\ntype = "oauth2"\nissuer = "https://127.0.0.1:9"\nclient_id = "a"
 [portals.polled]\nbase_url = "${emulator.baseUrl}"\nfrontend_url = "${emulator.frontendUrl}"
 client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirect = "off"
-[connections.heating]\nportal = "device"`,
+[connections.solar]\nportal = "redirected"\n[connections.heating]\nportal = "device"`,
     { emulator },
   );
   const callback = `http://127.0.0.1:${hub.httpPort}/callback`;
@@ -67,6 +67,8 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
   expect(text).toContain('  redirect URI  https://app.example/callback\n');
   expect(text).toContain('not since the start');
 
+  // The hub makes the link of a redirect by itself.
+  expect((await hub.cli('pair', 'solar', '--no-wait')).status).toBe(0);
   expect((await hub.cli('pair', 'heating', '--no-wait')).status).toBe(0);
   // From here on the hub polls no more.
   expect((await hub.cli('unpair', 'heating')).status).toBe(0);
