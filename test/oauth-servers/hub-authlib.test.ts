@@ -10,12 +10,12 @@ describe('a hub at Authlib', () => {
 
   testLogins({
     skipReason: authlibSkipReason,
-    start: (redirectUri) => startAuthlib({ redirectUris: [redirectUri], quirks: [] }),
+    start: (redirectUris) => startAuthlib({ redirectUris, quirks: [] }),
     methods: {
       basic: (server) => portalTable(server, { client_auth: 'basic' }),
       post: (server) => portalTable(server, { client_auth: 'post' }),
     },
-    logins: ['redirect'],
+    logins: ['redirect', 'paste'],
   });
 
   const strict = {

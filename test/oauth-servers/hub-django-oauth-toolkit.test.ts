@@ -13,12 +13,12 @@ describe('a hub at django-oauth-toolkit', () => {
 
   testLogins({
     skipReason: djangoOAuthToolkitSkipReason,
-    start: (redirectUri) => startDjangoOAuthToolkit({ redirectUris: [redirectUri] }),
+    start: (redirectUris) => startDjangoOAuthToolkit({ redirectUris }),
     methods: {
       basic: (server) => portalTable(server, { client_auth: 'basic' }),
       post: (server) => portalTable(server, { client_auth: 'post' }),
     },
-    logins: ['redirect'],
+    logins: ['redirect', 'paste'],
   });
 
   testRefreshes({

@@ -10,12 +10,12 @@ describe('a hub at glewlwyd', () => {
 
   testLogins({
     skipReason: glewlwydSkipReason,
-    start: (redirectUri) => startGlewlwyd({ redirectUris: [redirectUri] }),
+    start: (redirectUris) => startGlewlwyd({ redirectUris }),
     methods: {
       basic: (server) => portalTable(server, { client_auth: 'basic' }),
       post: (server) => portalTable(server, { client_auth: 'post' }),
     },
-    logins: ['device', 'redirect'],
+    logins: ['device', 'redirect', 'paste'],
   });
 
   const strict = {

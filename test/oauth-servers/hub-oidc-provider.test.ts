@@ -3,7 +3,6 @@ import { describe } from 'vitest';
 import { startOidcProvider } from '../support/oauth-servers/oidc-provider.ts';
 import { testLogins } from './hub-logins.ts';
 import { portalTable } from './hub-portal.ts';
-import { testLostAnswers, testRefreshes } from './hub-refreshes.ts';
 
 const KEY_FILE = 'hub.key';
 
@@ -12,8 +11,7 @@ describe('a hub at oidc-provider', async () => {
   const key = JSON.stringify(await exportJWK(privateKey));
 
   testLogins({
-    start: async (redirectUri) =>
-      startOidcProvider({ redirectUris: [redirectUri], publicKey: await exportJWK(publicKey) }),
+    start: async (redirectUris) => startOidcProvider({ redirectUris, publicKey: await exportJWK(publicKey) }),
     methods: {
       basic: (server) => portalTable(server, { client_auth: 'basic' }),
       post: (server) => portalTable(server, { client_auth: 'post', client_id: server.clientIds.post }),
@@ -23,15 +21,6 @@ describe('a hub at oidc-provider', async () => {
         return portalTable(server, { ...client, client_key_file: KEY_FILE }, { [KEY_FILE]: key });
       },
     },
-    logins: ['device', 'redirect'],
+    logins: ['device', 'redirect', 'paste'],
   });
-
-  const strict = {
-    start: (redirectUri: string, accessTokenTtl: number) =>
-      startOidcProvider({ redirectUris: [redirectUri], accessTokenTtl }),
-    keys: { login: 'redirect', retry_lost_answer: 'late' },
-    reuse: 'refused',
-  } as const;
-  testRefreshes(strict);
-  testLostAnswers(strict);
 });

@@ -1,9 +1,10 @@
 import { request } from 'undici';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { Secret } from '../../src/core/secret.ts';
 import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import type { OAuthServer } from '../support/oauth-servers/oauth-server.ts';
+import { endsWithRedirect, type OAuthServer } from '../support/oauth-servers/oauth-server.ts';
 
 /** Keys of a portal's table, and files with secrets. */
 export interface PortalTable {
@@ -35,16 +36,26 @@ export function portalTable(
   return { keys: { type: 'oauth2', ...addresses, client_id: client.id, ...secretFile, ...keys }, secrets };
 }
 
-/** Logs in without a browser, and requests the redirect if there is one. */
-export function loginByScript(server: OAuthServer, hub: HubProcess): Login {
+/** Logs in without a browser, and brings the response to the hub if the login ends with one. */
+export function loginByScript(server: OAuthServer, hub: HubProcess, name: string): Login {
   return async (url) => {
     const end = await server.loginByScript(url);
-    if (!end.startsWith(hub.callbackAddress)) return;
-    const { statusCode, body } = await request(end);
-    const page = await body.text();
-    if (!page.includes('is connected'))
-      throw new Error(`the hub's callback responded with HTTP ${statusCode}: ${page}`);
+    const problem = endsWithRedirect(url) ? await bringResponse(hub, name, end) : null;
+    if (problem !== null) throw new Error(`the hub did not take the response: ${problem}`);
   };
+}
+
+/**
+ * Brings an authorization response to the hub, as the browser that is redirected there, or as a person who copies the
+ * address from a browser that ended elsewhere.
+ * @returns what the hub says if the login yielded nothing; null if it is connected, or its pairing has ended
+ */
+export async function bringResponse(hub: HubProcess, name: string, address: string): Promise<string | null> {
+  if (!address.startsWith(hub.callbackAddress)) {
+    return (await hub.ask((control) => control.pasteAddress(name, new Secret(address)))).failure;
+  }
+  const page = await (await request(address)).body.text();
+  return page.includes('is connected') ? null : page;
 }
 
 /** Begins a pairing, logs in at its link, and waits until the connection is active. */

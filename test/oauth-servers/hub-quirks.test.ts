@@ -58,7 +58,7 @@ describe('a hub at a server with quirks', () => {
       const server = servers.get(name);
       if (server === undefined) throw new Error('it was not started');
       const appliance = await hub.addAppliance(name, 'monitoring control', name);
-      await connect(hub, name, loginByScript(server, hub));
+      await connect(hub, name, loginByScript(server, hub, name));
       const issued = async () => {
         const { status, body } = await hub.requestToken(appliance);
         return { status, scope: body['scope'], isLong: Number(body['expires_in']) > TTL / 2 };

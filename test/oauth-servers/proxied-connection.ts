@@ -50,7 +50,7 @@ export class ProxiedConnection {
   /** Somebody logs in, for the first time or again. */
   async logIn(): Promise<void> {
     this.#appliance ??= await this.#hub.addAppliance(this.name, this.#server.scope, this.name);
-    await connect(this.#hub, this.name, loginByScript(this.#server, this.#hub));
+    await connect(this.#hub, this.name, loginByScript(this.#server, this.#hub, this.name));
     this.#logins += 1;
   }
 
