@@ -33,7 +33,9 @@ const SECRET_FILE = 'a path, or the name of a systemd credential';
 const TEXT = 'a text';
 const TABLE = 'a table';
 const PARAMETERS = 'a table of texts, such as { access_type = "offline" }';
+const VARIABLES = 'a table of texts, such as { tenant = "common" }';
 const HEADERS = 'a table of texts or files, such as { X-Api-Key = { file = "heating.key" } }';
+const HEADER = 'a text of printable ASCII characters, or a file such as { file = "heating.key" }';
 const RETRY_LOST_ANSWER = '"early" or "late"';
 const LOGIN_LIFETIME = 'a duration from "1h" to "3650d", such as "7d"';
 const TOKEN_LIFETIME = 'a duration from "1m" to "365d", such as "1h"';
@@ -76,8 +78,12 @@ const parameters = v.record(v.string(), v.string(PARAMETERS), PARAMETERS);
 const headers = v.record(
   v.pipe(v.string(), v.regex(HEADER_NAME, HEADERS)),
   v.union(
-    [v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/)), v.strictObject({ file: v.pipe(v.string(), v.nonEmpty()) })],
-    HEADERS,
+    // With a message at each check: the library's own would show the value.
+    [
+      v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/, HEADER)),
+      v.strictObject({ file: v.pipe(v.string(), v.nonEmpty(HEADER)) }),
+    ],
+    HEADER,
   ),
   HEADERS,
 );
@@ -86,7 +92,7 @@ export const oauth2PortalSchema = v.strictObject(
   {
     type: v.literal('oauth2'),
     preset: v.optional(text(TEXT)),
-    variables: v.optional(v.record(v.string(), v.string())),
+    variables: v.optional(v.record(v.string(), v.string(VARIABLES), VARIABLES)),
     issuer: v.optional(issuer),
     authorization_endpoint: v.optional(endpoint),
     token_endpoint: v.optional(endpoint),

@@ -127,6 +127,7 @@ async function readOAuth2Portal(
 ): Promise<OAuth2PortalConfiguration> {
   const used = context.presets.get(name);
   checkCombination(name, table, used, context);
+  checkParameters(name, table, context);
   const key = await readOptionalSecret(name, 'client_key_file', table.client_key_file, context, 'text');
   const headers = await Promise.all(
     Object.entries(table.headers).map(async ([header, value]): Promise<[string, Secret]> => {
@@ -171,7 +172,23 @@ async function readOAuth2Portal(
   };
 }
 
-/** Reports keys that are missing because of the values of others. */
+/** The parameters whose values the hub chooses. */
+const OWN_PARAMETERS = new Set([
+  ...['client_id', 'response_type', 'redirect_uri', 'state', 'code_challenge', 'code_challenge_method'],
+  ...['grant_type', 'code', 'code_verifier', 'device_code', 'refresh_token'],
+]);
+
+/** Reports parameters that would replace the hub's own. */
+function checkParameters(name: string, table: OAuth2Table, context: PortalContext): void {
+  for (const key of ['authorization_params', 'token_params'] as const) {
+    for (const parameter of Object.keys(table[key])) {
+      if (!OWN_PARAMETERS.has(parameter)) continue;
+      context.report(`portals.${name}.${key}.${parameter}`, 'is a parameter that the hub sets itself; remove it');
+    }
+  }
+}
+
+/** Reports keys that are missing, or serve nothing, because of the values of others. */
 function checkCombination(
   name: string,
   table: OAuth2Table,
@@ -180,6 +197,8 @@ function checkCombination(
 ): void {
   const missing = (key: string, why: string) => context.report(`portals.${name}.${key}`, `is missing; ${why}`);
   const { issuer, login, client_auth: clientAuth } = table;
+  if (table.variables !== undefined && used === undefined)
+    context.report(`portals.${name}.variables`, 'needs a preset; remove it, or add the key preset');
   if (issuer === undefined) {
     const isDevice = table.device_authorization_endpoint !== undefined;
     const isRedirect = table.authorization_endpoint !== undefined;

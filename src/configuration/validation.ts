@@ -61,8 +61,8 @@ function issuePath({ path }: v.BaseIssue<unknown>): string[] {
 function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: string] {
   const path = issuePath(issue);
   const key = path.join('.') || 'the file';
+  const [section, , name] = path;
   if (isUnknownKey(issue)) {
-    const [section, , name] = path;
     if (section === 'portals' && name === 'replay' && path.length === 3) {
       return [
         key,
@@ -73,9 +73,9 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
     return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys)}; allowed keys: ${keys.join(', ')}`];
   }
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
-  // Arguments and webhook URLs may contain secrets.
-  if (key.startsWith('notify.')) return [key, `must be ${issue.message}`];
-  const found = /\.(client_id|secret_file|client_secret_file|client_key_file)$|\.headers\b/.test(key)
+  // Arguments, webhook URLs and headers may contain secrets.
+  if (section === 'notify' || (section === 'portals' && name === 'headers')) return [key, `must be ${issue.message}`];
+  const found = /\.(client_id|secret_file|client_secret_file|client_key_file)$/.test(key)
     ? abbreviate(issue.input)
     : formatInput(issue);
   return [key, `must be ${issue.message} (found ${found})`];

@@ -121,15 +121,41 @@ describe('a portal of type oauth2', () => {
     ['a header with a blank', [...ISSUER, 'headers = { "a b" = "c" }'], /headers.* must be a table of texts or files/],
     ['Basic without a secret', [...ISSUER, 'client_auth = "basic"'], /client_secret_file: is missing/],
     ['a short interval', [...ISSUER, 'min_request_interval = "1ms"'], /min_request_interval: must be a duration/],
+    ['variables without a preset', [...ISSUER, 'variables = { a = "b" }'], /variables: needs a preset; remove it, or/],
+    ['a number as a variable', [...ISSUER, 'variables = { a = 1 }'], /variables\.a: must be a table of texts/],
     ['a number as a parameter', [...ISSUER, 'token_params = { a = 1 }'], /token_params\.a: must be a table of texts/],
   ])('a portal of type oauth2 is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });
 
-  it('a portal of type oauth2 shows no value of a header or a secret in an error', async () => {
-    const message = await errorOf([...ISSUER, 'headers = { X-Api-Key = ["pasted-secret-4711"] }']);
-    expect(message).toContain('headers');
-    expect(message).not.toContain('pasted-secret');
+  it.each([
+    ['a list', '{ X-Api-Key = ["sécret"] }', /headers\.X-Api-Key: must be a text of printable ASCII characters, or a/],
+    [
+      'a short text outside ASCII',
+      '{ X = "sécret" }',
+      /headers\.X: must be a text of printable ASCII characters, or a/,
+    ],
+    ['a long text outside ASCII', '{ X = "sécret-4711-4711-4711" }', /headers\.X: must be a text of printable ASCII/],
+    ['a table of another kind', '{ X = { value = "sécret" } }', /headers\.X: must be a text of printable ASCII/],
+    ['a text in place of the table', '"sécret"', /headers: must be a table of texts or files/],
+    ['a wrong name', '{ "a b" = "sécret" }', /headers\.a b: must be a table of texts or files/],
+  ])('a portal of type oauth2 shows no value of a header in the error about %s', async (_, headers, message) => {
+    const error = await errorOf([...ISSUER, `headers = ${headers}`]);
+    expect(error).toMatch(message);
+    expect(error).not.toContain('cret');
+    expect(error.split('\n')).toHaveLength(1);
+  });
+
+  it.each([
+    ...['client_id', 'response_type', 'redirect_uri', 'state', 'code_challenge', 'code_challenge_method'],
+    ...['grant_type', 'code', 'code_verifier', 'device_code', 'refresh_token'],
+  ])('a portal of type oauth2 is rejected with a parameter %s, which is one of the hub itself', async (parameter) => {
+    for (const key of ['authorization_params', 'token_params']) {
+      const error = await errorOf([...ISSUER, `${key} = { ${parameter} = "a" }`]);
+      expect(error).toMatch(
+        new RegExp(`portals\\.cloud\\.${key}\\.${parameter}: is a parameter that the hub sets itself; remove it$`),
+      );
+    }
   });
 });
 
@@ -171,6 +197,11 @@ describe('a portal with a preset', () => {
     ['the other type', ['preset = "tado"', 'type = "helper"'], /portals\.cloud\.type: must be "oauth2"/],
     ['a missing client', ['preset = "netatmo"', 'client_secret_file = "secret"'], /client_id: is missing/],
     ['a missing secret', ['preset = "netatmo"', 'client_id = "a"'], /client_secret_file: is missing; this cloud wants/],
+    [
+      'a parameter of the hub itself',
+      ['preset = "tado"', 'token_params = { grant_type = "password" }'],
+      /token_params\.grant_type: is a parameter that the hub sets itself/,
+    ],
     ['a missing variable', ['preset = "nest"', 'client_id = "a"'], /variables\.project_id: is missing/],
   ])('a portal with a preset is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
