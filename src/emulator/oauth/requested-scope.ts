@@ -6,8 +6,12 @@ export type ScopeResult = { readonly scope: string | null } | { readonly refused
 
 /** Reads the scope of an authorization request or of a device authorization request. */
 export function readRequestedScope(sent: string | undefined, settings: Settings): ScopeResult {
-  const scope = (settings.scopeSeparator === 'comma' ? sent?.replaceAll(/, */g, ' ') : sent) ?? null;
-  if (scope !== null && !isScope(scope)) return { refused: 'scope must be names with one separator between them' };
+  const hasCommas = settings.scopeSeparator === 'comma';
+  const scope = (hasCommas ? sent?.replaceAll(/, */g, ' ') : sent) ?? null;
+  // Without its commas, a space is no separator there.
+  const hasWrongSeparator = hasCommas && sent?.replaceAll(/, */g, ',').includes(' ') === true;
+  if (scope !== null && (hasWrongSeparator || !isScope(scope)))
+    return { refused: 'scope must be names with one separator between them' };
   const names = scope?.split(' ') ?? [];
   const known = settings.scopes?.split(' ') ?? names;
   const unknown = names.find((name) => !known.includes(name));

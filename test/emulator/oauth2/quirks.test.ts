@@ -56,6 +56,7 @@ test('scopeSeparator: commas separate scopes in requests and responses', async (
   await using quirk = await startQuirk({ scopeSeparator: 'comma', requiredScopes: 'b' });
   expect((await quirk.exchange({ scope: 'a,b' })).body).toMatchObject({ scope: 'a,b' });
   expect(quirk.emulator.grants()).toMatchObject([{ scope: 'a b' }]);
+  expect(await authorizationError(quirk.stock.authorizationUrl({ scope: 'a b' }))).toBe('invalid_scope');
 });
 
 test('requiredParameters: each operation needs its own parameters', async () => {
