@@ -3,7 +3,7 @@ import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { type ClientAuthentication, isSecretOf } from './client-authentication.ts';
 import { authenticationError, invalidGrant, invalidRequest } from './oauth-error.ts';
-import { type BasicCredentials, basicCredentials } from './request-form.ts';
+import { type BasicCredentials, basicCredentials, bearerToken } from './request-form.ts';
 
 /** What a request contains to authenticate its client. */
 interface Credentials {
@@ -27,6 +27,8 @@ export function authenticateOAuth2Client(
   form: ReadonlyMap<string, string>,
 ): ClientAuthentication | Promise<ClientAuthentication> {
   const { settings } = portal;
+  if (settings.revocationAuthentication === 'bearer' && url.split('?')[0] === REVOCATION_PATH)
+    return clientOfAccessToken(portal, authorization);
   const challenge = authorization !== undefined;
   const basic = authorization === undefined ? undefined : basicCredentials(authorization);
   if (basic === null) return authenticationError('this Authorization header is not accepted', challenge);
@@ -68,6 +70,17 @@ function clientOfRefreshToken(
   const claims = grants.verifyRefreshToken(form.get('refresh_token') ?? '');
   const client = settings.clients.get(grants.find(claims?.grantId ?? '')?.clientId ?? '');
   return client === undefined ? { problem: invalidGrant('unknown token') } : { client };
+}
+
+/** The path of revocations. */
+const REVOCATION_PATH = '/oauth2/revoke';
+
+/** The client that the bearer token of a request was issued to. */
+function clientOfAccessToken({ grants, settings }: EmulatedPortal, authorization = ''): ClientAuthentication {
+  const token = bearerToken(authorization);
+  const grant = token === null ? null : grants.authenticate(token, settings);
+  const client = settings.clients.get(grant?.clientId ?? '');
+  return client === undefined ? authenticationError('use a valid access token as bearer') : { client };
 }
 
 /** @param method null for the one that the client was registered for @returns why the credentials are refused, or null */

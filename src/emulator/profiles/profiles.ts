@@ -85,6 +85,7 @@ export const PROFILES = {
       redirectRule: 'any',
       requiredHeaders: 'api:X-Api-Key={client_id} api:Authorization-Provider=husqvarna',
       accountMember: 'user_id',
+      revocationAuthentication: 'bearer',
       tokenLifetime: DAY,
     },
   },

@@ -56,6 +56,13 @@ export const QUIRK_SETTINGS = {
     description:
       'client authentication of refreshes: same as elsewhere, the client_id is enough (client_id), or not even that is needed (nothing)',
   }),
+  /** What authenticates a revocation: the client as set (`same`, the default), or an access token as `bearer`. */
+  revocationAuthentication: choiceSetting('same', {
+    choices: { same: 'the client, as for the other requests', bearer: 'an access token' },
+    label: 'What authenticates a revocation at /oauth2/',
+    description:
+      'what authenticates a revocation at /oauth2/: the client, same as elsewhere, or an access token (bearer)',
+  }),
   /** Which logins get a refresh token: all (`always`), or with the scope offline_access or access_type=offline. */
   refreshTokenIssue: choiceSetting('always', {
     choices: { always: 'every login', offline: 'a login with offline_access or access_type=offline' },

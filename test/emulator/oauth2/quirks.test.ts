@@ -159,6 +159,23 @@ test('refreshAuthentication: a refresh needs only the client_id, or not even tha
   });
 });
 
+test('revocationAuthentication bearer: a revocation needs a valid access token, and no client', async () => {
+  await using quirk = await startQuirk({ revocationAuthentication: 'bearer' });
+  const { body } = await quirk.exchange();
+  const token = String(body['access_token']);
+  const url = quirk.stock.server.revocation_endpoint ?? '';
+  const revoke = async (headers: Record<string, string>, client = {}) => {
+    return (await post(url, { token, ...client }, headers)).status;
+  };
+  expect(await revoke({}, { client_id: TOOL.id, client_secret: TOOL.secret })).toBe(401);
+  expect(await revoke({ authorization: 'Bearer x' })).toBe(401);
+  const whoami = () => get(`${quirk.emulator.baseUrl}/api/whoami`, { authorization: `Bearer ${token}` });
+  expect((await whoami()).status).toBe(200);
+  expect(await revoke({ authorization: `Bearer ${token}` })).toBe(200);
+  expect((await whoami()).status).toBe(401);
+  expect(await revoke({ authorization: `Bearer ${token}` })).toBe(401);
+});
+
 test('refreshTokenIssue offline: only a login that asks for offline access gets a refresh token', async () => {
   await using quirk = await startQuirk({ refreshTokenIssue: 'offline' });
   expect((await quirk.exchange({ scope: 'read' })).body).not.toHaveProperty('refresh_token');

@@ -62,6 +62,7 @@ test('the settings of an emulator without options can be read and have the docum
     device_grant_type: 'urn',
     device_authentication: 'same',
     refresh_authentication: 'same',
+    revocation_authentication: 'same',
     refresh_token_issue: 'always',
     refresh_token_in_refresh: true,
     expires_in_type: 'number',
