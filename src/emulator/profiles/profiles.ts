@@ -172,7 +172,7 @@ export const PROFILES = {
     name: 'Honeywell Home / Resideo',
     settings: {
       flows: 'code',
-      clientAuthentication: 'both',
+      clientAuthentication: 'basic',
       redirectRule: 'any',
       requiredParameters: 'authorize:appSelect=1',
       expiresInType: 'string',
@@ -199,6 +199,42 @@ export const PROFILES = {
       redirectRule: 'any',
       tokenLifetime: 7 * DAY,
       refreshLifetime: 100 * DAY,
+    },
+  },
+  enphase: {
+    name: 'Enphase',
+    settings: {
+      flows: 'code',
+      clientAuthentication: 'basic',
+      parametersInQuery: true,
+      redirectRule: 'any',
+      tokenLifetime: DAY,
+      refreshLifetime: 30 * DAY,
+    },
+  },
+  microsoft: {
+    name: 'Microsoft Entra',
+    isPublic: true,
+    settings: {
+      deviceAuthentication: 'client_id',
+      requiredParameters: 'authorize:scope device:scope',
+      deviceCodeLifetime: 15 * MINUTE,
+      verificationUriComplete: false,
+      redirectRule: 'https-or-localhost',
+      refreshTokenIssue: 'offline',
+      refreshLifetime: 90 * DAY,
+      refreshGrace: REUSABLE,
+    },
+  },
+  volvo: {
+    name: 'Volvo Cars',
+    settings: {
+      flows: 'code',
+      pkce: 'required',
+      redirectRule: 'https',
+      requiredHeaders: 'api:vcc-api-key',
+      refreshLifetime: 7 * DAY,
+      grantLifetime: 180 * DAY,
     },
   },
 } as const satisfies Readonly<Record<string, Profile>>;

@@ -38,9 +38,12 @@ const CODE_CLOUDS: Readonly<Partial<Record<ProfileName, Conversation>>> = {
     authentication: 'post',
   },
   tesla: { authorize: OFFLINE, code: { audience: 'https://fleet.example' }, authentication: 'post' },
-  resideo: { authorize: { appSelect: '1' }, authentication: 'both' },
+  resideo: { authorize: { appSelect: '1' }, authentication: 'basic' },
   smartthings: { authorize: { scope: 'r:devices:*' }, authentication: 'basic' },
   hue: { authorize: {}, authentication: 'basic' },
+  enphase: { authorize: {}, authentication: 'basic' },
+  microsoft: { authorize: OFFLINE, authentication: 'none', pkce: true },
+  volvo: { authorize: { scope: 'openid conve:vehicle_relation' }, authentication: 'basic', pkce: true },
 };
 
 const VERIFIER = 'v'.repeat(43);
@@ -118,6 +121,9 @@ const WRONG: readonly (readonly [ProfileName, Partial<Conversation>])[] = [
   ['resideo', { authorize: {} }],
   ['smartthings', { authentication: 'post' }],
   ['hue', { authentication: 'both' }],
+  ['enphase', { authentication: 'post' }],
+  ['microsoft', { authorize: {} }],
+  ['volvo', { pkce: false }],
 ];
 
 test.for(WRONG)('%s refuses a client with %j', async ([name, wrong]) => {
