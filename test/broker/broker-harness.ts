@@ -7,6 +7,7 @@ import type { Environment } from '../../src/broker/environment.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
+import type { PortalConfiguration } from '../../src/configuration/portals.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { Connection, DeclaredConnection } from '../../src/core/connections/connection.ts';
@@ -21,6 +22,7 @@ import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/connecti
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { connectPortals, type Portals } from '../../src/hub/portals.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../src/portal/oauth2/oauth2-portal.ts';
 import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
@@ -54,6 +56,8 @@ export interface BrokerHarnessOptions {
    * portal.
    */
   readonly oauth2?: Partial<OAuth2Settings> & { readonly discovers?: true };
+  /** The configured portals, of which `home` is used, instead of the settings above. */
+  readonly portals?: (emulator: Emulator) => Promise<readonly PortalConfiguration[]>;
   readonly lifetime?: number;
   readonly pollInterval?: number;
   /** The shortest and longest time of a store write, in ms; default: up to the time of a worn SD card. */
@@ -116,7 +120,7 @@ export class BrokerHarness implements AsyncDisposable {
   #portal: FaultyPortal | undefined;
   #run: RunningBroker | undefined;
   #environment: Environment | undefined;
-  #client: HelperPortal | OAuth2Portal | undefined;
+  #client: AsyncDisposable | undefined;
 
   private constructor(options: BrokerHarnessOptions) {
     this.#options = options;
@@ -159,8 +163,11 @@ export class BrokerHarness implements AsyncDisposable {
     const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
     const store = await openStore(this.folder, sealing, () => this.time.wall);
     const port = this.#slow(this.#activity.track(this.#failing(store)));
-    const client = this.#connect();
-    this.#client = client;
+    const portals = await this.#connectConfigured(store);
+    const configured = portals?.get('home');
+    const unconfigured = configured === undefined ? this.#connect() : undefined;
+    const client: Portal = configured?.portal ?? started(unconfigured);
+    this.#client = portals ?? unconfigured;
     const portal: Portal = this.#activity.track({
       get redirectAddress() {
         return client.redirectAddress;
@@ -181,7 +188,6 @@ export class BrokerHarness implements AsyncDisposable {
     const identity = { name: 'home', otherOrigins: [], ...configuredIdentity };
     const connected: ConnectedPortal = {
       ...{
-        portal,
         identity,
         credentialLocation: { portal: 'home' },
         retryLostAnswer: this.#options.retryLostAnswer ?? 'early',
@@ -189,6 +195,8 @@ export class BrokerHarness implements AsyncDisposable {
         idleLifetime: null,
         refreshEndsAccessToken: false,
         ...this.#options.limits,
+        ...configured,
+        portal,
       },
     };
     const broker = await openBroker({
@@ -209,6 +217,15 @@ export class BrokerHarness implements AsyncDisposable {
     await broker.resumePairings();
     this.#run = { ...broker, store };
     return this.#run;
+  }
+
+  async #connectConfigured(store: SqliteStore): Promise<Portals | undefined> {
+    const configurations = await this.#options.portals?.(this.emulator);
+    if (configurations === undefined) return undefined;
+    return connectPortals(configurations, {
+      ...{ address: () => '192.168.1.7', httpPort: 8480, clock: this.time, random: systemRandom, store },
+      timers: this.#activity.sleepless(this.time),
+    });
   }
 
   #connect(): HelperPortal | OAuth2Portal {
@@ -345,7 +362,11 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    rememberSecrets([...this.#secrets, ...this.emulator.secretsIssued(), this.emulator.clientSecret]);
+    const { clientSecret } = this.emulator;
+    rememberSecrets([
+      ...[...this.#secrets, ...this.emulator.secretsIssued()],
+      ...(clientSecret === '' ? [] : [clientSecret]),
+    ]);
     if (this.#run !== undefined) await this.stop();
     await this.portal[Symbol.asyncDispose]();
     await this.emulator.close();

@@ -16,6 +16,18 @@ export class PendingWork {
     return this.#pending === 0;
   }
 
+  /** Timers for tracked work: while it sleeps it is not pending, so that time can advance. */
+  sleepless(timers: Timers): Timers {
+    return {
+      after: (delay, run) => timers.after(delay, run),
+      sleep: async (delay, signal) => {
+        this.#pending -= 1;
+        await timers.sleep(delay, signal);
+        this.#pending += 1;
+      },
+    };
+  }
+
   /** The same object; each unsettled promise that it returns counts as pending work. */
   track<T extends object>(target: T): T {
     return new Proxy(target, {
