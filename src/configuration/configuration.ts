@@ -102,7 +102,7 @@ export async function readConfiguration(
     return {};
   });
   const overridden = applyEnvironment(table, env);
-  const { raw, used } = completePortals(overridden, report);
+  const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
   const { hub, lan, portals, pairing, connections, appliances, notify, metrics } = usable;

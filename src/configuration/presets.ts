@@ -1,6 +1,4 @@
-import { findPreset, presets } from '../portal/presets/catalogue.ts';
 import type { Preset, PresetProtocol } from '../portal/presets/preset.ts';
-import { resolvePreset } from '../portal/presets/resolve.ts';
 import { didYouMean } from '../system/did-you-mean.ts';
 import { isTable, type RawTable } from './environment-overrides.ts';
 
@@ -23,24 +21,30 @@ interface CompletedConfiguration {
  * Fills each table `[portals.NAME]` in from its preset, and its type.
  * @param report called with the key of each error and its problem
  */
-export function completePortals(raw: RawTable, report: (key: string, problem: string) => void): CompletedConfiguration {
+export async function completePortals(
+  raw: RawTable,
+  report: (key: string, problem: string) => void,
+): Promise<CompletedConfiguration> {
   const { portals } = raw;
   if (!isTable(portals)) return { raw, used: new Map() };
   const used = new Map<string, UsedPreset>();
+  const needsPreset = Object.values(portals).some((table) => isTable(table) && table['preset'] !== undefined);
+  // Few hubs need the catalogue, and it takes memory.
+  const catalogue = needsPreset ? await loadCatalogue() : null;
   const completed = Object.entries(portals).flatMap(([name, table]): [string, unknown][] => {
     if (!isTable(table)) return [[name, table]];
-    if (table['preset'] === undefined) return [[name, { type: 'helper', ...table }]];
+    if (table['preset'] === undefined || catalogue === null) return [[name, { type: 'helper', ...table }]];
     const key = `portals.${name}`;
-    const preset = typeof table['preset'] === 'string' ? findPreset(table['preset']) : undefined;
+    const preset = typeof table['preset'] === 'string' ? catalogue.findPreset(table['preset']) : undefined;
     if (preset === undefined) {
-      report(`${key}.preset`, describeUnknown(table['preset']));
+      report(`${key}.preset`, describeUnknown(table['preset'], catalogue.presets()));
       return [];
     }
     if ((table['type'] ?? 'oauth2') !== 'oauth2') {
       report(`${key}.type`, 'must be "oauth2" for a portal with a preset, or left out');
       return [];
     }
-    const resolved = resolvePreset(preset, table);
+    const resolved = catalogue.resolvePreset(preset, table);
     if (resolved.ok) {
       used.set(name, { preset, protocol: resolved.protocol });
       return [[name, resolved.table]];
@@ -51,8 +55,16 @@ export function completePortals(raw: RawTable, report: (key: string, problem: st
   return { raw: { ...raw, portals: Object.fromEntries(completed) }, used };
 }
 
-function describeUnknown(name: unknown): string {
-  const names = presets().map((preset) => preset.name);
+async function loadCatalogue() {
+  const [{ findPreset, presets }, { resolvePreset }] = await Promise.all([
+    import('../portal/presets/catalogue.ts'),
+    import('../portal/presets/resolve.ts'),
+  ]);
+  return { findPreset, presets, resolvePreset };
+}
+
+function describeUnknown(name: unknown, presets: readonly Preset[]): string {
+  const names = presets.map((preset) => preset.name);
   const suggestion = typeof name === 'string' ? didYouMean(name, names) : '';
   return `must be the name of a preset${suggestion}: ${names.join(', ')} ("latchkey portals --catalogue" describes them)`;
 }

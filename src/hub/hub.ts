@@ -94,7 +94,7 @@ export async function startHub(
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
-    connectPortals(configuration.portals, {
+    await connectPortals(configuration.portals, {
       ...{ clock, timers, random, store },
       address: () => lan.current.address?.address ?? null,
       httpPort: ports.http,

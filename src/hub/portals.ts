@@ -10,7 +10,7 @@ import type { InspectedPortal, PortalStatus } from '../core/portals/portal-statu
 import type { Random } from '../core/random.ts';
 import type { Store } from '../core/store.ts';
 import { HelperPortal } from '../portal/helper/helper-portal.ts';
-import { OAuth2Portal } from '../portal/oauth2/oauth2-portal.ts';
+import type { OAuth2Portal } from '../portal/oauth2/oauth2-portal.ts';
 import type { MetadataCache } from '../portal/oauth2/server-metadata.ts';
 import { urlHost } from '../system/addresses.ts';
 
@@ -33,9 +33,12 @@ interface PortalsContext {
 }
 
 /** Connects the configured portals. */
-export function connectPortals(configurations: readonly PortalConfiguration[], context: PortalsContext): Portals {
-  const connected = new Map(
-    configurations.map((configuration) => {
+export async function connectPortals(
+  configurations: readonly PortalConfiguration[],
+  context: PortalsContext,
+): Promise<Portals> {
+  const entries = await Promise.all(
+    configurations.map(async (configuration) => {
       const { name, clientId, secretFile, appliedBy } = configuration;
       const { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = configuration;
       const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
@@ -48,11 +51,12 @@ export function connectPortals(configurations: readonly PortalConfiguration[], c
       const portal =
         configuration.type === 'helper'
           ? connectHelperPortal(configuration, credentialLocation, context)
-          : connectOAuth2Portal(configuration, credentialLocation, context);
+          : await connectOAuth2Portal(configuration, credentialLocation, context);
       const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
-      return [name, { type: configuration.type, portal, identity, credentialLocation, ...behaviour }];
+      return [name, { type: configuration.type, portal, identity, credentialLocation, ...behaviour }] as const;
     }),
   );
+  const connected = new Map(entries);
   return {
     names: [...connected.keys()],
     get: (name) => connected.get(name),
@@ -91,11 +95,13 @@ function connectHelperPortal(
   return new HelperPortal({ ...configuration, credentialLocation, redirectUrl });
 }
 
-function connectOAuth2Portal(
+async function connectOAuth2Portal(
   { name, settings, ca }: OAuth2PortalConfiguration,
   credentialLocation: ConnectedPortal['credentialLocation'],
   { address, httpPort, store, ...environment }: PortalsContext,
-): OAuth2Portal {
+): Promise<OAuth2Portal> {
+  // A hub without such a portal does not need the library that it uses.
+  const { OAuth2Portal } = await import('../portal/oauth2/oauth2-portal.ts');
   return new OAuth2Portal({
     ...{ settings, credentialLocation, ca, ...environment },
     callbackAddress: () => callbackAddress(address(), httpPort),

@@ -26,7 +26,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   const origins = { baseUrl: server.origin, frontendUrl: server.origin };
   const configured = { name: 'home', ...CONFIGURATION, ...origins, revocationEndpoint: `${server.origin}/revoke` };
   const without = { name: 'other', ...CONFIGURATION, ...origins, revocationEndpoint: null };
-  await using portals = connectPortals([configured, without], {
+  await using portals = await connectPortals([configured, without], {
     address: () => null,
     httpPort: 8480,
     clock: systemClock(),

@@ -10,6 +10,7 @@ import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyrightsOf, npmComponents } from '../../scripts/deb.d/components.ts';
+import { completePortals } from '../../src/configuration/presets.ts';
 import { configurationSchema, sectionEntries } from '../../src/configuration/schema.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -140,7 +141,10 @@ describe('the contents of the package', () => {
       const shipped = await text(file);
       expect(parse(shipped)).toEqual({});
       const uncommented = shipped.replace(/^#(?=\[|\w+ =)/gm, '').replace(/x{8}-[x-]{27}/, crypto.randomUUID());
-      const { success, issues } = v.safeParse(configurationSchema, parse(uncommented));
+      const { raw } = await completePortals(parse(uncommented), (key, problem) =>
+        expect(`${key}: ${problem}`).toBe(''),
+      );
+      const { success, issues } = v.safeParse(configurationSchema, raw);
       expect(issues).toBeUndefined();
       expect(success).toBe(true);
     },
@@ -149,7 +153,10 @@ describe('the contents of the package', () => {
   it('the example configuration contains every key', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
     const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];
-    const keys = sections.flatMap((section) => Object.keys(sectionEntries(section)));
+    const keys = [
+      ...sections.flatMap((section) => Object.keys(sectionEntries(section))),
+      ...Object.keys(sectionEntries('portals', 'oauth2')),
+    ];
     const missing = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
     // Under systemd, the unit sets these paths.
     expect(missing).toEqual(['state_dir', 'control_socket']);
