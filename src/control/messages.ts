@@ -38,6 +38,7 @@ const loginMembers = {
   portal: text,
   account: textOrNull,
   authorize_url: optional(text),
+  user_code: optional(text),
   pairing_failed: optional(v.object({ reason, message: text, at: text })),
   wanted_scope: optional(textOrNull),
 };

@@ -17,7 +17,7 @@ export type { WaitingDevice } from './oauth/device-logins.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';
-export type { ProfileName } from './profiles/profiles.ts';
+export type { ProfileName } from './profiles/profile-names.ts';
 export type {
   ClientOptions,
   EmulatorClock,

@@ -12,7 +12,7 @@ const reasons: Record<PairingFailureReason, RegExp> = {
   expired: /nobody logged in.*latchkey pair wallbox/,
   replaced: /newer pairing.*latchkey status/,
   cancelled: /cancelled.*latchkey pair wallbox/,
-  portal_rejected: /portal rejected.*base_url/,
+  portal_rejected: /portal rejected.*addresses and the scope/,
   foreign_origin: /not its own.*base_url and frontend_url/,
   code_refused: /refused the authorization code.*latchkey pair wallbox/,
   answer_lost: /answer was lost.*latchkey pair wallbox/,

@@ -4,6 +4,7 @@ import type { ConnectionState, ConnectionStatus } from '../../core/connections/c
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { type LoginEnd, loginEnd } from '../../core/grants/login-end.ts';
 import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
+import { typedUserCode } from '../../core/portals/login-link.ts';
 import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem } from '../../core/reports/problem.ts';
 import type { ManagedGrant } from '../grants/managed-grant.ts';
@@ -158,10 +159,12 @@ function pairingFailureFields(
 function loginFields(
   { pairing, redirect }: PairingRun,
   pairPage: (userCode: string) => string,
-): Pick<ConnectionStatus, 'authorizeUrl'> {
+): Pick<ConnectionStatus, 'authorizeUrl' | 'userCode'> {
   const { step, device } = pairing;
   if (step.kind === 'waiting' && isInstallerInitiated(pairing)) {
-    return { authorizeUrl: (preferredLink(step, redirect) ?? step.link).authorizeUrl };
+    const link = preferredLink(step, redirect) ?? step.link;
+    const userCode = typedUserCode(link);
+    return { authorizeUrl: link.authorizeUrl, ...(userCode !== null && { userCode }) };
   }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';
   return isOpen && device !== null ? { authorizeUrl: pairPage(device.userCode) } : {};

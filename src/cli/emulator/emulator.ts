@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
-import { PROFILE_NAMES } from '../../emulator/profiles/profiles.ts';
+import { PROFILE_NAMES } from '../../emulator/profiles/profile-names.ts';
 import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
 import { SETTINGS } from '../../emulator/settings/settings.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';

@@ -4,7 +4,7 @@ import { groupByConnection } from '../../core/health/condition.ts';
 import { systemClock } from '../../system/clock.ts';
 import { formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
-import { conditionLine, SEVERITY_COLOURS } from './lines.ts';
+import { conditionLine, loginInstruction, SEVERITY_COLOURS } from './lines.ts';
 import { loginTable, portalColumns } from './login-table.ts';
 
 /**
@@ -50,7 +50,7 @@ export function connectionsText(
  * @param conditions those that concern it and are not shown elsewhere
  */
 export function connectionRemarks(
-  { name, state, scope, wanted_scope: wanted, authorize_url: link, login_ends: ends }: ConnectionResponse,
+  { name, state, scope, wanted_scope: wanted, authorize_url: link, user_code, login_ends: ends }: ConnectionResponse,
   conditions: readonly ConditionResponse[],
   now: number,
 ): string[] {
@@ -61,7 +61,7 @@ export function connectionRemarks(
     ...shown.map((condition) => conditionLine(condition, now)),
     ...(saysEnd ? [`${name}: login ends on ${ends} unless it is renewed before`] : []),
     ...(wanted === undefined ? [] : [scopeChangeText(name, scope, wanted, link !== undefined)]),
-    ...(link === undefined ? [] : [`${name}: log in at ${printable(link)}`]),
+    ...(link === undefined ? [] : [`${name}: ${loginInstruction(link, user_code)}`]),
   ];
 }
 

@@ -2,7 +2,7 @@ import type { ApplianceResponse, ConnectionResponse, StatusResponse } from '../.
 import type { Notice } from '../../core/reports/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
-import { noticeLine } from './lines.ts';
+import { loginInstruction, noticeLine } from './lines.ts';
 
 /** Shows the status of a watched hub. */
 export interface StatusDisplay {
@@ -82,14 +82,14 @@ function applianceText(appliance: ApplianceResponse, shared: ReadonlySet<string>
 }
 
 function loginText(
-  { state, scope, last_refresh, problem, authorize_url }: ApplianceResponse | ConnectionResponse,
+  { state, scope, last_refresh, problem, authorize_url, user_code }: ApplianceResponse | ConnectionResponse,
   stateText: string = state,
 ): string {
   const parts = [stateText];
   if (scope !== null) parts.push(`scope ${printable(scope)}`);
   if (last_refresh !== null) parts.push(`refreshed ${last_refresh}`);
   if (problem !== null) parts.push(printable(problem.message));
-  if (authorize_url !== undefined) parts.push(`log in at ${printable(authorize_url)}`);
+  if (authorize_url !== undefined) parts.push(loginInstruction(authorize_url, user_code));
   return parts.join(', ');
 }
 

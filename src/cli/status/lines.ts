@@ -18,6 +18,12 @@ export function noticeLine({ severity, message, what_to_do }: Notice): string {
   return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
 }
 
+/** Where a person logs in, and the code to enter there if there is one. */
+export function loginInstruction(link: string, userCode: string | undefined): string {
+  const code = userCode === undefined ? '' : ` and enter ${printable(userCode)}`;
+  return `log in at ${printable(link)}${code}`;
+}
+
 /** A condition, as a line. */
 export function conditionLine(
   { message, what_to_do, since }: ConditionResponse,

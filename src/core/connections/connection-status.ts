@@ -30,6 +30,8 @@ export interface LoginStatus {
   readonly account: string | null;
   /** The pairing link; for a device flow, the hub's own `/pair` link. Left out unless a pairing waits for a person. */
   readonly authorizeUrl?: string;
+  /** What a person must enter at `authorizeUrl`; left out if nothing. */
+  readonly userCode?: string;
   /**
    * Why the last pairing failed. Left out if the connection is paired, a day after the failure, once another pairing
    * begins, or, if the configuration was the cause, after the next start or reload.

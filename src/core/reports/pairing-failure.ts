@@ -84,7 +84,7 @@ export function explainPairingFailure(
     case 'portal_rejected':
       return {
         cause: "the portal rejected the hub's request",
-        advice: `check the portal's base_url and scope, see the hub's log, and run ${again} again`,
+        advice: `check the portal's addresses and the scope in the configuration, see the hub's log, and run ${again} again`,
       };
     case 'foreign_origin':
       return {

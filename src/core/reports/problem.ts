@@ -48,7 +48,7 @@ export function whatToDo(
     case 'portal_deferred':
       return 'Nothing: the hub tries again when the portal allows it';
     case 'portal_rejected':
-      return "Check the portal's base_url and any proxy or firewall on the way; the hub keeps trying";
+      return "Check the portal's addresses in the configuration and any proxy or firewall on the way; the hub keeps trying";
     case 'answer_lost':
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
       return 'Nothing yet: the hub tries again at the time that is safest for the grant, and reports if somebody must log in';

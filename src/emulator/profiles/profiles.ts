@@ -1,4 +1,5 @@
 import type { SettingOptions } from '../settings/settings.ts';
+import type { ProfileName } from './profile-names.ts';
 
 /** How a known cloud behaves at its OAuth endpoints, as far as public sources say. */
 export interface Profile {
@@ -19,7 +20,7 @@ const DAY = 24 * HOUR;
 const REUSABLE = 1_000_000;
 
 /** The profiles, by name. What sources do not say is left at the emulator's default; docs/emulator.md lists the rest. */
-export const PROFILES = {
+export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   'home-connect': {
     name: 'Home Connect',
     settings: {
@@ -237,13 +238,7 @@ export const PROFILES = {
       grantLifetime: 180 * DAY,
     },
   },
-} as const satisfies Readonly<Record<string, Profile>>;
-
-/** The name of a profile. */
-export type ProfileName = keyof typeof PROFILES;
-
-/** The names of all profiles. */
-export const PROFILE_NAMES = Object.keys(PROFILES);
+};
 
 /** The profile with a name, or undefined. */
 export function findProfile(name: string): Profile | undefined {

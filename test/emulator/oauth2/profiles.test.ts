@@ -1,7 +1,8 @@
 import * as oauth from 'oauth4webapi';
 import { expect, test } from 'vitest';
 import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
-import { PROFILES, type ProfileName } from '../../../src/emulator/profiles/profiles.ts';
+import type { ProfileName } from '../../../src/emulator/profiles/profile-names.ts';
+import { PROFILES } from '../../../src/emulator/profiles/profiles.ts';
 import { ALICE, get, post, startTestEmulator } from '../portal-client.ts';
 
 const CODE = { grant_type: 'authorization_code' };
