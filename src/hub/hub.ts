@@ -95,7 +95,7 @@ export async function startHub(
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     await connectPortals(configuration.portals, {
-      ...{ clock, timers, random, store },
+      ...{ clock, timers, random, store, log },
       address: () => lan.current.address?.address ?? null,
       httpPort: ports.http,
     }),

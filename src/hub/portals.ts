@@ -5,6 +5,7 @@ import type {
   PortalConfiguration,
 } from '../configuration/portals.ts';
 import type { Clock, Timers } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
 import { samePortal } from '../core/portals/identity.ts';
 import type { InspectedPortal, PortalStatus } from '../core/portals/portal-status.ts';
 import type { Random } from '../core/random.ts';
@@ -30,6 +31,7 @@ interface PortalsContext {
   readonly timers: Timers;
   readonly random: Random;
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  readonly log: Log;
 }
 
 /** Connects the configured portals. */
@@ -98,15 +100,20 @@ function connectHelperPortal(
 async function connectOAuth2Portal(
   { name, settings, ca }: OAuth2PortalConfiguration,
   credentialLocation: ConnectedPortal['credentialLocation'],
-  { address, httpPort, store, ...environment }: PortalsContext,
+  { address, httpPort, store, log, ...environment }: PortalsContext,
 ): Promise<OAuth2Portal> {
   // A hub without such a portal does not need the library that it uses.
   const { OAuth2Portal } = await import('../portal/oauth2/oauth2-portal.ts');
-  return new OAuth2Portal({
+  const portal = new OAuth2Portal({
     ...{ settings, credentialLocation, ca, ...environment },
     callbackAddress: () => callbackAddress(address(), httpPort),
     metadataCache: metadataCache(name, store),
   });
+  // The hub starts without it, but a person should know why no login is possible yet.
+  void portal.loadMetadata().then((detail) => {
+    if (detail !== null) log.warn('portal_metadata_missing', { portal: name, detail });
+  });
+  return portal;
 }
 
 /** The hub's own redirect URI; null while it has no address. */

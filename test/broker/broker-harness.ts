@@ -225,6 +225,7 @@ export class BrokerHarness implements AsyncDisposable {
     return connectPortals(configurations, {
       ...{ address: () => '192.168.1.7', httpPort: 8480, clock: this.time, random: systemRandom, store },
       timers: this.#activity.sleepless(this.time),
+      log: this.#logger(),
     });
   }
 

@@ -48,3 +48,27 @@ test('a hub with a helper portal and two clouds names each in the status, on the
     { name: 'netatmo', type: 'oauth2', login: 'redirect', redirect_uri },
   ]);
 });
+
+test('a hub starts while a cloud is down, says so, and connects when the cloud is back', async () => {
+  const state = await startPortal({ redirectRule: 'any' });
+  const port = Number(new URL(state.frontendUrl).port);
+  const { clientId, clientSecret } = state;
+  await state.close();
+  const toml = [
+    ...['[portals.cloud]', 'type = "oauth2"', `issuer = "http://127.0.0.1:${port}"`],
+    ...[`client_id = "${clientId}"`, 'client_secret_file = "portal.secret"'],
+  ].join('\n');
+  await using late = await HubProcess.start({ emulator: { ...emulator, clientSecret }, toml });
+  await eventually(async () => late.events('portal_metadata_missing').length === 1);
+  expect(late.events('portal_metadata_missing')).toMatchObject([
+    { portal: 'cloud', detail: expect.stringMatching(/discovery/) },
+  ]);
+  await late.addAppliance('thermostat', 'Monitoring', 'cloud');
+  const pairing = late.beginPairing('thermostat');
+  await using back = await startPortal({
+    ...{ frontendPort: port, redirectRule: 'any', clients: [{ id: clientId, secret: clientSecret }] },
+  });
+  const link = await pairing;
+  await back.approveDevice({ userCode: link.searchParams.get('user_code') ?? '', user: 'demo' });
+  await eventually(async () => (await late.status()).connections[0]?.state === 'active');
+});

@@ -5,6 +5,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
 import { httpResponse, startRawServer } from '../support/raw-server.ts';
 
 const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'frontendUrl' | 'revocationEndpoint'> = {
@@ -32,6 +33,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
     clock: systemClock(),
     timers: systemTimers,
     random: systemRandom,
+    log: logTo(() => undefined),
     store: { setting: async () => null, saveSetting: async () => undefined },
   });
   const available: string[] = [];

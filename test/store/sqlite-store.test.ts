@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { linksOf } from '../../src/core/pairings/pairing.ts';
+import type { DeviceLink, PolledLink, RedirectLink } from '../../src/core/portals/login-link.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
@@ -12,6 +14,20 @@ const DEVICE = {
   appliance: '11111111-1111-4111-8111-111111111111',
   codeHash: 'hash-of-the-device-code',
   userCode: 'WDJB-MJHT',
+};
+const REDIRECT_LINK: RedirectLink = {
+  ...{
+    kind: 'redirect',
+    authorizeUrl: 'https://cloud.example/authorize',
+    redirect: 'http://192.168.1.7:8480/callback',
+  },
+  ...{ state: 'the-state-of-the-login', verifier: new Secret('the-verifier') },
+  ...{ issuer: 'https://cloud.example', requiresIssuer: true },
+};
+const DEVICE_LINK: DeviceLink = {
+  ...{ kind: 'device', authorizeUrl: 'https://cloud.example/device', redirect: null, userCode: 'ABCD-EFGH' },
+  ...{ containsUserCode: false, deviceCode: new Secret('the-device-code'), verifier: new Secret('the-verifier') },
+  ...{ interval: 5000, begun: instantAt(0), lifetime: 300_000 },
 };
 const OTHER_LINK = { ...SAMPLE_LINK, codeUrl: `${SAMPLE_LINK.codeUrl}-of-earlier` };
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
@@ -77,6 +93,8 @@ describe('reading back after a restart', () => {
     samplePairing({ kind: 'asking' }, { scope: null }),
     samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { spentCodes: ['a', 'b'], lastFailure: 'code_refused' }),
     samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) }, { spentCodes: ['c'] }),
+    samplePairing({ kind: 'waiting', link: REDIRECT_LINK }, { answeredStates: ['an-earlier-state'] }),
+    samplePairing({ kind: 'waiting', link: DEVICE_LINK, earlier: [{ ...REDIRECT_LINK, verifier: null }] }),
     samplePairing({ kind: 'asking' }, { device: DEVICE }),
     samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier: [OTHER_LINK, SAMPLE_LINK] }, { device: DEVICE }),
     samplePairing(
@@ -95,6 +113,31 @@ describe('reading back after a restart', () => {
     }
     using store = open(folder.path);
     expect(await store.pairings()).toEqual([pairing]);
+  });
+
+  test('a login through a link of the first version, which had no kind, is read back as a polled one', async () => {
+    using folder = memoryStateFolder();
+    using store = await withWallbox(folder.path);
+    const { kind: _, ...link } = SAMPLE_LINK;
+    const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
+    await store.savePairing({ ...pairing, step: { kind: 'waiting', link: link as PolledLink } });
+    expect(await store.pairings()).toEqual([pairing]);
+  });
+
+  test('the secrets of a login at an OAuth 2.0 portal are read back, and are in no file in the clear', async () => {
+    using folder = memoryStateFolder();
+    {
+      using store = await withWallbox(folder.path);
+      await store.savePairing(samplePairing({ kind: 'waiting', link: DEVICE_LINK, earlier: [REDIRECT_LINK] }));
+    }
+    const files = readFilesAsText(folder.path);
+    for (const secret of ['the-verifier', 'the-device-code', 'the-state-of-the-login'])
+      expect(files).not.toContain(secret);
+    using store = open(folder.path);
+    const [stored] = await store.pairings();
+    const [device, redirect] = stored === undefined ? [] : linksOf(stored.step);
+    expect(device?.kind === 'device' && device.deviceCode.reveal()).toBe('the-device-code');
+    expect(redirect?.kind === 'redirect' && redirect.verifier?.reveal()).toBe('the-verifier');
   });
 });
 

@@ -62,6 +62,11 @@ export const hubEvents = {
       error,
     },
   ),
+  portal_metadata_missing: event(
+    'warn',
+    'The hub could not get the metadata of a portal, which names its endpoints, and has none from before. It keeps trying.',
+    { portal: text("the portal's name in the configuration"), detail: text('why') },
+  ),
   emulator_started: event('info', 'The portal emulator of test mode is up.', {
     base_url: text('URL of its API'),
     frontend_url: text('URL of its login page'),

@@ -80,6 +80,12 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#http[Symbol.asyncDispose]();
   }
 
+  /** Gets the portal's metadata before it is needed. @returns why there is none; null if there is one */
+  async loadMetadata(): Promise<string | null> {
+    const metadata = await this.#metadata.get();
+    return metadata.kind === 'unavailable' ? metadata.problem.detail : null;
+  }
+
   get redirectAddress(): string | null {
     if (this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization)) return null;
     return this.#redirectUri;

@@ -28,7 +28,7 @@ export type ServerMetadata =
 /** How long a fetched document is used before it is fetched again, in ms: endpoints change seldom. */
 const MAX_AGE = 86_400_000;
 /** After a failure the document is not fetched again for this long, in ms. */
-const RETRY_INTERVAL = 30_000;
+const RETRY_INTERVAL = 5000;
 
 const address = v.pipe(v.string(), v.maxLength(2048));
 /** What the hub uses of the document (RFC 8414, 2). */

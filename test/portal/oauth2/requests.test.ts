@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -71,6 +72,26 @@ test('a refresh goes to the token endpoint as a form, with Basic authentication 
   expect(request.form).toEqual({ grant_type: 'refresh_token', refresh_token: 'the-refresh-token' });
   expect(request.headers).toMatchObject({ 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' });
   expect(basicOf(request)).toBe('latchkey:s3cret%3Awith+%2B%25%26%C3%BC');
+});
+
+describe('the outcome of a refresh', () => {
+  test('the outcome is not_sent if no connection was made, and ambiguous if one broke before the whole answer', async () => {
+    const broken = [
+      (socket: Socket) => socket.destroy(),
+      (socket: Socket) => socket.end(),
+      (socket: Socket) => socket.end(httpResponse(200, TOKENS).slice(0, -10)),
+    ];
+    for (const respond of broken) {
+      await using cut = await startRawServer(respond);
+      await using portal = portalWith({
+        endpoints: { authorization: null, token: cut.origin, deviceAuthorization: null, revocation: null },
+      });
+      expect(await portal.refresh(GRANT.refreshToken)).toMatchObject({ kind: 'ambiguous' });
+      expect(cut.requests).toHaveLength(1);
+      await cut[Symbol.asyncDispose]();
+      expect(await portal.refresh(GRANT.refreshToken)).toMatchObject({ kind: 'not_sent' });
+    }
+  });
 });
 
 describe('client authentication', () => {
