@@ -68,9 +68,11 @@ export function createLanService(
 
     async issueToken({ id, connection }, request) {
       const managed = grants.get(connection);
-      // No refresh will show the portal's clock.
-      if (managed?.grant.refreshToken === null && grants.schedule.age(managed) === null)
-        await broker.portalTimeProbe.confirm();
+      if (managed !== undefined && grants.schedule.age(managed) === null) {
+        // No refresh will show the portal's clock, or one would end the token that other appliances still use.
+        const needsTime = managed.grant.refreshToken === null || grants.schedule.endsAccessToken(managed);
+        if (needsTime) await broker.portalTimeProbe.confirm();
+      }
       const result = await broker.tokenIssuer.issue(connection, request.scope, request);
       if (result.kind === 'token') broker.usageRecorder.record(id);
       tokenRequested(id, result.kind);
