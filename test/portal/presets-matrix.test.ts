@@ -148,16 +148,19 @@ const deviations = PRESETS.flatMap(([name, preset]) =>
   (DEVIATIONS[name] ?? []).map((deviation) => ({ name, preset, deviation })),
 );
 
-test.for(deviations)('the double of $name refuses a login with $deviation', async ({ preset, deviation }) => {
-  await using hub = await PresetHub.start(preset, deviation.changes);
-  const result = await hub.logIn(deviation.scope ?? preset.scope ?? null);
-  const answers = hub.emulator.requests.map(({ answer, url }) =>
-    decodeURIComponent(JSON.stringify({ url, ...answer })),
-  );
-  expect(result).not.toBe('paired');
-  expect([result, ...answers].join('\n')).toMatch(deviation.answer);
-  expect(hub.emulator.grants()).toEqual([]);
-});
+test.for(deviations)(
+  'the double of $name refuses a login that deviates from its preset with $deviation.answer',
+  async ({ preset, deviation }) => {
+    await using hub = await PresetHub.start(preset, deviation.changes);
+    const result = await hub.logIn(deviation.scope ?? preset.scope ?? null);
+    const answers = hub.emulator.requests.map(({ answer, url }) =>
+      decodeURIComponent(JSON.stringify({ url, ...answer })),
+    );
+    expect(result).not.toBe('paired');
+    expect([result, ...answers].join('\n')).toMatch(deviation.answer);
+    expect(hub.emulator.grants()).toEqual([]);
+  },
+);
 
 test('each preset has a deviation', () => {
   expect(Object.keys(DEVIATIONS).toSorted()).toEqual(PRESETS.map(([name]) => name).toSorted());
