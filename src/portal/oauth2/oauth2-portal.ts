@@ -56,7 +56,7 @@ export interface OAuth2PortalOptions {
 
 /** A device code is polled again, so a slow answer is not awaited as long as that of a refresh; in ms. */
 const POLL_LIMITS = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTimeout: 30_000 };
-/** In the authorization response of a link without its own answer. */
+/** The link survives a restart, and the configuration may have changed meanwhile. */
 const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
 
 /** A portal that is an ordinary OAuth 2.0 authorization server (RFC 6749). */
@@ -91,7 +91,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return this.#redirectUri;
   }
 
-  async requestLink({ scope }: LoginLinkRequest, _signal: AbortSignal): Promise<LoginLinkOutcome> {
+  async requestLink({ scope }: LoginLinkRequest): Promise<LoginLinkOutcome> {
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return metadata.problem;
     const { server } = metadata;
@@ -101,7 +101,8 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       : this.#createAuthorizationLink(server, requested);
   }
 
-  async poll(link: PolledLink | DeviceLink, _signal: AbortSignal): Promise<PollOutcome> {
+  /** Is not aborted, because the portal gives the tokens of a device code only once. */
+  async poll(link: PolledLink | DeviceLink): Promise<PollOutcome> {
     if (link.kind !== 'device') return { kind: 'ended', portalTime: null };
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return metadata.problem;
@@ -124,7 +125,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return exchange.kind === 'answer' ? exchange.response.portalTime : null;
   }
 
-  exchangeCode(link: LoginLink, { code, issuer }: CodeResponse, _scope: string | null): Promise<TokenOutcome> {
+  exchangeCode(link: LoginLink, { code, issuer }: CodeResponse): Promise<TokenOutcome> {
     if (link.kind !== 'redirect') {
       return Promise.resolve({ kind: 'misconfigured', detail: OTHER_KIND_DETAIL, portalTime: null });
     }

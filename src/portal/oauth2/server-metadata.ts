@@ -201,11 +201,7 @@ const NO_RESPONSE: PortalResponse = { status: 0, body: '', retryAfter: null, por
 function toFetchResponse(answer: PortalResponse): Response {
   if (answer.status < 200 || answer.status > 599) return new Response(null, { status: 599 });
   const hasBody = ![204, 205, 304].includes(answer.status);
-  // The library refuses another content type, which some servers send for a good document.
-  return new Response(hasBody ? answer.body : null, {
-    status: answer.status,
-    headers: { 'content-type': 'application/json' },
-  });
+  return new Response(hasBody ? answer.body : null, { status: answer.status });
 }
 
 function unavailable(detail: string): Unavailable {

@@ -6,7 +6,6 @@ import { startPortal } from '../../support/portal.ts';
 import { CLIENT_JWK, connectOAuth2Portal, logInByRedirect } from './oauth2-portal-harness.ts';
 
 const REDIRECT_URI = 'http://192.168.1.7:8480/callback';
-const never = new AbortController().signal;
 const REQUEST = { nonce: 'n', scope: 'Monitoring' };
 let parts: AsyncDisposableStack;
 beforeEach(() => {
@@ -28,7 +27,7 @@ function portalOf(cloud: Emulator, changes: Parameters<typeof connectOAuth2Porta
 }
 
 async function requestRedirectLink(portal: ReturnType<typeof portalOf>): Promise<RedirectLink> {
-  const outcome = await portal.requestLink(REQUEST, never);
+  const outcome = await portal.requestLink(REQUEST);
   if (outcome.kind !== 'link' || outcome.link.kind !== 'redirect') throw new Error(`no redirect link: ${outcome.kind}`);
   return outcome.link;
 }
@@ -39,7 +38,7 @@ describe('a login by redirect', () => {
     const portal = portalOf(cloud, { login: 'redirect' });
     const link = await requestRedirectLink(portal);
     expect(new URL(link.authorizeUrl).searchParams.get('code_challenge_method')).toBe('S256');
-    const exchanged = await portal.exchangeCode(link, await logInByRedirect(link), 'Monitoring');
+    const exchanged = await portal.exchangeCode(link, await logInByRedirect(link));
     if (exchanged.kind !== 'granted') throw new Error(JSON.stringify(exchanged));
     expect(exchanged.tokens).toMatchObject({ scope: 'Monitoring', lifetime: 3_600_000 });
     const refreshed = await portal.refresh(exchanged.tokens.refreshToken ?? new Secret(''));
@@ -54,7 +53,7 @@ describe('a login by redirect', () => {
     const portal = portalOf(await startCloud(), { login: 'redirect' });
     const [link, other] = [await requestRedirectLink(portal), await requestRedirectLink(portal)];
     expect(link.state).not.toBe(other.state);
-    const outcome = await portal.exchangeCode({ ...link, verifier: other.verifier }, await logInByRedirect(link), null);
+    const outcome = await portal.exchangeCode({ ...link, verifier: other.verifier }, await logInByRedirect(link));
     expect(outcome).toMatchObject({ kind: 'refused' });
   });
 
@@ -64,7 +63,7 @@ describe('a login by redirect', () => {
       const cloud = await startCloud({ clientAuthentication });
       const portal = portalOf(cloud, { login: 'redirect', authentication: clientAuthentication });
       const link = await requestRedirectLink(portal);
-      const outcome = await portal.exchangeCode(link, await logInByRedirect(link), null);
+      const outcome = await portal.exchangeCode(link, await logInByRedirect(link));
       expect(outcome).toMatchObject({ kind: 'granted' });
     },
   );
@@ -74,32 +73,32 @@ describe('a login by device code', () => {
   test('a login by device code yields tokens when a person has approved its user code', async () => {
     const cloud = await startCloud();
     const portal = portalOf(cloud);
-    const requested = await portal.requestLink(REQUEST, never);
+    const requested = await portal.requestLink(REQUEST);
     if (requested.kind !== 'link' || requested.link.kind !== 'device') throw new Error(JSON.stringify(requested));
     const { link } = requested;
     expect(portal.redirectAddress).toBeNull();
-    expect(await portal.poll(link, never)).toMatchObject({ kind: 'not_yet' });
-    expect(await portal.poll(link, never)).toMatchObject({ kind: 'slow_down' });
+    expect(await portal.poll(link)).toMatchObject({ kind: 'not_yet' });
+    expect(await portal.poll(link)).toMatchObject({ kind: 'slow_down' });
     await cloud.approveDevice({ userCode: link.userCode, user: 'demo' });
     cloud.advance(30);
-    expect(await portal.poll(link, never)).toMatchObject({ kind: 'granted', tokens: { scope: 'Monitoring' } });
+    expect(await portal.poll(link)).toMatchObject({ kind: 'granted', tokens: { scope: 'Monitoring' } });
     cloud.advance(30);
-    expect(await portal.poll(link, never)).toMatchObject({ kind: 'ended' });
+    expect(await portal.poll(link)).toMatchObject({ kind: 'ended' });
   });
 
   test('a login by device code is denied, or expires', async () => {
     const cloud = await startCloud();
     const portal = portalOf(cloud);
-    const links = [await portal.requestLink(REQUEST, never), await portal.requestLink(REQUEST, never)];
+    const links = [await portal.requestLink(REQUEST), await portal.requestLink(REQUEST)];
     const [denied, expired] = links.map((outcome) => {
       if (outcome.kind !== 'link' || outcome.link.kind !== 'device') throw new Error(JSON.stringify(outcome));
       return outcome.link;
     });
     if (denied === undefined || expired === undefined) throw new Error('there are no links');
     await cloud.approveDevice({ userCode: denied.userCode, user: 'demo', deny: true });
-    expect(await portal.poll(denied, never)).toMatchObject({ kind: 'denied' });
+    expect(await portal.poll(denied)).toMatchObject({ kind: 'denied' });
     cloud.advance(7200);
-    expect(await portal.poll(expired, never)).toMatchObject({ kind: 'ended' });
+    expect(await portal.poll(expired)).toMatchObject({ kind: 'ended' });
   });
 });
 
@@ -115,14 +114,14 @@ describe('discovery', () => {
     };
     const portal = portalOf(cloud, { login: 'redirect', metadataCache });
     const link = await requestRedirectLink(portal);
-    const outcome = await portal.exchangeCode(link, await logInByRedirect(link), null);
+    const outcome = await portal.exchangeCode(link, await logInByRedirect(link));
     if (outcome.kind !== 'granted') throw new Error(JSON.stringify(outcome));
     const refreshToken = outcome.tokens.refreshToken ?? new Secret('');
     await cloud.close();
     const later = portalOf(cloud, { metadataCache: { load: async () => null, save: async () => undefined } });
     expect(await later.refresh(refreshToken)).toMatchObject({ kind: 'not_sent' });
     const withCache = portalOf(cloud, { metadataCache });
-    expect(await withCache.requestLink(REQUEST, never)).toMatchObject({ kind: 'unreachable' });
+    expect(await withCache.requestLink(REQUEST)).toMatchObject({ kind: 'unreachable' });
     expect(document).toContain('/oauth2/token');
   });
 });

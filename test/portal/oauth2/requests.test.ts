@@ -7,7 +7,6 @@ import type { PresetProtocol } from '../../../src/portal/presets/preset.ts';
 import { httpResponse, type RawRequest, type RawServer, startRawServer } from '../../support/raw-server.ts';
 import { connectOAuth2Portal } from './oauth2-portal-harness.ts';
 
-const never = new AbortController().signal;
 const TOKENS = JSON.stringify({ access_token: 'aaaaaa', refresh_token: 'rrrrrr', expires_in: 3600 });
 const DEVICE = JSON.stringify({
   ...{ device_code: 'the-device-code', user_code: 'ABCD-EFGH', interval: 5, expires_in: 300 },
@@ -150,7 +149,7 @@ describe('what a preset changes', () => {
     await using portal = portalWith({ protocol: { refresh_endpoint: `${server.origin}/refresh` } });
     await portal.refresh(GRANT.refreshToken);
     expect(lastRequest().target).toBe('/refresh');
-    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null }, null);
+    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null });
     expect(lastRequest().target).toBe('/token?v=2');
   });
 
@@ -160,7 +159,7 @@ describe('what a preset changes', () => {
       tokenParams: { audience: 'https://api.cloud.example' },
       headers: { 'X-Api-Key': new Secret('the-key') },
     });
-    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null }, null);
+    await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null });
     expect(lastRequest().form).toEqual({
       ...{ grant_type: 'authorization_code', code: 'the-code', redirect_uri: LINK.redirect },
       ...{ code_verifier: 'v'.repeat(43), action: 'requesttoken', audience: 'https://api.cloud.example' },
@@ -176,11 +175,11 @@ describe('what a preset changes', () => {
     await using portal = portalWith({
       protocol: { device_pkce: true, operations: { device_token: { grant_type: 'device_code' } } },
     });
-    const outcome = await portal.requestLink({ nonce: 'n', scope: 'a b' }, never);
+    const outcome = await portal.requestLink({ nonce: 'n', scope: 'a b' });
     if (outcome.kind !== 'link' || outcome.link.kind !== 'device') throw new Error(JSON.stringify(outcome));
     const { form } = lastRequest();
     expect(form).toMatchObject({ scope: 'a b', code_challenge_method: 'S256' });
-    await portal.poll(outcome.link, never);
+    await portal.poll(outcome.link);
     expect(lastRequest().form).toMatchObject({
       ...{ grant_type: 'device_code', device_code: 'the-device-code' },
       code_verifier: outcome.link.verifier?.reveal(),
@@ -191,7 +190,7 @@ describe('what a preset changes', () => {
 describe('an authorization request', () => {
   async function parametersOf(changes: Partial<OAuth2Settings>, scope: string | null = 'a b') {
     await using portal = portalWith({ login: 'redirect', ...changes });
-    const outcome = await portal.requestLink({ nonce: 'n', scope }, never);
+    const outcome = await portal.requestLink({ nonce: 'n', scope });
     if (outcome.kind !== 'link') throw new Error(JSON.stringify(outcome));
     return Object.fromEntries(new URL(outcome.link.authorizeUrl).searchParams);
   }
@@ -236,6 +235,6 @@ describe('a device authorization request that is refused with invalid_client', (
       deviceAuthorization: `${refusing.origin}/device`,
     };
     await using portal = portalWith({ ...changes, endpoints });
-    expect(await portal.requestLink({ nonce: 'n', scope: null }, never)).toMatchObject(expected);
+    expect(await portal.requestLink({ nonce: 'n', scope: null })).toMatchObject(expected);
   });
 });
