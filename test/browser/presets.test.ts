@@ -126,7 +126,8 @@ describe('on a phone, from nothing to a connected login', () => {
     // The browser could not open that address, and says so.
     visit.clearBrowserErrors();
     const { paste } = texts.pairing;
-    await page.getByRole('link', { name: paste.question }).click();
+    await page.getByText(paste.expected).waitFor();
+    await page.getByRole('link', { name: paste.open }).click();
     await page.getByLabel(paste.address).fill(address);
     await expectUsable(visit, 'netatmo-paste');
     await page.getByRole('button', { name: paste.connect }).click();

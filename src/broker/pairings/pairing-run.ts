@@ -1,6 +1,5 @@
 import { messageOf } from '../../core/failure.ts';
-import type { LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
-import type { AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
+import type { LoginLinkResult } from '../../core/lan-service.ts';
 import {
   type DeviceCodes,
   isInstallerInitiated,
@@ -11,12 +10,13 @@ import {
 } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
-import { isFromIssuer, type LoginLink } from '../../core/portals/login-link.ts';
+import type { LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse } from '../../core/portals/portal.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
+import { sha256 } from '../../system/secret-hash.ts';
+import { AuthorizationResponses } from './authorization-responses.ts';
 import { type LoginReceiver, pollForResult } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
@@ -47,6 +47,8 @@ export class PairingRun implements AsyncDisposable {
   readonly #exchange: PairingExchange;
   readonly #receiver: LoginReceiver;
   readonly #redirectedCodes: RedirectedCodes;
+  /** Those that name their link by its `state`. */
+  readonly authorizationResponses: AuthorizationResponses;
   #done: Promise<void> = Promise.resolve();
 
   private constructor(context: PairingContext, pairing: Pairing) {
@@ -62,6 +64,11 @@ export class PairingRun implements AsyncDisposable {
       takeCode: (code, link) => this.#exchangeCode({ code, issuer: null }, link),
       takeTokens: (link, granted, sent) => this.#exchange.acceptTokens(link, granted, sent),
     };
+    this.authorizationResponses = new AuthorizationResponses(this.#state, {
+      exchangeCode: (response, link) => this.#exchangeCode(response, link),
+      whenExchangeIdle: () => this.#exchange.whenIdle(),
+      failLogin: (reason) => this.failLogin(reason),
+    });
     this.#redirectedCodes = new RedirectedCodes(context, this.#state, this.#receiver, () => this.#exchange.whenIdle());
   }
 
@@ -150,47 +157,6 @@ export class PairingRun implements AsyncDisposable {
    */
   async receiveCode(code: Secret, browser: RedirectedBrowser): Promise<void> {
     await this.#redirectedCodes.receive(code, browser);
-  }
-
-  /** Whether the hub issued this `state` for a link of the pairing that it still knows. */
-  hasState(state: string): boolean {
-    const { step, answeredStates = [] } = this.pairing;
-    const links = linksOf(step).flatMap((link) => (link.kind === 'redirect' ? [link.state] : []));
-    return [...links, ...answeredStates].some((known) => timingSafeEqualText(known, state));
-  }
-
-  /**
-   * Handles the authorization response for a link. Resolves when its code is exchanged.
-   * @param state of the link
-   * @returns why it was not used; null if it was, now or before
-   */
-  async receiveResponse(
-    state: string,
-    response: AuthorizationResponse,
-  ): Promise<Exclude<RejectedResponseReason, 'other_pairing'> | null> {
-    const { step, spentCodes } = this.pairing;
-    const link = linksOf(step).find((one) => one.kind === 'redirect' && one.state === state);
-    const isRepeated = response.kind === 'code' && spentCodes.includes(sha256(response.code.reveal()));
-    if (isRepeated || response.kind === 'nothing') {
-      await this.#exchange.whenIdle();
-      return null;
-    }
-    if (link?.kind !== 'redirect' || step.kind === 'exchanging') return step.kind === 'ended' ? null : 'used';
-    if (!isFromIssuer(link, response.issuer ?? null)) {
-      this.#state.log.warn('login_response_rejected', { connection: this.#state.name, reason: 'foreign_issuer' });
-      return 'foreign_issuer';
-    }
-    if (response.kind === 'code')
-      await this.#exchangeCode({ code: response.code, issuer: response.issuer ?? null }, link);
-    else if (response.error === 'access_denied') await this.failLogin('refused_by_user');
-    else {
-      this.#state.log.warn('login_response_rejected', {
-        connection: this.#state.name,
-        reason: errorCode(response.error),
-      });
-      await this.failLogin('portal_rejected');
-    }
-    return null;
   }
 
   /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
@@ -347,9 +313,4 @@ export class PairingRun implements AsyncDisposable {
   #poll(): Promise<void> {
     return pollForResult(this.#context, this.#state, this.#receiver);
   }
-}
-
-/** An error code (RFC 6749, 4.1.2.1) for the log; anything else may be a secret in the wrong place. */
-function errorCode(error: string): string {
-  return /^[a-z_]{1,40}$/.test(error) ? error : 'another error';
 }

@@ -278,11 +278,11 @@ export class Pairings implements AsyncDisposable {
     { state, response }: StatefulResponse,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
-    const run = this.find((candidate) => candidate.hasState(state));
+    const run = this.find((candidate) => candidate.authorizationResponses.knows(state));
     if (run === undefined) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
     let rejected: RejectedResponseReason | null = null;
-    const received = run.receiveResponse(state, response).then((reason) => {
+    const received = run.authorizationResponses.receive(state, response).then((reason) => {
       rejected = reason;
     });
     await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
