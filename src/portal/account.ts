@@ -23,6 +23,12 @@ export function accountFromTokens(...tokens: readonly unknown[]): string | null 
   return null;
 }
 
+/** The name or number of an account for display; null if it is neither, or has characters that are not displayed. */
+export function displayableAccount(value: unknown): string | null {
+  const parsed = v.safeParse(displayText, typeof value === 'number' ? String(value) : value);
+  return parsed.success ? parsed.output : null;
+}
+
 /** The payload of a JWT; null if the token is not a JWT. */
 function decodeJwtPayload(token: unknown): unknown {
   const [, payload, signature, ...rest] = typeof token === 'string' ? token.split('.') : [];

@@ -73,13 +73,19 @@ const errorResponse = v.object({ error: v.string() });
 /** Error codes have no digits (RFC 6749, 5.2), so a token that a portal puts there by mistake is not shown. */
 const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
+/** Parses the body of a token response, see {@link readTokenResponse}. */
+export function parseTokenResponse(body: string): TokenResponse | null {
+  return readTokenResponse(parseJsonBody(v.unknown(), body), DEFAULT_LIFETIME);
+}
+
 /**
- * Parses a token response; null if it is invalid. Empty or invalid members other than the tokens count as absent.
+ * The tokens of a response with the members of RFC 6749, 5.1; null if it is invalid. Empty or invalid members other than
+ * the tokens count as absent.
  * @param defaultLifetime seconds that an access token lives if the response does not say
  */
-export function parseTokenResponse(body: string, defaultLifetime = DEFAULT_LIFETIME): TokenResponse | null {
-  const parsed = parseJsonBody(tokenResponse, body);
-  if (parsed === null) return null;
+export function readTokenResponse(members: unknown, defaultLifetime: number): TokenResponse | null {
+  const { success, output: parsed } = v.safeParse(tokenResponse, members);
+  if (!success) return null;
   const refreshLifetime = parsed.refresh_token_expires_in ?? parsed.refresh_expires_in;
   const jwt = v.safeParse(idToken, parsed.id_token);
   const account = accountFromTokens(parsed.id_token, parsed.access_token);

@@ -1,9 +1,11 @@
-import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import * as v from 'valibot';
+import type { TokenOutcome, TokenResponse } from '../../core/grants/token-outcome.ts';
 import type { PollOutcome } from '../../core/portals/portal.ts';
+import { displayableAccount } from '../account.ts';
 import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';
 import { describeError } from '../token-outcome.ts';
-import { parseErrorCode, parseTokenResponse } from '../token-response.ts';
+import { parseErrorCode, parseJsonBody, readTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
 /** A request to an authorization server, as in the protocol of a preset. */
@@ -81,8 +83,8 @@ export function readTokenEndpointResponse(
   if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
   if (status >= 200 && status < 300 && !isVendorError) {
     const members = body && toStandardMembers(body, protocol, scopeSeparator);
-    const tokens = members && parseTokenResponse(JSON.stringify(members), tokenLifetime / 1000);
-    if (tokens) return { kind: 'granted', tokens, portalTime };
+    const tokens = readTokenResponse(members, tokenLifetime / 1000);
+    if (tokens !== null) return { kind: 'granted', tokens: withAccount(tokens, members, protocol), portalTime };
     // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
     return failed(error === null ? 'ambiguous' : (ERROR_CODES[error] ?? 'rejected'));
   }
@@ -137,23 +139,29 @@ function toStandardMembers(
 ): Record<string, unknown> {
   const { envelope, members = {}, scope_separator: separator = scopeSeparator } = response;
   const inner = envelope === undefined ? body : body[envelope];
-  const { account, ...names } = members;
+  const { account: _, ...names } = members;
   const found: Record<string, unknown> = { ...(isObject(inner) ? inner : {}) };
   for (const [standard, own] of Object.entries(names)) found[standard] = found[own];
-  if (account !== undefined) found['account'] = found[account];
   const { scope } = found;
   if (typeof scope === 'string') found['scope'] = scope.replaceAll(separator, ' ');
   if (Array.isArray(scope)) found['scope'] = scope.join(' ');
   return found;
 }
 
+/** The member that names the account, unless a token does. */
+function withAccount(
+  tokens: TokenResponse,
+  members: Readonly<Record<string, unknown>> | null,
+  { response }: PresetProtocol,
+): TokenResponse {
+  const name = response?.members?.account;
+  const account = tokens.account ?? (name === undefined ? null : displayableAccount(members?.[name]));
+  return account === null ? tokens : { ...tokens, account };
+}
+
 function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return isObject(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
+  const parsed = parseJsonBody(v.unknown(), text);
+  return isObject(parsed) ? parsed : null;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

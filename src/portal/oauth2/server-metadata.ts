@@ -8,7 +8,7 @@ import {
 import * as v from 'valibot';
 import type { Unreachable } from '../../core/portals/portal.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
-import type { PooledHttpClient, PortalResponse } from '../http.ts';
+import type { PooledHttpClient } from '../http.ts';
 import { parseJsonBody } from '../token-response.ts';
 import type { Endpoints, OAuth2Settings } from './settings.ts';
 
@@ -151,23 +151,25 @@ type FetchResult =
 async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<FetchResult> {
   let problem = unavailable('');
   for (const algorithm of ['oidc', 'oauth2'] as const) {
-    let exchange: Exchange | null = null;
+    const exchanges: Exchange[] = [];
     const response = await discoveryRequest(new URL(issuer), {
       algorithm,
       [allowInsecureRequests]: true,
       [customFetch]: async (url) => {
-        exchange = await http.send('GET', new URL(url));
-        return toFetchResponse(exchange.kind === 'answer' ? exchange.response : NO_RESPONSE);
+        const exchange = await http.send('GET', new URL(url));
+        exchanges.push(exchange);
+        return toFetchResponse(exchange);
       },
     });
-    const { status, body, retryAfter, portalTime } = answerOf(exchange);
-    if (exchange !== null && status === 0) return { document: null, problem: connectionProblem(exchange) };
+    const [exchange] = exchanges;
+    if (exchange?.kind !== 'answer') return { document: null, problem: connectionProblem(exchange) };
+    const { status, body, retryAfter, portalTime } = exchange.response;
     problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}`), retryAfter, portalTime };
     if (status === 429 || status >= 500) break;
     if (status !== 200) continue;
     const discovered = await processDiscoveryResponse(new URL(issuer), response).catch(() => null);
-    const document = discovered === null ? null : parseJsonBody(documentSchema, JSON.stringify(discovered));
-    if (document === null) return { document, problem: unavailable(describeUnusable(body, issuer)) };
+    const { success, output: document } = v.safeParse(documentSchema, discovered);
+    if (!success) return { document: null, problem: unavailable(describeUnusable(body, issuer)) };
     const finding = findProblem(document, issuer);
     if (finding !== null) return { document: null, problem: unavailable(finding) };
     return { document, problem: null };
@@ -186,22 +188,16 @@ type Unavailable = Unreachable & { readonly portalTime: number | null };
 
 type Exchange = Awaited<ReturnType<PooledHttpClient['send']>>;
 
-function answerOf(exchange: Exchange | null): PortalResponse {
-  return exchange?.kind === 'answer' ? exchange.response : NO_RESPONSE;
-}
-
-function connectionProblem(exchange: Exchange): Unavailable {
-  if (exchange.kind === 'answer') return unavailable('');
-  const { detail, certificateError } = exchange;
+function connectionProblem(exchange: Exclude<Exchange, { kind: 'answer' }> | undefined): Unavailable {
+  const { detail = 'no request was made', certificateError } = exchange ?? {};
   return { ...unavailable(`discovery: ${detail}`), ...(certificateError && { certificateError }) };
 }
 
-const NO_RESPONSE: PortalResponse = { status: 0, body: '', retryAfter: null, portalTime: null };
-
-function toFetchResponse(answer: PortalResponse): Response {
-  if (answer.status < 200 || answer.status > 599) return new Response(null, { status: 599 });
-  const hasBody = ![204, 205, 304].includes(answer.status);
-  return new Response(hasBody ? answer.body : null, { status: answer.status });
+/** The library reads only good responses; the status 599 stands for none. */
+function toFetchResponse(exchange: Exchange): Response {
+  const { status, body } = exchange.kind === 'answer' ? exchange.response : { status: 0, body: '' };
+  if (status < 200 || status > 599) return new Response(null, { status: 599 });
+  return new Response([204, 205, 304].includes(status) ? null : body, { status });
 }
 
 function unavailable(detail: string): Unavailable {

@@ -52,7 +52,7 @@ describe('a token response', () => {
   test('a token response below a member is used if the preset says so', () => {
     const body = { status: 0, body: { ...TOKENS, scope: 'user.info,user.metrics', userid: 1 } };
     expect(refreshOutcome(200, body, protocolOf('withings'))).toMatchObject({
-      ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics' } },
+      ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics', account: '1' } },
     });
   });
 });
