@@ -83,6 +83,15 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
+  test('a login by device code gets a fresh code even if the portal does not say that one has run out', async () => {
+    const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
+    await using _ = harness;
+    const { userCode } = deviceLinkOf(run);
+    harness.portal.fail('token', ...Array(100).fill({ kind: 'answer', status: 400, body: '' }));
+    await harness.time.pass(330_000);
+    expect(deviceLinkOf(run).userCode).not.toBe(userCode);
+  });
+
   test('a login by device code polls less often after slow_down', async () => {
     const { harness } = await startHub('device', { deviceInterval: 9 });
     await using _ = harness;
