@@ -43,7 +43,8 @@ it('token requests on one connection take one handshake, and cause no file acces
   const on = (names: readonly string[], is: (what: string) => boolean) =>
     calls.filter(({ name, on: what }: SystemCall) => names.includes(name) && is(what)).length;
   expect(handshakes).toBe(1);
-  const isFile = (what: string) => what.startsWith('/');
+  // The snapshot that follows the pairing may still be in progress.
+  const isFile = (what: string) => what.startsWith('/') && !what.includes('.db.copy');
   expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(MARGIN);
   expect(on(['write', 'writev', 'pwrite64'], isFile)).toBeLessThan(MARGIN);
   const isSocket = (what: string) => what.startsWith('socket:');
