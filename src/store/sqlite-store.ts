@@ -10,13 +10,13 @@ import type { Pairing } from '../core/pairings/pairing.ts';
 import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../core/reports/history.ts';
 import type { RefreshAttempt, RegistryChange, Store, StoredGrant } from '../core/store.ts';
 import { systemTimers } from '../system/clock.ts';
-import { Companions } from './database/companions.ts';
+import { type Companion, Companions } from './database/companions.ts';
 import type { OpenedDatabase } from './database/database.ts';
 import { DatabaseFile } from './database/database-file.ts';
-import { GroupCommit } from './database/group-commit.ts';
 import type { StoreFiles } from './database/store-files.ts';
 import { Ballast } from './database/store-files.ts';
 import type { Sealing } from './keys/sealing.ts';
+import type { Salvage } from './recovery/salvage.ts';
 import { ApplianceTable } from './rows/appliance-table.ts';
 import { ConnectionTable } from './rows/connection-table.ts';
 import { GrantTable } from './rows/grant-table.ts';
@@ -55,7 +55,8 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   readonly #history: HistoryTable;
   readonly #usage: UsageTable;
   readonly #companions: Companions;
-  readonly #groupCommit: GroupCommit;
+  /** The generation of grants that are perhaps not on disk, by connection, because their sync has failed. */
+  readonly #unsyncedGrants = new Map<string, number>();
   #pairedListener: () => void = () => undefined;
 
   /** @param reopen as {@link DatabaseFile} */
@@ -65,7 +66,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     reopen: (sealing: Sealing) => Promise<OpenedDatabase>,
     timers: Timers = systemTimers,
   ) {
-    super(files, opened, reopen);
+    super(files, opened, reopen, timers);
     this.#ballast = new Ballast(files.ballast);
     this.#settings = new SettingTable(this.sql);
     this.#connections = new ConnectionTable(this.sql);
@@ -77,7 +78,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     this.#history = new HistoryTable(this.sql);
     this.#usage = new UsageTable(this.sql);
     this.#companions = new Companions(this.#history, this.#usage);
-    this.#groupCommit = new GroupCommit(this.sql, (connection) => this.#companions.of(connection), timers);
   }
 
   /** Ids of connections whose grant on disk can't be read: only a new pairing solves this. */
@@ -123,8 +123,19 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     this.#companions.usageSource = pending;
   }
 
-  /** Applies a restore, all of it or nothing. */
-  applyRestoredState(state: RestoredState): void {
+  /**
+   * Applies a restore, all of it or nothing.
+   * @param plan derives it from all rows as they are at that moment
+   */
+  restore<Plan extends { readonly state: RestoredState }>(plan: (content: Salvage) => Plan): Promise<Plan> {
+    return this.commits.exclusively(() => {
+      const planned = plan(this.readAllRows());
+      this.#applyRestoredState(planned.state);
+      return planned;
+    });
+  }
+
+  #applyRestoredState(state: RestoredState): void {
     this.sql.transaction(() => {
       // A connection may be replaced by one with the same id, which its appliances go on using.
       this.sql.run('PRAGMA defer_foreign_keys = ON');
@@ -151,12 +162,12 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#settings.read(name);
   }
 
-  async saveSetting(name: string, value: string): Promise<void> {
-    this.#settings.save(name, value);
+  saveSetting(name: string, value: string): Promise<void> {
+    return this.saveSettings({ [name]: value });
   }
 
-  async saveSettings(values: Readonly<Record<string, string>>): Promise<void> {
-    this.sql.transaction(() => {
+  saveSettings(values: Readonly<Record<string, string>>): Promise<void> {
+    return this.commits.writeNow(null, () => {
       for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
     });
   }
@@ -171,16 +182,11 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   async saveRegistry(change: RegistryChange): Promise<boolean> {
     const { updatedConnections = [], removedAppliances = [], removedConnections = [] } = change;
-    for (const id of removedConnections) this.#groupCommit.stopExpecting(id);
-    const conflict = new Failure('unexpected', 'the store has changed meanwhile');
-    try {
-      this.sql.transaction(() => {
-        if (!this.#applyRegistryChange(change)) throw conflict;
-      });
-    } catch (error) {
-      if (error === conflict) return false;
-      throw error;
-    }
+    for (const id of removedConnections) this.commits.stopExpecting(id);
+    const isWritten = await this.commits.writeNow(null, () => this.#tryRegistryChange(change), {
+      onUnsynced: () => this.#withdrawAdded(change),
+    });
+    if (!isWritten) return false;
     this.#appliances.clearDamaged(removedAppliances);
     this.#connections.clearDamaged([...updatedConnections.map(({ id }) => id), ...removedConnections]);
     return true;
@@ -190,24 +196,24 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#invites.all();
   }
 
-  async saveInvite(invite: Invite): Promise<void> {
-    this.#invites.save(invite);
+  saveInvite(invite: Invite): Promise<void> {
+    return this.commits.writeNow(null, () => this.#invites.save(invite));
   }
 
   async removeInvite(hash: string): Promise<void> {
-    this.#invites.remove(hash);
+    await this.commits.writeNow(null, () => this.#invites.remove(hash));
   }
 
   async sessions(): Promise<Session[]> {
     return this.#sessions.all();
   }
 
-  async saveSession(session: Session): Promise<boolean> {
-    return this.#sessions.save(session);
+  saveSession(session: Session): Promise<boolean> {
+    return this.commits.writeNow(null, () => this.#sessions.save(session));
   }
 
-  async endSession(hash: string): Promise<boolean> {
-    return this.#sessions.end(hash);
+  endSession(hash: string): Promise<boolean> {
+    return this.commits.writeNow(null, () => this.#sessions.end(hash));
   }
 
   async grants(): Promise<StoredGrant[]> {
@@ -223,30 +229,32 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<boolean> {
-    this.sql.wrapErrors(() => this.#ballast.reserve());
-    const begun = await this.#groupCommit.enqueue(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
-    if (begun) this.#groupCommit.expectWrite(grant.connection);
+    await this.#reserveBallast();
+    const begun = await this.commits.enqueue(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
+    if (begun) this.commits.expectWrite(grant.connection);
     return begun;
   }
 
-  async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    this.#groupCommit.stopExpecting(grant.connection);
-    return this.#groupCommit.enqueue(grant.connection, () => this.#grants.endAttempt(grant));
+  endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+    this.commits.stopExpecting(grant.connection);
+    return this.commits.enqueue(grant.connection, () => this.#grants.endAttempt(grant));
   }
 
-  async markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean> {
-    return this.#grants.rejectAccessToken(connection, generation, at);
+  markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean> {
+    return this.commits.writeNow(null, () => this.#grants.rejectAccessToken(connection, generation, at));
   }
 
-  async replaceGrant(grant: Grant): Promise<boolean> {
-    const replace = () => this.#grants.replace(grant);
-    this.#groupCommit.stopExpecting(grant.connection);
-    return this.#groupCommit.enqueue(grant.connection, replace, () => this.#retryWithoutBallast(replace));
+  replaceGrant(grant: Grant): Promise<boolean> {
+    this.commits.stopExpecting(grant.connection);
+    return this.commits.enqueue(grant.connection, () => this.#replaceGrant(grant), {
+      alone: () => this.#retryWithoutBallast(() => this.#replaceGrant(grant)),
+      onUnsynced: () => this.#unsyncedGrants.set(grant.connection, grant.generation),
+    });
   }
 
-  async forgetGrant(connection: string, generation: number): Promise<boolean> {
-    this.#groupCommit.stopExpecting(connection);
-    return this.sql.transaction(() => {
+  forgetGrant(connection: string, generation: number): Promise<boolean> {
+    this.commits.stopExpecting(connection);
+    return this.commits.writeNow(null, () => {
       if (!this.#grants.clear(connection, generation)) return false;
       this.#sessions.endAll(connection);
       return true;
@@ -258,21 +266,21 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
-    if (pairing.step.kind === 'exchanging') this.sql.wrapErrors(() => this.#ballast.reserve());
-    const save = () => this.#pairings.save(pairing);
-    this.#groupCommit.writeNow(pairing.connection, save, () => this.sql.transaction(save));
+    if (pairing.step.kind === 'exchanging') await this.#reserveBallast();
+    await this.commits.writeNow(pairing.connection, () => this.#pairings.save(pairing));
   }
 
   async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
     const complete = () => {
-      if (!this.#grants.replace(grant)) return false;
+      if (!this.#replaceGrant(grant)) return false;
       this.#pairings.save(pairing);
       return true;
     };
-    const isCompleted = this.#groupCommit.writeNow(grant.connection, complete, () =>
-      this.#retryWithoutBallast(() => this.sql.transaction(complete)),
-    );
-    this.#groupCommit.stopExpecting(grant.connection);
+    const isCompleted = await this.commits.writeNow(grant.connection, complete, {
+      alone: () => this.#retryWithoutBallast(complete),
+      onUnsynced: () => this.#unsyncedGrants.set(grant.connection, grant.generation),
+    });
+    this.commits.stopExpecting(grant.connection);
     if (isCompleted) this.#pairedListener();
     return isCompleted;
   }
@@ -281,8 +289,8 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#history.list(connection);
   }
 
-  async addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
-    this.sql.transaction(() => {
+  addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+    return this.commits.writeNow(null, () => {
       for (const [connection, added] of lines) this.#history.add(connection, added);
     });
   }
@@ -291,8 +299,55 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#usage.all();
   }
 
-  async saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
-    this.sql.transaction(() => this.#usage.save(usage));
+  saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
+    return this.commits.writeNow(null, () => this.#usage.save(usage));
+  }
+
+  protected companionsOf(connection: string): readonly Companion[] {
+    return this.#companions.of(connection);
+  }
+
+  /** Writes a grant; the second time too, if the first time could not be synced. */
+  #replaceGrant(grant: Grant): boolean {
+    const { connection, generation } = grant;
+    if (this.#grants.replace(grant)) return true;
+    if (this.#unsyncedGrants.get(connection) !== generation || this.#grants.generation(connection) !== generation) {
+      return false;
+    }
+    this.#grants.overwrite(grant);
+    return true;
+  }
+
+  /** @returns false if it is not possible; nothing has changed then */
+  #tryRegistryChange(change: RegistryChange): boolean {
+    const conflict = new Failure('unexpected', 'the store has changed meanwhile');
+    try {
+      this.sql.transaction(() => {
+        if (!this.#applyRegistryChange(change)) throw conflict;
+      });
+      return true;
+    } catch (error) {
+      if (error === conflict) return false;
+      throw error;
+    }
+  }
+
+  /** Removes what was added but could not be synced, so that it can be added again. */
+  #withdrawAdded({ addedAppliances = [], addedConnections = [] }: RegistryChange): void {
+    try {
+      for (const { id } of addedAppliances) this.#appliances.remove(id);
+      for (const { id } of addedConnections) this.#connections.remove(id);
+    } catch {
+      // Nothing can be written any more. The next start may find it.
+    }
+  }
+
+  async #reserveBallast(): Promise<void> {
+    try {
+      await this.#ballast.reserve();
+    } catch (error) {
+      throw this.sql.toFailure(error);
+    }
   }
 
   /** @returns false if a part of the change is not possible; the caller must roll back the parts before it */
@@ -312,10 +367,10 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   /** Writes tokens that the portal issues only once. On a full disk, deleting the ballast makes room for them. */
   #retryWithoutBallast<Result>(write: () => Result): Result {
     try {
-      return write();
+      return this.sql.transaction(write);
     } catch {
       this.#ballast.release();
-      return write();
+      return this.sql.transaction(write);
     }
   }
 }

@@ -68,17 +68,19 @@ export class ChaosHarness implements AsyncDisposable {
    * @param users one user for each appliance
    * @param flags of the emulator
    * @param kinds the portals of the hub, one of each kind, which the appliances share in turn
+   * @param env more environment variables of the hub
    */
   static start(
     users: readonly string[],
     flags: readonly string[],
     kinds: readonly PortalKind[] = ['helper'],
+    env: NodeJS.ProcessEnv = {},
   ): Promise<ChaosHarness> {
     const tables = kinds.map((kind) => ({ name: kind, kind, clientId: randomUUID() }));
     const portals = tables.flatMap((table, turn) =>
       users.filter((_, index) => index % tables.length === turn).map((user): [string, PortalTable] => [user, table]),
     );
-    return ChaosHarness.#launch(new Map(portals), flags);
+    return ChaosHarness.#launch(new Map(portals), flags, env);
   }
 
   /**
@@ -97,7 +99,11 @@ export class ChaosHarness implements AsyncDisposable {
     return ChaosHarness.#launch(new Map(portals), flags);
   }
 
-  static async #launch(portals: Assignment, flags: readonly string[]): Promise<ChaosHarness> {
+  static async #launch(
+    portals: Assignment,
+    flags: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<ChaosHarness> {
     const users = [...portals.keys()].flatMap((user) => ['--user', `${user}:${passwordOf(user)}`]);
     const tables = [...new Set(portals.values())];
     const secret = randomUUID();
@@ -107,7 +113,7 @@ export class ChaosHarness implements AsyncDisposable {
       await EmulatorProcess.start('--show-secrets', ...OAUTH2_FLAGS, ...users, ...clients, ...flags),
     );
     const toml = tables.map((table) => portalTable(portal, table)).join('\n');
-    const hub = parts.use(await HubProcess.prepare({ toml }));
+    const hub = parts.use(await HubProcess.prepare({ toml, env }));
     await writeFile(join(hub.directory, 'portal.secret'), secret, { mode: 0o600 });
     await hub.launch();
     parts.move();

@@ -12,6 +12,9 @@ export function canTraceSystemCalls(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
 }
 
+/** The environment of a process in which strace can count syncs: it counts the calls of each thread separately. */
+export const ONE_POOL_THREAD: NodeJS.ProcessEnv = { UV_THREADPOOL_SIZE: '1' };
+
 /**
  * Kills a process with SIGKILL when it enters its n-th system call of a kind, counted from now on. The call itself is
  * not executed; all calls before it are complete.
@@ -46,7 +49,10 @@ export interface SystemCall {
   readonly bytes: number;
 }
 
-/** Traces the calls of these kinds that a process makes during `work`, in order. */
+/**
+ * Traces the calls of these kinds that a process makes during `work`: syncs in the order in which they end, all others
+ * in the order in which they begin.
+ */
 export async function traceSystemCalls(
   pid: number,
   calls: readonly string[],
@@ -60,14 +66,26 @@ export async function traceSystemCalls(
       await using _watch = await watch(pid, ['-o', file, '-y', '-s', '0', '-e', `trace=${calls.join(',')}`]);
       await work();
     }
-    const lines = (await readFile(file, 'utf8')).split('\n');
-    return lines.flatMap((line) => {
-      const [, name, on, bytes = 0] = /^\d+ +(\w+)\(\d+<([^>]*)>(?:, ""\.*, (\d+))?/.exec(line) ?? [];
-      return name === undefined || on === undefined ? [] : [{ name, on, bytes: Number(bytes) }];
-    });
+    return parseSystemCalls(await readFile(file, 'utf8'));
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+/** The calls of a log of strace with the options `-f`, `-y` and `-s 0`, in the order of {@link traceSystemCalls}. */
+export function parseSystemCalls(log: string): SystemCall[] {
+  const syncs = new Map<string, SystemCall>();
+  return log.split('\n').flatMap((line) => {
+    const [, resumed = ''] = /^(\d+) +<\.\.\. f\w*sync resumed>/.exec(line) ?? [];
+    const ended = syncs.get(resumed);
+    if (ended !== undefined) return [ended];
+    const [, thread = '', name, on, bytes = 0] = /^(\d+) +(\w+)\(\d+<([^>]*)>(?:, ""\.*, (\d+))?/.exec(line) ?? [];
+    if (name === undefined || on === undefined) return [];
+    const call = { name, on, bytes: Number(bytes) };
+    if (!name.endsWith('sync') || !line.endsWith('<unfinished ...>')) return [call];
+    syncs.set(thread, call);
+    return [];
+  });
 }
 
 /** Attaches strace to a process. @returns when it is attached; disposing of it detaches strace */

@@ -16,7 +16,13 @@ import {
   prefixFigures,
 } from './experiment.ts';
 import { readStoredGrant, type StoredGrantRecord } from './stored-grant.ts';
-import { canTraceSystemCalls, killBeforeSystemCall, type SystemCall, traceSystemCalls } from './system-calls.ts';
+import {
+  canTraceSystemCalls,
+  killBeforeSystemCall,
+  ONE_POOL_THREAD,
+  type SystemCall,
+  traceSystemCalls,
+} from './system-calls.ts';
 
 const NAME = 'wallbox';
 /** More boundaries than this indicate an endless walk. */
@@ -33,20 +39,10 @@ interface Calls {
 
 const WRITES: readonly Calls[] = [
   { calls: ['pwrite64'], onStore: true },
-  { calls: ['fsync'], onStore: true },
+  { calls: ['fdatasync'], onStore: true },
 ];
 /** Rare calls of SQLite on its files. If one occurs, all of them are tested as well. */
-const RARE = [
-  'fdatasync',
-  'ftruncate',
-  'unlink',
-  'unlinkat',
-  'rename',
-  'renameat2',
-  'pwritev',
-  'pwritev2',
-  'fallocate',
-];
+const RARE = ['fsync', 'ftruncate', 'unlink', 'unlinkat', 'rename', 'renameat2', 'pwritev', 'pwritev2', 'fallocate'];
 /**
  * Between the commits of the attempt and of its result: before the connection is open, and before anything is sent on
  * it.
@@ -124,7 +120,7 @@ async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentRes
 
 async function startHome(): Promise<ChaosHarness> {
   await using parts = new AsyncDisposableStack();
-  const home = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h']));
+  const home = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h'], ['helper'], ONE_POOL_THREAD));
   await home.pairAppliances([NAME]);
   parts.move();
   return home;

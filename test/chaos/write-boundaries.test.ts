@@ -9,8 +9,8 @@ test.skipIf(!canTraceSystemCalls())(
     const { figures, broken } = await runShortForm(experiment);
     expect(broken).toEqual([]);
     const calls = {
-      refresh: ['pwrite64', 'fsync', 'connect', 'writev', 'write'],
-      pairing: ['pwrite64', 'fsync', 'writev', 'write'],
+      refresh: ['pwrite64', 'fdatasync', 'connect', 'writev', 'write'],
+      pairing: ['pwrite64', 'fdatasync', 'writev', 'write'],
     };
     for (const [work, kinds] of Object.entries(calls)) {
       for (const call of kinds) {

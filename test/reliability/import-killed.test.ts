@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { canTraceSystemCalls, killBeforeSystemCall } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls, killBeforeSystemCall, ONE_POOL_THREAD } from '../chaos/system-calls.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { OtherClient } from '../support/other-client.ts';
 import { startPortal } from '../support/portal.ts';
@@ -16,7 +16,7 @@ const MAX_BOUNDARIES = 40;
 /** System calls before which the hub is killed, and whether only those on the store count. */
 const BOUNDARIES = [
   { call: 'pwrite64', onStore: true },
-  { call: 'fsync', onStore: true },
+  { call: 'fdatasync', onStore: true },
   { call: 'connect', onStore: false },
   { call: 'writev', onStore: false },
 ] as const;
@@ -27,7 +27,7 @@ describe.skipIf(!canTraceSystemCalls())('hub killed during an import', () => {
     async (boundary, { expect }) => {
       // The portal repeats its answer to an interrupted refresh, so whatever was sent can be continued.
       await using emulator = await startPortal({ refreshGraceTime: 3600 });
-      await using hub = await HubProcess.start({ emulator });
+      await using hub = await HubProcess.start({ emulator, env: ONE_POOL_THREAD });
       const files = boundary.onStore ? STORE_FILES.map((name) => join(hub.directory, 'state', name)) : [];
       let when = 1;
       for (; when < MAX_BOUNDARIES; when++) {

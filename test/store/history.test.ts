@@ -125,9 +125,11 @@ test('restoring a backup keeps the history of appliances that stay, and deletes 
     ...{ settings: new Map(), connections: [], appliances: [], movedAppliances: [], grants: [], sessions: [] },
     ...{ removedConnections: new Set<string>(), removedAppliances: new Set<string>() },
   };
-  store.applyRestoredState(rows);
+  await store.restore(() => ({ state: rows }));
   expect(await store.history(id)).toEqual([REFRESHED]);
-  store.applyRestoredState({ ...rows, removedAppliances: new Set([id]), removedConnections: new Set([id]) });
+  await store.restore(() => ({
+    state: { ...rows, removedAppliances: new Set([id]), removedConnections: new Set([id]) },
+  }));
   expect(await store.history(id)).toEqual([]);
 });
 

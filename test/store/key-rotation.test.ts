@@ -18,7 +18,7 @@ import { type KeyRotation, openStoreWithKeys } from '../../src/store/keys/key-ro
 import { jweSealing } from '../../src/store/keys/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { canTraceSystemCalls } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls, ONE_POOL_THREAD } from '../chaos/system-calls.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { IS_LONG_FORM } from '../support/long.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -270,7 +270,7 @@ async function withCredential(path: string) {
 async function reseal(state: string, credentials: string, key: string): Promise<void> {
   const { store } = await open(state, credentials);
   using _open = store;
-  store.reseal(jweSealing(Buffer.from(key, 'base64url')));
+  await store.reseal(jweSealing(Buffer.from(key, 'base64url')));
 }
 
 describe('store key as a systemd credential', () => {
@@ -423,7 +423,7 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
   const pathArgs = names.flatMap((name) => ['-P', join(path, name)]);
   const rotation = [process.execPath, '--input-type=module', '-e', SCRIPT, path];
   const { status } = spawnSync('strace', [...strace, ...pathArgs, ...rotation], {
-    env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey') },
+    env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'), ...ONE_POOL_THREAD },
   });
   if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);
   return status !== 0;

@@ -60,9 +60,7 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
  *   that has a grant; or as {@link Store}
  */
 export async function restoreState(store: SqliteStore, backup: BackupContents): Promise<RestoredGrants> {
-  // Without an await in between, so that no grant changes after it was read.
-  const { state, restored, kept } = planRestore(backup, store.readAllRows(), store.sealing);
-  store.applyRestoredState(state);
+  const { restored, kept } = await store.restore((content) => planRestore(backup, content, store.sealing));
   return { restored, kept };
 }
 

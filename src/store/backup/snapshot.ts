@@ -1,7 +1,8 @@
-import { renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { Failure } from '../../core/failure.ts';
 import { openInMemory, toStoreFailure } from '../database/database.ts';
-import { BALLAST_BYTES, fileSize, fsyncPath, readFileOrNull } from '../database/store-files.ts';
+import { BALLAST_BYTES, fileSize, readFileOrNull, syncPath } from '../database/store-files.ts';
 import { salvage } from '../recovery/salvage.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
 
@@ -16,29 +17,26 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
   const draft = `${files.snapshot}.new`;
   try {
     checkDiskSpace(store);
-    // Created first, because SQLite would create it readable for others.
-    writeFileSync(draft, '', { mode: 0o600 });
-    await store.copyDatabase(draft);
-    const snapshot = readFileOrNull(draft);
-    using stack = new DisposableStack();
-    const database = stack.adopt(openInMemory(snapshot?.bytes ?? Buffer.alloc(0), draft, [store.sealing]), (open) =>
-      open.close(),
-    );
-    const { damage, unreadable } = salvage(database, [store.sealing]);
-    if (damage !== null || unreadable.size > 0) {
-      const what = damage ?? `${unreadable.size} of its rows can't be read`;
-      throw new Failure(
-        'store_unreadable',
-        `no snapshot was made of the store ${files.database}: it is damaged (${what})`,
-      );
-    }
-    renameSync(draft, files.snapshot);
-    fsyncPath(files.directory);
+    const bytes = await store.serialize();
+    checkReadable(bytes, store);
+    await writeFile(draft, bytes, { mode: 0o600, flush: true });
+    await rename(draft, files.snapshot);
+    await syncPath(files.directory);
   } catch (error) {
     throw toStoreFailure(error, files.snapshot);
   } finally {
-    rmSync(draft, { force: true });
+    await rm(draft, { force: true });
   }
+}
+
+/** @throws Failure `store_unreadable` if a database is damaged, or a row of it can't be read */
+function checkReadable(bytes: Uint8Array, { files, sealing }: SqliteStore): void {
+  using stack = new DisposableStack();
+  const database = stack.adopt(openInMemory(bytes, files.database, [sealing]), (open) => open.close());
+  const { damage, unreadable } = salvage(database, [sealing]);
+  if (damage === null && unreadable.size === 0) return;
+  const what = damage ?? `${unreadable.size} of its rows can't be read`;
+  throw new Failure('store_unreadable', `no snapshot was made of the store ${files.database}: it is damaged (${what})`);
 }
 
 /** A snapshot must not take the room that the responses to refreshes need: the ballast, and as much again. */

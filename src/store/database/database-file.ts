@@ -1,28 +1,45 @@
 import type Database from 'better-sqlite3';
+import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type Salvage, salvage } from '../recovery/salvage.ts';
+import { CommitQueue } from './commit-queue.ts';
+import type { Companion } from './companions.ts';
 import type { OpenedDatabase } from './database.ts';
+import { DatabaseSyncs } from './database-syncs.ts';
 import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
 
 /**
- * The database of a store as a whole: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that commits survive a
- * power cut. It is locked as long as it is open, because two hubs must not use the same refresh tokens.
+ * The database of a store as a whole: SQLite in `latchkey.db`, with a WAL, and synced so that commits survive a power
+ * cut. It is locked as long as it is open, because two hubs must not use the same refresh tokens.
  */
-export class DatabaseFile implements Disposable {
+export abstract class DatabaseFile implements Disposable, AsyncDisposable {
   readonly files: StoreFiles;
   protected readonly sql: Sql;
+  protected readonly commits: CommitQueue;
   readonly #reopen: (sealing: Sealing) => Promise<OpenedDatabase>;
   #opened: OpenedDatabase;
+  #syncs: DatabaseSyncs;
 
   /** @param reopen opens the database again after it could not be written */
-  constructor(files: StoreFiles, opened: OpenedDatabase, reopen: (sealing: Sealing) => Promise<OpenedDatabase>) {
+  constructor(
+    files: StoreFiles,
+    opened: OpenedDatabase,
+    reopen: (sealing: Sealing) => Promise<OpenedDatabase>,
+    timers: Timers,
+  ) {
     this.files = files;
     this.sql = new Sql(opened.database, opened.sealing, files.database);
+    this.#syncs = new DatabaseSyncs(files, opened.database);
+    const companionsOf = (connection: string) => this.companionsOf(connection);
+    this.commits = new CommitQueue({ sql: this.sql, syncs: () => this.#syncs, companionsOf }, timers);
     this.#opened = opened;
     this.#reopen = reopen;
   }
+
+  /** What can be written now together with a write of this connection. */
+  protected abstract companionsOf(connection: string): readonly Companion[];
 
   /** What its rows are sealed with. */
   get sealing(): Sealing {
@@ -50,12 +67,15 @@ export class DatabaseFile implements Disposable {
   }
 
   /**
-   * Copies the whole database to another file, and then moves the WAL to the database. So a database that has less than
-   * its snapshot has lost something.
+   * The whole database as the bytes of a file, after the WAL was moved to it. So a database that has less than its
+   * snapshot has lost something.
+   * @throws Failure `store_unwritable`
    */
-  async copyDatabase(path: string): Promise<void> {
-    await this.#opened.database.backup(path);
-    this.checkpoint();
+  serialize(): Promise<Buffer> {
+    return this.commits.exclusively(async () => {
+      await this.#syncs.checkpoint();
+      return this.#syncs.readDatabase();
+    });
   }
 
   /**
@@ -63,31 +83,38 @@ export class DatabaseFile implements Disposable {
    * changed, or that can't be opened, stay as they are.
    * @throws Failure `store_unwritable`; `store_unreadable` if the database is damaged. Nothing has changed then.
    */
-  reseal(sealing: Sealing): void {
-    const { database } = this.#opened;
-    this.sql.transaction(() => {
-      const content = salvage(database, [this.sealing], sealing);
-      if (content.damage !== null) {
-        const { database: path } = this.files;
-        throw new Failure(
-          'store_unreadable',
-          `the store ${path} is damaged (${content.damage}): restart the hub first`,
-        );
-      }
-      updateSealedColumns(database, content);
+  reseal(sealing: Sealing): Promise<void> {
+    return this.commits.exclusively(() => {
+      const { database } = this.#opened;
+      this.sql.transaction(() => {
+        const content = salvage(database, [this.sealing], sealing);
+        if (content.damage !== null) {
+          const { database: path } = this.files;
+          throw new Failure(
+            'store_unreadable',
+            `the store ${path} is damaged (${content.damage}): restart the hub first`,
+          );
+        }
+        updateSealedColumns(database, content);
+      });
+      this.sql.switchTo(database, sealing);
     });
-    this.sql.switchTo(database, sealing);
   }
 
-  /** Rewrites the database, so that its unused space contains no old data. */
-  compact(): void {
-    this.sql.wrapErrors(() => this.#opened.database.exec('VACUUM'));
-    this.checkpoint();
+  /** Rewrites the database, so that its unused space contains no old data. @throws Failure `store_unwritable` */
+  compact(): Promise<void> {
+    return this.commits.exclusively(async () => {
+      this.#syncs.commit(() => this.#opened.database.exec('VACUUM'));
+      await this.#syncs.checkpoint();
+    });
   }
 
-  /** Moves the WAL to the database, so that the WAL contains no write any more, not even a failed one. */
-  checkpoint(): void {
-    this.sql.wrapErrors(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
+  /**
+   * Moves the WAL to the database, so that the WAL contains no write any more, not even a failed one.
+   * @throws Failure `store_unwritable`
+   */
+  checkpoint(): Promise<void> {
+    return this.commits.exclusively(() => this.#syncs.checkpoint());
   }
 
   /**
@@ -100,13 +127,23 @@ export class DatabaseFile implements Disposable {
     const before = this.#opened;
     const opened = await this.#reopen(this.sealing);
     this.#opened = { ...opened, recoverySummary: opened.recoverySummary ?? before.recoverySummary };
+    this.#syncs = new DatabaseSyncs(this.files, opened.database);
     this.sql.switchTo(opened.database, opened.sealing);
     before.database.close();
     return opened.writeProblem === null;
   }
 
+  /** Closes the database after everything that is queued was written. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.commits.drain();
+    // SQLite would do this in the thread that still answers appliances.
+    if (this.writeProblem === null) await this.checkpoint().catch(() => undefined);
+    this[Symbol.dispose]();
+  }
+
+  /** Closes the database at once. */
   [Symbol.dispose](): void {
-    this.#opened.database.close();
+    this.#syncs.close();
   }
 }
 

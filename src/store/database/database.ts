@@ -17,8 +17,9 @@ const PAGE_BYTES = 1024;
 
 /**
  * Bytes of the WAL before it is moved to the database: fourteen refreshes with tokens of 1.8 kB, or 36 with short ones.
+ * Kept short: the WAL needs space in addition to the ballast, and losing the WAL loses what it holds.
  */
-const MAX_WAL_BYTES = 128 * 1024;
+export const MAX_WAL_BYTES = 128 * 1024;
 
 /** A database that is ready for use. */
 export interface OpenedDatabase {
@@ -53,8 +54,8 @@ export function openDatabase(
       database.pragma('locking_mode = EXCLUSIVE');
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = FULL');
-      // Kept short: the WAL needs space in addition to the ballast, and losing the WAL loses what it holds.
-      database.pragma(`wal_autocheckpoint = ${MAX_WAL_BYTES / PAGE_BYTES}`);
+      // DatabaseSyncs moves the WAL to the database.
+      database.pragma('wal_autocheckpoint = 0');
       const version = readSchemaVersion(database, steps.length);
       if (version > 0 && version < steps.length) check(database);
       migrate(database, keys, steps);

@@ -64,8 +64,13 @@ export class Sql {
     try {
       return work();
     } catch (error) {
-      throw toStoreFailure(error, this.#path);
+      throw this.toFailure(error);
     }
+  }
+
+  /** Converts an error of SQLite or the file system to a failure of the store. */
+  toFailure(error: unknown): Failure {
+    return toStoreFailure(error, this.#path);
   }
 
   #prepare(sql: string): Database.Statement<unknown[]> {

@@ -13,6 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** The store's files in the state directory. */
@@ -115,6 +116,16 @@ export function fsyncPath(path: string): void {
   }
 }
 
+/** Like {@link fsyncPath}, in libuv's thread pool. */
+export async function syncPath(path: string): Promise<void> {
+  const opened = await open(path);
+  try {
+    await opened.sync();
+  } finally {
+    await opened.close();
+  }
+}
+
 function linkIfExists(path: string, name: string): void {
   if (existsSync(path)) linkSync(path, name);
 }
@@ -144,10 +155,10 @@ export class Ballast {
    * Creates the file if it does not exist.
    * @throws the file system's error if there is no room for it
    */
-  reserve(): void {
+  async reserve(): Promise<void> {
     if (this.#isReserved) return;
     try {
-      writeFileSync(this.#path, Buffer.alloc(BALLAST_BYTES), { mode: 0o600, flush: true });
+      await writeFile(this.#path, Buffer.alloc(BALLAST_BYTES), { mode: 0o600, flush: true });
       this.#isReserved = true;
     } catch (error) {
       this.release();

@@ -88,7 +88,7 @@ export class KeyRotation {
     if (this.needsCredentialRename) return { ...(await this.#replaceSnapshot(makeSnapshot)), isCredential: true };
     if (this.#nextKey.isCredential || !existsSync(this.#nextKeyPath)) return null;
     if (this.#store.sealing === this.#nextSealing) return this.#installNextKey(makeSnapshot);
-    this.#discardNextKey();
+    await this.#discardNextKey();
     return null;
   }
 
@@ -120,16 +120,16 @@ export class KeyRotation {
   async #rotateKeyFile(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
     // Never reuse the key of an earlier attempt: the SD card may have been copied meanwhile. Until the WAL is empty,
     // that key may still be needed.
-    this.#discardNextKey();
+    await this.#discardNextKey();
     const text = this.#generateKey();
     const key = decodeKey(text);
     if (key === null) throw new Failure('unexpected', `the new store key is not ${STORE_KEY_BYTES} bytes in base64url`);
     try {
       writeFileSync(this.#nextKeyPath, `${text}\n`, { mode: 0o600, flush: true });
       fsyncPath(this.#store.files.directory);
-      this.#store.reseal(jweSealing(key));
+      await this.#store.reseal(jweSealing(key));
     } catch (error) {
-      this.#tryDiscardNextKey();
+      await this.#tryDiscardNextKey();
       throw toStoreFailure(error, this.#store.files.database);
     }
     return this.#installNextKey(makeSnapshot);
@@ -144,7 +144,7 @@ export class KeyRotation {
           : 'the store key is a systemd credential, which the hub can\'t change: put a new one beside it as "store.key.next" (see docs/stolen-card.md), restart the service, and run this command again',
       );
     }
-    this.#store.reseal(this.#nextSealing);
+    await this.#store.reseal(this.#nextSealing);
     return { ...(await this.#replaceSnapshot(makeSnapshot)), isCredential: true };
   }
 
@@ -172,7 +172,7 @@ export class KeyRotation {
   async #replaceSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotationResult, 'isCredential'>> {
     if (canOpenSnapshot(this.#store)) return { leftovers: this.#findLeftovers(), snapshotProblem: null };
     try {
-      this.#store.compact();
+      await this.#store.compact();
       await makeSnapshot();
       return { leftovers: this.#findLeftovers(), snapshotProblem: null };
     } catch (error) {
@@ -196,9 +196,9 @@ export class KeyRotation {
    * Removes a key that was never used. The WAL is emptied first: a failed commit may still be in it, and would become
    * valid after a crash.
    */
-  #discardNextKey(): void {
+  async #discardNextKey(): Promise<void> {
     try {
-      this.#store.checkpoint();
+      await this.#store.checkpoint();
       rmSync(this.#nextKeyPath, { force: true });
       fsyncPath(this.#store.files.directory);
     } catch (error) {
@@ -206,9 +206,9 @@ export class KeyRotation {
     }
   }
 
-  #tryDiscardNextKey(): void {
+  async #tryDiscardNextKey(): Promise<void> {
     try {
-      this.#discardNextKey();
+      await this.#discardNextKey();
     } catch {
       // The next attempt begins with this, and the next start too.
     }

@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { canTraceSystemCalls, parseSystemCalls, type SystemCall } from '../chaos/system-calls.ts';
+import { MAIN } from '../support/program.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+
+const store = JSON.stringify(join(dirname(MAIN), 'store/open-store.js'));
+const sealing = JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'));
+
+/** Writes settings one after another until the WAL was moved to the database twice, and prints how many. */
+const SCRIPT = `
+  import { openStore } from ${store};
+  import { jweSealing } from ${sealing};
+  const store = await openStore(process.argv[1], jweSealing(new Uint8Array(32)), Date.now);
+  for (let count = 0; count < 200; count++) await store.saveSetting('name-' + (count % 7), 'x'.repeat(600) + count);
+  process.kill(process.pid, 'SIGKILL');`;
+
+/** The calls of the script on the database and its WAL, in order. */
+function traceScript(folder: string): SystemCall[] {
+  const file = join(folder, 'calls');
+  const state = join(folder, 'state');
+  const calls = 'pwrite64,ftruncate,fsync,fdatasync';
+  const trace = ['-f', '-y', '-s', '0', '-o', file, '-e', `trace=${calls}`, '-e', 'signal=none'];
+  spawnSync('mkdir', ['-m', '700', state]);
+  spawnSync('strace', [...trace, process.execPath, '--input-type=module', '-e', SCRIPT, state]);
+  return parseSystemCalls(readFileSync(file, 'utf8')).filter(({ on }) => /latchkey\.db(-wal)?$/.test(on));
+}
+
+describe.skipIf(!canTraceSystemCalls())('order of writes and syncs', () => {
+  test('the WAL is emptied after the database is on disk, and used again after it is empty on disk', () => {
+    using folder = memoryStateFolder();
+    const calls = traceScript(folder.path);
+    const opened = calls.findLastIndex(({ name }) => name === 'fsync');
+    /** What a power cut would lose. */
+    const unsynced = new Set<'database' | 'WAL' | 'emptying of the WAL'>();
+    let checkpoints = 0;
+    for (const { name, on } of calls.slice(opened + 1)) {
+      const isWal = on.endsWith('-wal');
+      if (name === 'fdatasync' && isWal) {
+        unsynced.delete('WAL');
+        unsynced.delete('emptying of the WAL');
+      } else if (name === 'fdatasync') {
+        unsynced.delete('database');
+      } else if (!isWal) {
+        expect(unsynced, 'before a write to the database').not.toContain('WAL');
+        unsynced.add('database');
+      } else if (name === 'ftruncate') {
+        expect(unsynced, 'before the WAL is emptied').toEqual(new Set());
+        unsynced.add('emptying of the WAL');
+        checkpoints += 1;
+      } else {
+        expect([...unsynced], 'before a write to the WAL').not.toContain('database');
+        expect([...unsynced], 'before a write to the WAL').not.toContain('emptying of the WAL');
+        unsynced.add('WAL');
+      }
+    }
+    expect(checkpoints).toBeGreaterThanOrEqual(2);
+  });
+});
