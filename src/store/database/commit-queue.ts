@@ -1,4 +1,6 @@
 import type { Timers } from '../../core/clock.ts';
+import { monotonicNow } from '../../system/clock.ts';
+import { CommitTimes } from './commit-times.ts';
 import type { Companion } from './companions.ts';
 import { MAX_WAL_BYTES } from './database.ts';
 import type { DatabaseSyncs } from './database-syncs.ts';
@@ -51,6 +53,8 @@ interface Target {
  * written ahead are still missing, it waits a moment for them. A write of {@link writeNow} starts at once.
  */
 export class CommitQueue {
+  /** How long the commits take, with their syncs. */
+  readonly times = new CommitTimes(monotonicNow);
   readonly #target: Target;
   readonly #timers: Timers;
   /** Connections whose response will be written. */
@@ -192,6 +196,7 @@ export class CommitQueue {
     if (writes.length === 0) return;
     const syncs = this.#target.syncs();
     let unsynced: readonly UnsyncedWrite[] | null = null;
+    const end = this.times.begin();
     try {
       if (!syncs.isComplete) await syncs.complete();
       unsynced = syncs.commit(() => this.#write(writes));
@@ -201,6 +206,8 @@ export class CommitQueue {
       for (const { fail } of unsynced ?? writes) fail(this.#target.sql.toFailure(error));
       if (unsynced !== null) this.#reportUnsynced(unsynced);
       return;
+    } finally {
+      end();
     }
     try {
       if (syncs.walBytes >= MAX_WAL_BYTES) await syncs.checkpoint();

@@ -4,6 +4,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type Salvage, salvage } from '../recovery/salvage.ts';
 import { CommitQueue } from './commit-queue.ts';
+import type { CommitTimes } from './commit-times.ts';
 import type { Companion } from './companions.ts';
 import type { OpenedDatabase } from './database.ts';
 import { DatabaseSyncs } from './database-syncs.ts';
@@ -54,6 +55,11 @@ export abstract class DatabaseFile implements Disposable, AsyncDisposable {
   /** What replaced a damaged database, in one sentence; null if nothing did. */
   get recoverySummary(): string | null {
     return this.#opened.recoverySummary;
+  }
+
+  /** How long its commits take. */
+  get commitTimes(): CommitTimes {
+    return this.commits.times;
   }
 
   /** How many rows were changed since the database was opened. */
