@@ -21,6 +21,7 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_unwritable: "can't write its store",
   store_changed: 'its store was damaged, or changed by something else',
   store_recovered: 'its store was damaged and repaired',
+  store_slow: 'its SD card or disk is slow, and may fail',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
   not_announced: "can't be found by mDNS",

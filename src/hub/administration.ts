@@ -14,7 +14,7 @@ import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
-import { findHubProblems, type ObservedProblem } from './hub-problems.ts';
+import { describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
 import type { Portals } from './portals.ts';
 
 /** The reloads of the daemon that runs the hub. */
@@ -63,17 +63,21 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
+  const slowStore = timed(
+    () => describeSlowStore(store.commitTimes.summary()),
+    () => store.commitTimes.summary().slowFor ?? 0,
+  );
   const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
   const nameClaimed = timed(() => advertising.nameClaimed);
   const administration = createBrokerAdministration(broker, endpoints);
 
-  /** Adds to a problem since when it has been seen. */
-  function timed(read: () => string | null): () => ObservedProblem | null {
+  /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
+  function timed(read: () => string | null, age: () => number = () => 0): () => ObservedProblem | null {
     let first: string | null = null;
     return () => {
       const message = read();
-      first = message === null ? null : (first ?? rfc3339(clock.now().wall));
+      first = message === null ? null : (first ?? rfc3339(clock.now().wall - age()));
       return message === null || first === null ? null : { message, since: first };
     };
   }
@@ -92,7 +96,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       startedAt: rfc3339(context.startedAt.wall),
       connections: logins,
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
-      ...{ idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
+      ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
     const facts = collectNoticeInput(logins, applianceStatuses, problems, broker, endpoints.endpoint('/'));
     return { connections: logins.map(([, status]) => status), appliances: applianceStatuses, problems, facts };

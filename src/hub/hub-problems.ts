@@ -2,6 +2,7 @@ import type { BrokerStore } from '../broker/ports.ts';
 import type { HubProblem } from '../core/administration.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
+import type { CommitSummary } from '../store/database/commit-times.ts';
 
 /** How many appliances a problem names. */
 const MAX_NAMES = 5;
@@ -17,6 +18,8 @@ interface HubProblemSources {
   readonly connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[];
   /** Whether the grant of a connection is only in memory. */
   readonly isUnsaved: (connection: string) => boolean;
+  /** The problem that commits of the store take long; null if they do not. */
+  readonly slowStore: ObservedProblem | null;
   /** The problem that another hub on the network has this hub's id and key; null if none has. */
   readonly idTaken: ObservedProblem | null;
   /** The problem that another device claims the hub's host name; null if none does. */
@@ -30,10 +33,11 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
-  const { store, nameOf, startedAt: since, idTaken, nameClaimed, unannounced } = sources;
+  const { store, nameOf, startedAt: since, slowStore, idTaken, nameClaimed, unannounced } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
   if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
+  if (slowStore !== null) problems.push({ ...slowStore, code: 'store_slow' });
   if (store.recoverySummary !== null) {
     problems.push({ code: 'store_recovered', message: capitalized(store.recoverySummary), since });
   }
@@ -70,6 +74,13 @@ function findStoreWriteProblem({
   const { name, problem } = unsaved;
   const message = `New tokens of ${name} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
   return { message, since: problem.since };
+}
+
+/** A message about the durations of the store's commits; null if the store is not slow. */
+export function describeSlowStore({ count, slowCount, median, p90, longest, slowFor }: CommitSummary): string | null {
+  if (slowFor === null) return null;
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+  return `The hub's SD card or disk may be about to fail: ${slowCount} of the last ${count} writes of the store took longer than a second (median ${seconds(median)}, 90th percentile ${seconds(p90)}, longest ${seconds(longest)})`;
 }
 
 /** A message that lists the entries of the store that the hub did not write; null if none is known. */

@@ -33,6 +33,7 @@ import { openNetwork } from './network.ts';
 import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
+import { SlowStoreMonitor } from './slow-store-monitor.ts';
 import { StoreMaintenance } from './store-maintenance.ts';
 
 /** A running hub. Disposing of it sends the mDNS goodbye, waits for requests to the portal, and closes the store. */
@@ -92,6 +93,8 @@ export async function startHub(
   await using parts = new AsyncDisposableStack();
 
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
+  store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
+  parts.use(new SlowStoreMonitor(store.commitTimes, environment));
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     await connectPortals(configuration.portals, {

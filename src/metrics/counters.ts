@@ -25,7 +25,9 @@ export class Counters {
   readonly #connections = new Map<string, ConnectionCounters>();
   readonly #requests = new Map<string, RequestCounts>();
   /** The time until the portal responded to a refresh, or until the hub stopped waiting for it. */
-  readonly refreshDurations = new DurationHistogram();
+  readonly refreshDurations = new DurationHistogram(REFRESH_BUCKETS_SECONDS);
+  /** The time that commits of the store took. */
+  readonly commitDurations = new DurationHistogram(COMMIT_BUCKETS_SECONDS);
 
   /** Counts an event of a connection. */
   readonly record = (event: ConnectionEvent): void => {
@@ -94,7 +96,10 @@ function increment<Outcome extends string>(counts: Counts<Outcome>, outcome: Out
 }
 
 /** The upper bounds of the histogram's buckets, in seconds: for a near, a distant and an overloaded portal. */
-export const DURATION_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+export const REFRESH_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** The same for commits: on a good disk, a good SD card, and a card that is about to fail. */
+export const COMMIT_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The number of durations in a bucket, and their sum in ms. */
 interface Bucket {
@@ -104,14 +109,18 @@ interface Bucket {
 
 /** Durations by bucket, because single durations would be too many to keep until the next scrape. */
 export class DurationHistogram {
-  readonly #buckets: readonly Bucket[] = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY].map(() => ({
-    count: 0,
-    sum: 0,
-  }));
+  readonly #bounds: readonly number[];
+  readonly #buckets: readonly Bucket[];
+
+  /** @param bounds the upper bounds of the buckets, in seconds; the last bucket has none */
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#buckets = [...bounds, Number.POSITIVE_INFINITY].map(() => ({ count: 0, sum: 0 }));
+  }
 
   /** @param ms a duration */
   observe(ms: number): void {
-    const index = DURATION_BUCKETS_SECONDS.findIndex((bound) => ms <= bound * 1000);
+    const index = this.#bounds.findIndex((bound) => ms <= bound * 1000);
     const bucket = this.#buckets.at(index);
     if (bucket === undefined) return;
     bucket.count += 1;

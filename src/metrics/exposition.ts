@@ -5,7 +5,7 @@ import type { Instant } from '../core/clock.ts';
 import { CONNECTION_STATES, type ConnectionStatus } from '../core/connections/connection-status.ts';
 import type { Condition } from '../core/health/condition.ts';
 import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
-import type { Counters } from './counters.ts';
+import type { Counters, DurationHistogram } from './counters.ts';
 import { createMetricFamilies, type MetricFamilies } from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
@@ -23,19 +23,23 @@ export interface ExpositionContext {
   readonly counters: Counters;
 }
 
+type DurationReader = ReturnType<DurationHistogram['createReader']>;
+
 /** How many connections and how many appliances have their own series at most. */
 const MAX_LISTED = 10_000;
 
 /** Renders all metrics in Prometheus' text format. The families are created at the first request. */
 export class Exposition {
   readonly #context: ExpositionContext;
-  readonly #readRefreshDurations: ReturnType<Counters['refreshDurations']['createReader']>;
+  readonly #readRefreshDurations: DurationReader;
+  readonly #readCommitDurations: DurationReader;
   #families: Promise<MetricFamilies> | null = null;
   #rendering: Promise<string> | null = null;
 
   constructor(context: ExpositionContext) {
     this.#context = context;
     this.#readRefreshDurations = context.counters.refreshDurations.createReader();
+    this.#readCommitDurations = context.counters.commitDurations.createReader();
   }
 
   /** Renders the current metrics. Concurrent calls get the same text. */
@@ -58,7 +62,8 @@ export class Exposition {
     setApplianceMetrics(families, appliances);
     families.ready.set(readiness(status.appliances).ready ? 1 : 0);
     setCounters(families, connections, appliances, this.#context);
-    this.#readRefreshDurations((seconds) => families.duration.observe(seconds));
+    this.#readRefreshDurations((seconds) => families.refreshDuration.observe(seconds));
+    this.#readCommitDurations((seconds) => families.commitDuration.observe(seconds));
     await setProcessMetrics(families);
     return families.registry.metrics();
   }

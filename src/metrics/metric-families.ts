@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client';
-import { DURATION_BUCKETS_SECONDS } from './counters.ts';
+import { COMMIT_BUCKETS_SECONDS, REFRESH_BUCKETS_SECONDS } from './counters.ts';
 
 /**
  * Creates all metrics in their own registry; docs/metrics.md describes them. The library is loaded here, at the first
@@ -110,10 +110,10 @@ export async function createMetricFamilies() {
       'connection',
       'outcome',
     ),
-    duration: new Histogram({
+    refreshDuration: new Histogram({
       name: 'latchkey_refresh_duration_seconds',
       help: 'Duration of refreshes, successful or not, from sending the request to the portal.',
-      buckets: DURATION_BUCKETS_SECONDS,
+      buckets: REFRESH_BUCKETS_SECONDS,
       registers,
     }),
     tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
@@ -134,6 +134,12 @@ export async function createMetricFamilies() {
       'Access tokens that the cloud refused, as reported by the appliances.',
       'connection',
     ),
+    commitDuration: new Histogram({
+      name: 'latchkey_store_commit_duration_seconds',
+      help: 'Duration of commits of the store, until they are on disk.',
+      buckets: COMMIT_BUCKETS_SECONDS,
+      registers,
+    }),
     written: counter(
       'latchkey_store_written_bytes_total',
       'Bytes that the daemon has written to disk; nearly all of them are the store.',

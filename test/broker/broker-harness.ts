@@ -26,6 +26,7 @@ import { connectPortals, type Portals } from '../../src/hub/portals.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../src/portal/oauth2/oauth2-portal.ts';
 import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
+import { CommitTimes } from '../../src/store/database/commit-times.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
@@ -104,6 +105,10 @@ export class BrokerHarness implements AsyncDisposable {
   readonly journal: string[] = [];
   /** The emitted events. */
   readonly emittedEvents: ConnectionEvent[] = [];
+  /** The shortest and longest time of a store write, in ms. */
+  writeTimes: readonly [least: number, most: number];
+  /** How long the writes of the store take in virtual time. */
+  readonly commitTimes = new CommitTimes(() => this.time.uptime);
   /** Also receives the emitted events. */
   listener: EmitEvent = () => undefined;
   readonly #emit: EmitEvent = (event) => {
@@ -124,6 +129,7 @@ export class BrokerHarness implements AsyncDisposable {
 
   private constructor(options: BrokerHarnessOptions) {
     this.#options = options;
+    this.writeTimes = options.writeTimes ?? [0, MAX_WRITE_DELAY_MS];
   }
 
   static async start(options: BrokerHarnessOptions = {}): Promise<BrokerHarness> {
@@ -385,11 +391,13 @@ export class BrokerHarness implements AsyncDisposable {
 
   /** The seed decides how long each write takes, so writes may end in any order. */
   #slow(store: BrokerStore): BrokerStore {
-    const [min, max] = this.#options.writeTimes ?? [0, MAX_WRITE_DELAY_MS];
     const random = this.#random;
-    return delayWrites(store, () =>
-      this.time.lapse(random.whole(min, max), max === 0 ? 0 : random.whole(0, MAX_TURNS)),
-    );
+    return delayWrites(store, async () => {
+      const [min, max] = this.writeTimes;
+      const end = this.commitTimes.begin();
+      await this.time.lapse(random.whole(min, max), max === 0 ? 0 : random.whole(0, MAX_TURNS));
+      end();
+    });
   }
 
   #failing(store: SqliteStore): BrokerStore {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
-import { findHubProblems } from '../../src/hub/hub-problems.ts';
+import { describeSlowStore, findHubProblems } from '../../src/hub/hub-problems.ts';
+import { SlowStoreMonitor } from '../../src/hub/slow-store-monitor.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
@@ -16,12 +17,14 @@ function healthOf(harness: BrokerHarness) {
   const { connections, appliances, grants, store, notices } = run;
   const logins = connections.list().map((one) => [one, connectionStatus(one, run, String)] as const);
   const statuses = appliances.list().map(({ name }) => harness.statusOf(name));
+  const slow = describeSlowStore(harness.commitTimes.summary());
   const problems = findHubProblems({
     store,
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     startedAt: '2031-05-05T06:07:08Z',
     connections: logins,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
+    slowStore: slow === null ? null : { message: slow, since: '2031-05-05T06:07:08Z' },
     ...{ idTaken: null, nameClaimed: null, unannounced: null },
   });
   const input = collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
@@ -174,4 +177,39 @@ test('refreshes resume within seconds, and the store_unwritable errors end, once
   await harness.time.pass(6 * SECOND);
   expect(codes(harness)).toEqual([]);
   expect(harness.run.grants.hasStoreFailure).toBe(false);
+});
+
+test('a slow SD card is a warning of the hub with a notice and log lines, until most writes are fast again', async () => {
+  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 600 } });
+  await harness.addPairedAppliance('wallbox');
+  const delivered: string[] = [];
+  harness.run.notices.start(
+    () => healthOf(harness).input,
+    ({ status, notice }) => delivered.push(`${status} ${notice}`),
+  );
+  using _monitor = new SlowStoreMonitor(harness.commitTimes, harness.environment);
+  const logged = () => harness.events.filter(({ event }) => event.startsWith('store_')).map(({ event }) => event);
+  await harness.time.pass(HOUR);
+  expect([codes(harness), delivered, logged()]).toEqual([[], [], []]);
+
+  harness.writeTimes = [1500, 4000];
+  await harness.time.pass(HOUR);
+  expect(codes(harness)).toEqual(['warning store_slow hub']);
+  const { problems, notices } = healthOf(harness);
+  const percentiles = /\(median (\d\.\d) s, 90th percentile (\d\.\d) s, longest (\d\.\d) s\)$/;
+  const [, ...seconds] = (percentiles.exec(problems[0]?.message ?? '') ?? []).map(Number);
+  expect(seconds).toEqual([...seconds].sort((a, b) => a - b));
+  expect(seconds[0]).toBeGreaterThan(1);
+  expect(notices).toMatchObject([
+    { code: 'store_slow', severity: 'warning', what_to_do: expect.stringMatching(/backup/) },
+  ]);
+  expect(delivered).toEqual(['raised store_slow']);
+  expect(logged()).toEqual(['store_slow']);
+
+  harness.writeTimes = [10, 100];
+  await harness.time.pass(2 * HOUR);
+  expect([codes(harness), healthOf(harness).notices]).toEqual([[], []]);
+  expect(delivered).toEqual(['raised store_slow', 'resolved store_slow']);
+  // It is logged again after an hour.
+  expect([...new Set(logged())]).toEqual(['store_slow', 'store_no_longer_slow']);
 });

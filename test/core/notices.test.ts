@@ -278,6 +278,14 @@ describe('notice of the hub', () => {
   });
 });
 
+test('a slow store is a warning notice after ten minutes, and a restart does not resolve it for two hours', () => {
+  const fact = ofHub({ code: 'store_slow', message: 'Why', since });
+  expect(hubNotice(fact, 10 * MINUTE)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
+  expect(hubNotice(fact, 10 * MINUTE - 1)).toBeNull();
+  expect(isKeptAfterRestart('store_slow', 2 * HOUR - 1)).toBe(true);
+  expect(isKeptAfterRestart('store_slow', 2 * HOUR)).toBe(false);
+});
+
 test('wrong setup codes are a warning notice at once, and a restart does not resolve it', () => {
   const fact = ofHub({ code: 'wrong_setup_codes', message: 'Why', since });
   expect(hubNotice(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });

@@ -44,6 +44,7 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     '3 active, 1 pairing, 1 needs pairing (heater), 1 unpaired',
   ],
   [[applianceIn('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
+  [[applianceIn('active')], hub('10.0.0.1', 'store_slow'), '1 active; its SD card or disk is slow, and may fail'],
   [
     [needsPerson('heater'), needsPerson('meter'), applianceIn('active')],
     hub('10.0.0.1'),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
-import { Counters, DURATION_BUCKETS_SECONDS, DurationHistogram } from '../../src/metrics/counters.ts';
+import { Counters, DurationHistogram, REFRESH_BUCKETS_SECONDS } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
 
@@ -10,7 +10,7 @@ function refreshed(connection: string, took: number): ConnectionEvent {
 
 /** How many of these seconds are in every bucket, and their sum. */
 function histogram(seconds: readonly number[]): { counts: number[]; sum: number } {
-  const bounds = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY];
+  const bounds = [...REFRESH_BUCKETS_SECONDS, Number.POSITIVE_INFINITY];
   const bucketOf = (value: number) => bounds.findIndex((bound) => value <= bound);
   return {
     counts: bounds.map((_, index) => seconds.filter((value) => bucketOf(value) === index).length),
@@ -19,7 +19,7 @@ function histogram(seconds: readonly number[]): { counts: number[]; sum: number 
 }
 
 it('a duration histogram passes its values in the right buckets and with the right sum to each reader once', () => {
-  const durations = new DurationHistogram();
+  const durations = new DurationHistogram(REFRESH_BUCKETS_SECONDS);
   const early = durations.createReader();
   const taken = (read: ReturnType<DurationHistogram['createReader']>) => {
     const seconds: number[] = [];

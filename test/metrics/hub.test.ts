@@ -27,6 +27,10 @@ async function reloaded(of: HubProcess, from: string | RegExp, to: string): Prom
   await of.reload();
 }
 
+function commits(metrics: ScrapedMetrics): number {
+  return metrics.value('latchkey_store_commit_duration_seconds_count') ?? 0;
+}
+
 /** The counts of an appliance and of its own connection. */
 function countsOf(metrics: ScrapedMetrics, appliance: string): Record<string, number | undefined> {
   const count = (name: string, outcome: string) => metrics.value(name, { connection: appliance, outcome });
@@ -191,6 +195,7 @@ describe('the metrics of a hub', () => {
     expect((await scraped()).value('latchkey_refresh_duration_seconds_count')).toBe(
       before.value('latchkey_refresh_duration_seconds_count'),
     );
+    expect(commits(await scraped())).toBeGreaterThan(commits(before));
     await expect(scrapeMetrics(port)).rejects.toThrow('ECONNREFUSED');
     await reloaded(hub, /listen = "127.0.0.1:\d+"/, 'listen = ""');
     expect((await hub.status()).hub).not.toHaveProperty('metrics_port');

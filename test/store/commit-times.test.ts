@@ -46,13 +46,13 @@ function refresh({ commit, pass }: ReturnType<typeof virtualCommits>, duration: 
 describe('the summary of commits', () => {
   test('without a commit the summary is empty, and the store is not slow', () => {
     const { times } = virtualCommits();
-    expect(times.summary()).toEqual({ count: 0, slowCount: 0, p50: 0, p90: 0, longest: 0, slowFor: null });
+    expect(times.summary()).toEqual({ count: 0, slowCount: 0, median: 0, p90: 0, longest: 0, slowFor: null });
   });
 
   test('the summary has the number of commits, the median, the 90th percentile and the longest duration', () => {
     const { times, commitEvery } = virtualCommits();
     commitEvery(SECOND, 100, 90, 80, 70, 60, 50, 40, 30, 20, 1001);
-    expect(times.summary()).toEqual({ count: 10, slowCount: 1, p50: 60, p90: 100, longest: 1001, slowFor: null });
+    expect(times.summary()).toEqual({ count: 10, slowCount: 1, median: 60, p90: 100, longest: 1001, slowFor: null });
   });
 
   test('the summary leaves out commits of more than 15 minutes ago, but keeps the last eight', () => {

@@ -81,6 +81,11 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     what_to_do:
       'Check the disk or SD card, and replace it if this happens again; "latchkey status" shows what must be paired again',
   },
+  store_slow: {
+    severity: 'warning',
+    what_to_do:
+      'Make a backup now ("latchkey backup FILE"), and keep the file on another machine; then replace the SD card or disk, unless another program on this machine keeps it busy',
+  },
   store_unwritable: {
     severity: 'error',
     what_to_do:

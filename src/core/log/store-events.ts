@@ -12,6 +12,14 @@ import {
   whatToDo,
 } from './table.ts';
 
+const commitSummaryMembers = {
+  commits: number('how many commits this is about: those of the last 15 minutes, and at least the last 8'),
+  slow: number('how many of them took longer than a second'),
+  median: number('the median of their durations, in seconds'),
+  slowest_tenth: number('what the slowest tenth of them took at least (the 90th percentile), in seconds'),
+  longest: number('the longest duration, in seconds'),
+} as const;
+
 /** The store, its key, its snapshots and backups. */
 export const storeEvents = {
   store_unwritable: event(
@@ -20,6 +28,12 @@ export const storeEvents = {
     { connection: connectionIfKnown, error, ...repeatedProblemMembers },
   ),
   store_writable: event('info', 'The store can be written again.', repeatedProblemMembers),
+  store_slow: event(
+    'warn',
+    'Commits of the store take longer than a second, as on an SD card that is about to fail. Make a backup, and replace the card.',
+    { ...commitSummaryMembers, duration: number('seconds since the first slow commit') },
+  ),
+  store_no_longer_slow: event('info', 'Commits of the store take less than a second again.', commitSummaryMembers),
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),

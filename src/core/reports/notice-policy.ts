@@ -67,14 +67,20 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   hub_name_claimed: 10 * MINUTE,
   store_changed: 0,
   store_recovered: 0,
+  store_slow: 10 * MINUTE,
   store_unwritable: 0,
   wrong_setup_codes: 0,
 };
 
 /**
- * A restart forgets the wrong codes, so their notice stays for as long as a burst would last without a restart. In ms.
+ * A restart forgets the wrong codes, so their notice stays for as long as a burst would last without a restart. It also
+ * forgets how long commits took, and a hub with one login commits twice an hour. In ms.
  */
-const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = { ...HUB_NOTICE_DELAY, wrong_setup_codes: 2 * HOUR };
+const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = {
+  ...HUB_NOTICE_DELAY,
+  store_slow: 2 * HOUR,
+  wrong_setup_codes: 2 * HOUR,
+};
 
 /** Whether a notice is sent only when it begins and when it is over, and is not repeated daily. */
 export function isNotRepeated(code: NoticeCode): boolean {

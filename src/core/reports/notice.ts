@@ -20,6 +20,7 @@ export const HUB_PROBLEM_CODES = [
   'not_announced',
   'store_changed',
   'store_recovered',
+  'store_slow',
   'store_unwritable',
 ] as const;
 

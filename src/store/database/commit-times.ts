@@ -1,12 +1,12 @@
 /** A commit that takes longer than this is slow, in ms. On a good SD card one takes some ten milliseconds. */
 const SLOW_COMMIT = 1000;
-/** The time whose commits are judged, in ms. */
+/** The time whose commits are evaluated, in ms. */
 const WINDOW = 15 * 60_000;
-/** At least so many commits are judged, however old they are: a hub with one login commits twice an hour. */
+/** At least so many commits are evaluated, however old they are: a hub with one login commits twice an hour. */
 const MIN_COMMITS = 8;
 /** At most so many commits are kept. */
 const MAX_COMMITS = 256;
-/** The store becomes slow when this share of the judged commits is slow. */
+/** The store becomes slow when this share of the evaluated commits is slow. */
 const SLOW_SHARE = 1 / 2;
 /** It stays slow as long as this share is. */
 const STILL_SLOW_SHARE = 1 / 4;
@@ -25,8 +25,8 @@ export interface CommitSummary {
   /** How many commits are summarized, and how many of them took longer than a second. */
   readonly count: number;
   readonly slowCount: number;
-  /** The percentiles 50 and 90, and the longest duration; 0 if there is no commit. */
-  readonly p50: number;
+  /** The median, the 90th percentile and the longest duration; 0 if there is no commit. */
+  readonly median: number;
   readonly p90: number;
   readonly longest: number;
   /** For how long the store has been slow, since its first slow commit; null if it is not slow. */
@@ -42,7 +42,7 @@ interface Commit {
 /**
  * Measures commits, and decides whether the store is slow, as on an SD card that is about to fail.
  *
- * It judges the commits of the last 15 minutes, and at least the last 8. The store becomes slow when at least half of
+ * It evaluates the commits of the last 15 minutes, and at least the last 8. The store becomes slow when at least half of
  * these took longer than a second, at three times that are at least a minute apart, or when one commit has been in
  * progress for two minutes. It stays slow as long as at least a quarter of them did.
  */
@@ -68,7 +68,7 @@ export class CommitTimes {
       const duration = now - began;
       this.#inProgress.delete(commit);
       this.#ended = [...this.#ended, { began, duration }].slice(-MAX_COMMITS);
-      this.#judge(now);
+      this.#evaluate(now);
       this.#listener(duration);
     };
   }
@@ -78,16 +78,16 @@ export class CommitTimes {
     this.#listener = listener;
   }
 
-  /** Summarizes the judged commits. A commit in progress counts with its age as soon as it is slow. */
+  /** Summarizes the evaluated commits. A commit in progress counts with its age as soon as it is slow. */
   summary(): CommitSummary {
     const now = this.#now();
-    const commits = this.#judge(now);
+    const commits = this.#evaluate(now);
     const durations = commits.map(({ duration }) => duration).sort((a, b) => a - b);
     const percentile = (share: number) => durations[Math.ceil(durations.length * share) - 1] ?? 0;
     return {
       count: commits.length,
       slowCount: commits.filter(isSlow).length,
-      p50: percentile(0.5),
+      median: percentile(0.5),
       p90: percentile(0.9),
       longest: durations.at(-1) ?? 0,
       slowFor: this.#slowSince === null ? null : now - this.#slowSince,
@@ -95,7 +95,7 @@ export class CommitTimes {
   }
 
   /** Decides whether the store is slow. @returns the commits that decide this */
-  #judge(now: number): readonly Commit[] {
+  #evaluate(now: number): readonly Commit[] {
     const inProgress = [...this.#inProgress].map(({ began }) => ({ began, duration: now - began }));
     const recent = this.#ended.filter(({ began, duration }) => began + duration >= now - WINDOW);
     const ended = this.#ended.slice(-Math.max(recent.length, MIN_COMMITS));

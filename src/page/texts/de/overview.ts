@@ -155,6 +155,8 @@ export const health: typeof english.health = {
       'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',
     store_recovered:
       'Die gespeicherten Daten des Hubs waren beschädigt und wurden repariert. Prüfen Sie unten, ob alle Geräte verbunden sind, und tauschen Sie die SD-Karte bald aus.',
+    store_slow:
+      'Die SD-Karte des Hubs ist sehr langsam, wie oft vor einem Ausfall. Erstellen Sie jetzt eine Sicherung („sudo latchkey backup DATEI“ auf dem Hub) und tauschen Sie dann die Karte aus.',
     store_unwritable:
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:
