@@ -3,7 +3,7 @@ import { access, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 
-const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
+export const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
 const UNSHARE = '/usr/bin/unshare';
 const SYNCHRONIZED = 'run/systemd/timesync/synchronized';
 /** The machine's uptime when the daemon starts at boot, in ms. */
