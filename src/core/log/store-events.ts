@@ -30,10 +30,10 @@ export const storeEvents = {
   store_writable: event('info', 'The store can be written again.', repeatedProblemMembers),
   store_slow: event(
     'warn',
-    'Commits of the store take longer than a second, as on an SD card that is about to fail. Make a backup, and replace the card.',
+    'Most commits of the store take longer than a second, as on an SD card that is about to fail. Make a backup, and replace the card.',
     { ...commitSummaryMembers, duration: number('seconds since the first slow commit') },
   ),
-  store_no_longer_slow: event('info', 'Commits of the store take less than a second again.', commitSummaryMembers),
+  store_no_longer_slow: event('info', 'Most commits of the store take less than a second again.', commitSummaryMembers),
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),
