@@ -3,28 +3,22 @@
 import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
-const { port, chains, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
+const { port, chains, connections = 'kept', rate = null, mayFail = false, addresses = ['127.0.0.1'] } = job;
 const secureContext = createSecureContext();
 const latencies = [];
 let sent = 0;
+let failed = 0;
 let errors = 0;
 let example = null;
 let counting = false;
 let stopping = false;
 
 let busy = 0;
-setTimeout(() => {
-  counting = true;
-  const [began, before] = [performance.now(), process.cpuUsage()];
-  setTimeout(() => {
-    counting = false;
-    stopping = true;
-    const { user, system } = process.cpuUsage(before);
-    busy = (user + system) / 1000 / (performance.now() - began);
-  }, job.seconds * 1000);
-}, job.warmUp * 1000);
 if (rate !== null) await paced();
-else await Promise.all(chains.map(connections === 'kept' ? onOneConnection : onNewConnections));
+else {
+  startTimes();
+  await Promise.all(chains.map(connections === 'kept' ? onOneConnection : onNewConnections));
+}
 latencies.sort((a, b) => a - b);
 const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(share * latencies.length))] ?? null;
 console.log(
@@ -32,12 +26,29 @@ console.log(
     rate: latencies.length / job.seconds,
     p50: at(0.5),
     p99: at(0.99),
+    p999: at(0.999),
+    worst: at(1),
     sent,
-    errors,
+    failed,
+    errors: mayFail ? 0 : errors,
     example,
     busy,
   }),
 );
+
+/** Starts the warm-up, and then the time in which requests are counted. */
+function startTimes() {
+  setTimeout(() => {
+    counting = true;
+    const [began, before] = [performance.now(), process.cpuUsage()];
+    setTimeout(() => {
+      counting = false;
+      stopping = true;
+      const { user, system } = process.cpuUsage(before);
+      busy = (user + system) / 1000 / (performance.now() - began);
+    }, job.seconds * 1000);
+  }, job.warmUp * 1000);
+}
 
 /** One request after another on a persistent connection. */
 async function onOneConnection(chain, index) {
@@ -67,7 +78,8 @@ async function onNewConnections(chain, index) {
 }
 
 /**
- * Requests at regular intervals, even if earlier responses are late. Latencies count from the time a request was due.
+ * Requests at regular intervals, even if earlier responses are late. Latencies count from the time a request was due,
+ * for all requests that were due while requests were counted.
  */
 async function paced() {
   const idle = (await Promise.all(chains.map((_chain, index) => open(index)))).flatMap((connection, index) =>
@@ -75,31 +87,39 @@ async function paced() {
   );
   const all = [...idle];
   const waiting = [];
+  startTimes();
   const first = performance.now();
   let due = 0;
   let underWay = 0;
-  const serve = async (one, began) => {
+  const serve = async (one, wanted) => {
     underWay += 1;
+    // The hub may have closed it while it was idle.
+    if (mayFail && one.connection.socket.destroyed) one.connection = (await reopen()) ?? one.connection;
     const good = await request(one.connection, one.chain);
+    if (wanted.isCounted && (good || mayFail)) latencies.push(performance.now() - wanted.began);
+    if (wanted.isCounted && !good) failed += 1;
+    if (!good) {
+      one.connection.end();
+      one.connection = mayFail ? await reopen() : null;
+    }
     underWay -= 1;
-    if (!good) return;
-    count(began);
+    if (one.connection === null) return;
     const next = waiting.shift();
     if (next === undefined) idle.push(one);
     else void serve(one, next);
   };
-  while (!stopping && errors === 0) {
+  const isGoing = () => mayFail || errors === 0;
+  while (!stopping && isGoing()) {
     // A busy loop, because a timer would fire up to a millisecond late; the core is used by nothing else.
     await new Promise(setImmediate);
     for (; first + (1000 * due) / rate <= performance.now(); due += 1) {
-      const began = first + (1000 * due) / rate;
+      const wanted = { began: first + (1000 * due) / rate, isCounted: counting };
       const one = idle.shift();
-      if (one === undefined) waiting.push(began);
-      else void serve(one, began);
+      if (one === undefined) waiting.push(wanted);
+      else void serve(one, wanted);
     }
   }
-  waiting.length = 0;
-  while (underWay > 0 && errors === 0) await new Promise(setImmediate);
+  while (underWay > 0 && isGoing()) await new Promise(setImmediate);
   for (const { connection } of all) connection.end();
 }
 
@@ -123,8 +143,19 @@ function open(index) {
     resolve(null);
     connection.onResponse?.(false);
   });
-  socket.on('close', () => connection.onResponse?.(false));
+  socket.on('close', () => {
+    resolve(null);
+    connection.onResponse?.(false);
+  });
   return promise;
+}
+
+/** Opens another connection. @returns null if that fails until the end of the run */
+async function reopen() {
+  for (;;) {
+    const connection = await open(0);
+    if (connection !== null || stopping) return connection;
+  }
 }
 
 /** Sends a loop's request. @returns whether the response was good */
@@ -136,7 +167,8 @@ function request(connection, chain) {
     if (response === false) fail('the connection was closed');
     resolve(response !== false && isGood(response, chain));
   };
-  connection.socket.write(chain.request);
+  if (connection.socket.destroyed) connection.onResponse(false);
+  else connection.socket.write(chain.request);
   return promise;
 }
 

@@ -22,6 +22,8 @@ export interface LoadParameters {
    * response.
    */
   readonly rate?: number;
+  /** With `rate`: whether bad responses are counted instead of ending the run. */
+  readonly mayFail?: boolean;
   /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
   readonly addresses?: readonly string[];
   /** How long requests are sent but not counted, and then how long they are counted, in s. */
@@ -33,9 +35,16 @@ export interface LoadParameters {
 export interface LoadResult {
   /** Good responses per second. */
   readonly rate: number;
-  /** From the request to the end of its response, including the connection if it was opened for the request, in ms. */
+  /**
+   * From the request (with `rate`: from the time when it was due) to the end of its response, including the connection
+   * if it was opened for the request, in ms.
+   */
   readonly p50: number;
   readonly p99: number;
+  readonly p999: number;
+  readonly worst: number;
+  /** Requests that got a bad response or none, if that is permitted; their times count like the others'. */
+  readonly failed: number;
   /** All requests, including those that were not counted. */
   readonly sent: number;
   /** The utilization of the load generator's core while requests were counted, 0 to 1. With `rate` it is always 1. */
@@ -46,7 +55,7 @@ export interface LoadResult {
  * Runs a load.
  * @param server its name, for errors
  * @param within a command that runs the load generator where it can reach the server
- * @throws Error if a response was bad, or if there was none
+ * @throws Error if a response was bad and that is not permitted, or if there was none
  */
 export async function runLoad(
   server: string,
