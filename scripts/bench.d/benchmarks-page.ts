@@ -66,6 +66,20 @@ export function measurementTable(
   return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...rows].join('\n');
 }
 
+/**
+ * A table of this checkout's measurements that are named `row: what`, one row per `row`: median, lowest and highest
+ * value.
+ */
+export function rowTable(measured: readonly Measurement[], rows: readonly string[], whats: readonly string[]): string {
+  const own = measured
+    .filter(({ of }) => of === 'latchkey')
+    .map((one) => {
+      const [of = '', what = ''] = one.what.split(': ');
+      return { ...one, of, what };
+    });
+  return measurementTable(own, whats, rows);
+}
+
 /** All measurements as lines for the terminal. */
 export function measurementLines(measured: readonly Measurement[]): string {
   return measured

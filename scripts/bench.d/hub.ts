@@ -39,3 +39,12 @@ export function prepareHub(subject: BenchSubject, options: HubProcessOptions): P
     within,
   });
 }
+
+/**
+ * The code of a checkout that fills the store of a hub: its own, because another revision may have another schema.
+ */
+export function storedFleetCode({
+  root,
+}: BenchSubject): Promise<typeof import('../../test/reliability/stored-fleet.ts')> {
+  return import(join(root, 'test/reliability/stored-fleet.ts'));
+}

@@ -2,11 +2,18 @@ import { spawnSync } from 'node:child_process';
 import { handOutSuite } from './hand-out/suite.ts';
 import { portalCostSuite } from './portal-cost/suite.ts';
 import { sdCardSuite } from './sd-card/suite.ts';
+import { slowCardSuite } from './slow-card/suite.ts';
 import { smallSuite } from './small/suite.ts';
 import type { Suite } from './suite.ts';
 
 /** All suites, in the order in which they run and are reported. */
-export const SUITES: readonly Suite[] = [handOutSuite, smallSuite, sdCardSuite, portalCostSuite];
+export const SUITES: readonly Suite[] = [
+  handOutSuite,
+  smallSuite,
+  sdCardSuite,
+  slowCardSuite,
+  portalCostSuite,
+];
 
 /** The programs that suites need and this machine lacks, each with its Debian package. */
 export function missingPrograms(suites: readonly Suite[]): { program: string; pack: string }[] {

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import type { HubProcess } from '../../../test/support/hub-process.ts';
-import { prepareHub } from '../hub.ts';
+import { prepareHub, storedFleetCode } from '../hub.ts';
 import { type RequestLoop, tokenRequest } from '../load.ts';
 import { PEER_CLIENT, startPeer } from '../peers.ts';
 import { cpuTime, type Program } from '../program.ts';
@@ -29,10 +28,7 @@ interface HubServer extends TokenServer {
 export async function startHub(subject: BenchSubject, emulator: Emulator, chains: number): Promise<HubServer> {
   await using started = new AsyncDisposableStack();
   const hub: HubProcess = started.use(await prepareHub(subject, { emulator }));
-  // The subject's own code fills its store, because another revision may have another schema.
-  const { storeFleet } = await (import(join(subject.root, 'test/reliability/stored-fleet.ts')) as Promise<
-    typeof import('../../../test/reliability/stored-fleet.ts')
-  >);
+  const { storeFleet } = await storedFleetCode(subject);
   const fleet = await storeFleet(hub, emulator, APPLIANCES, 0);
   await hub.launch();
   const responses = await Promise.all(
