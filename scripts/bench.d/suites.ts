@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { handOutSuite } from './hand-out/suite.ts';
+import { manyGrantsSuite } from './many-grants/suite.ts';
 import { portalCostSuite } from './portal-cost/suite.ts';
 import { sdCardSuite } from './sd-card/suite.ts';
 import { slowCardSuite } from './slow-card/suite.ts';
@@ -12,6 +13,7 @@ export const SUITES: readonly Suite[] = [
   smallSuite,
   sdCardSuite,
   slowCardSuite,
+  manyGrantsSuite,
   portalCostSuite,
 ];
 
