@@ -7,6 +7,8 @@ import { type LoadResult, runLoad, tokenRequest } from '../load.ts';
 
 /** Connections of the load. */
 const CHAINS = 16;
+/** The time in which the load connects before syncs take longer, in ms. */
+const CONNECTING = 1000;
 /** The grants, each of one appliance. */
 const NAMES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler', 'battery'];
 
@@ -54,15 +56,16 @@ export async function startSlowCardBench(
   const running = parts.move();
   return {
     async load({ sync, rate, interval, warmUp, seconds }) {
+      const chains = Array.from({ length: CHAINS }, (_, index) => {
+        const member = fleet[index % fleet.length] as FleetMember;
+        return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
+      });
+      const loading = runLoad('latchkey', { port: hub.httpsPort, chains, rate, mayFail: true, warmUp, seconds });
+      await Promise.race([loading, sleep(CONNECTING)]);
       syncs.setDuration(sync);
-      const refreshing = new RepeatedRefreshes(hub, fleet, interval);
+      const refreshing = new RepeatedRefreshes(hub, fleet, interval, 1000 * (warmUp + seconds));
       try {
-        const chains = Array.from({ length: CHAINS }, (_, index) => {
-          const member = fleet[index % fleet.length] as FleetMember;
-          return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
-        });
-        const load = await runLoad('latchkey', { port: hub.httpsPort, chains, rate, mayFail: true, warmUp, seconds });
-        return { ...load, refreshes: [...refreshing.durations] };
+        return { ...(await loading), refreshes: [...refreshing.durations] };
       } finally {
         syncs.setDuration(0);
         await refreshing.end();
@@ -72,16 +75,19 @@ export async function startSlowCardBench(
   };
 }
 
-/** Refreshes each grant at regular intervals, one after another. */
+/** Refreshes each grant at regular intervals, one after another, for some time; all times in ms. */
 class RepeatedRefreshes {
   readonly durations: number[] = [];
   readonly #hub: HubProcess;
   readonly #stop = new AbortController();
   readonly #all: Promise<unknown>;
 
-  constructor(hub: HubProcess, fleet: readonly FleetMember[], interval: number) {
+  constructor(hub: HubProcess, fleet: readonly FleetMember[], interval: number, time: number) {
     this.#hub = hub;
-    const each = fleet.map(({ name }, index) => this.#repeat(name, interval, (index * interval) / fleet.length));
+    const now = performance.now();
+    const each = fleet.map(({ name }, index) => {
+      return this.#repeat(name, now + (index * interval) / fleet.length, interval, now + time);
+    });
     this.#all = Promise.all(each);
   }
 
@@ -91,9 +97,8 @@ class RepeatedRefreshes {
     await this.#all;
   }
 
-  async #repeat(name: string, interval: number, delay: number): Promise<void> {
-    const first = performance.now() + delay;
-    for (let due = first; await this.#reaches(due); due += interval) {
+  async #repeat(name: string, from: number, interval: number, to: number): Promise<void> {
+    for (let due = from; due < to && (await this.#reaches(due)); due += interval) {
       const began = performance.now();
       const { state, problem } = await this.#hub.ask((control) => control.refresh(name));
       if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
