@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/system/clock.ts';
-import type { FleetMember, storeMadeUpFleet } from '../../../test/reliability/stored-fleet.ts';
+import type { storeMadeUpFleet } from '../../../test/reliability/stored-fleet.ts';
 import { eventually, type HubProcess, type HubProcessOptions } from '../../../test/support/hub-process.ts';
 import { SlowSyncs } from '../../../test/support/slow-syncs.ts';
 import { type LoadResult, runLoad, tokenRequest } from '../load.ts';
@@ -44,7 +44,7 @@ export interface ManyGrantsBench extends AsyncDisposable {
 /**
  * Starts a hub with many grants, and a portal for it.
  * @param fill writes the grants, with the code of the measured revision
- * @param dueAt when each grant is due, on the boot clock in ms; all of them after the start
+ * @param dueAt when each grant is due, on the boot clock in ms; if it is before the start, the hub chooses another time
  * @param folder for the file that sets the duration of syncs
  */
 export async function startManyGrantsBench(
@@ -60,8 +60,7 @@ export async function startManyGrantsBench(
   const fleet = await fill(hub, portal, LIFETIME, dueAt);
   await hub.launch();
   await eventually(async () => hub.events('snapshot_written').length > 0);
-  if (bootTime() > Math.min(...dueAt)) throw new Error('grants were due before the hub was ready');
-  const chains = fleet.slice(-CHAINS).map((member: FleetMember) => {
+  const chains = fleet.slice(-CHAINS).map((member) => {
     return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
   });
   const running = parts.move();

@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import type { FleetMember, storeFleet } from '../../../test/reliability/stored-fleet.ts';
+import type { storeFleet } from '../../../test/reliability/stored-fleet.ts';
 import { eventually, type HubProcess, type HubProcessOptions } from '../../../test/support/hub-process.ts';
 import { SlowSyncs } from '../../../test/support/slow-syncs.ts';
 import { type LoadResult, runLoad, tokenRequest } from '../load.ts';
 
-/** Connections of the load. */
-const CHAINS = 16;
 /** The time in which the load connects before syncs take longer, in ms. */
 const CONNECTING = 1000;
 /** The grants, each of one appliance. */
@@ -56,60 +54,47 @@ export async function startSlowCardBench(
   const running = parts.move();
   return {
     async load({ sync, rate, interval, warmUp, seconds }) {
-      const chains = Array.from({ length: CHAINS }, (_, index) => {
-        const member = fleet[index % fleet.length] as FleetMember;
+      // Three connections of each appliance.
+      const chains = [...fleet, ...fleet, ...fleet].map((member) => {
         return { request: tokenRequest(hub.httpsPort, member), expected: '"access_token"' };
       });
-      const loading = runLoad('latchkey', { port: hub.httpsPort, chains, rate, mayFail: true, warmUp, seconds });
+      const durations: number[] = [];
+      const job = { port: hub.httpsPort, chains, rate, mayFail: true, warmUp, seconds };
+      const loading = runLoad('latchkey', job)
+        .then((load) => ({ ...load, refreshes: [...durations] }))
+        .finally(() => syncs.setDuration(0));
       await Promise.race([loading, sleep(CONNECTING)]);
       syncs.setDuration(sync);
-      const refreshing = new RepeatedRefreshes(hub, fleet, interval, 1000 * (warmUp + seconds));
-      try {
-        return { ...(await loading), refreshes: [...refreshing.durations] };
-      } finally {
-        syncs.setDuration(0);
-        await refreshing.end();
-      }
+      const now = performance.now();
+      const to = now + 1000 * (warmUp + seconds);
+      const refreshing = fleet.map(({ name }, index) => {
+        const from = now + (index * interval) / fleet.length;
+        return refreshRepeatedly(hub, name, { from, interval, to }, durations);
+      });
+      const [load] = await Promise.all([loading, ...refreshing]);
+      return load;
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 
-/** Refreshes each grant at regular intervals, one after another, for some time; all times in ms. */
-class RepeatedRefreshes {
-  readonly durations: number[] = [];
-  readonly #hub: HubProcess;
-  readonly #stop = new AbortController();
-  readonly #all: Promise<unknown>;
-
-  constructor(hub: HubProcess, fleet: readonly FleetMember[], interval: number, time: number) {
-    this.#hub = hub;
-    const now = performance.now();
-    const each = fleet.map(({ name }, index) => {
-      return this.#repeat(name, now + (index * interval) / fleet.length, interval, now + time);
-    });
-    this.#all = Promise.all(each);
-  }
-
-  /** Begins no further refresh, and waits for those under way. */
-  async end(): Promise<void> {
-    this.#stop.abort();
-    await this.#all;
-  }
-
-  async #repeat(name: string, from: number, interval: number, to: number): Promise<void> {
-    for (let due = from; due < to && (await this.#reaches(due)); due += interval) {
-      const began = performance.now();
-      const { state, problem } = await this.#hub.ask((control) => control.refresh(name));
-      if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
-      this.durations.push(performance.now() - began);
-    }
-  }
-
-  /** Waits until a time. @returns false if it was ended before */
-  async #reaches(time: number): Promise<boolean> {
-    const { signal } = this.#stop;
-    await sleep(Math.max(0, time - performance.now()), undefined, { signal }).catch(() => undefined);
-    return !signal.aborted;
+/**
+ * Refreshes a grant at regular intervals; all times in ms.
+ * @param from the time of the first refresh
+ * @param to no refresh begins after this time
+ * @param durations gets the duration of each refresh when it ends
+ */
+async function refreshRepeatedly(
+  hub: HubProcess,
+  name: string,
+  { from, interval, to }: { readonly from: number; readonly interval: number; readonly to: number },
+  durations: number[],
+): Promise<void> {
+  for (let due = from; due < to; due += interval) {
+    await sleep(Math.max(0, due - performance.now()));
+    const began = performance.now();
+    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
+    durations.push(performance.now() - began);
   }
 }
