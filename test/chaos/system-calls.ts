@@ -42,6 +42,14 @@ export async function killBeforeSystemCall(
   ]);
 }
 
+/**
+ * Lets syncs of a process fail with EIO, as on a card that breaks, from its n-th `fdatasync` on, counted from now.
+ * @returns when strace is attached; disposing of it ends the failures
+ */
+export function failSyncs(pid: number, from = 1): Promise<AsyncDisposable> {
+  return watch(pid, ['-o', '/dev/null', '-e', 'trace=fdatasync', '-e', `inject=fdatasync:error=EIO:when=${from}+`]);
+}
+
 /** A traced system call: its name, its file or socket, and the number of bytes to write. */
 export interface SystemCall {
   readonly name: string;
