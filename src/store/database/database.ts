@@ -33,7 +33,8 @@ export interface OpenedDatabase {
 }
 
 /**
- * Opens the database file, and creates or migrates it: WAL with `synchronous=FULL`, locked as long as it is open.
+ * Opens the database file, and creates or migrates it: with a WAL, and locked as long as it is open. SQLite syncs what
+ * {@link DatabaseSyncs} does not.
  * @param keys the keys that may open its rows
  * @param check checks a database with an older schema before it is migrated; if it throws, nothing is changed
  * @param steps the migrations
