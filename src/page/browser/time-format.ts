@@ -2,13 +2,18 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
+/** The formats that were used, because to create one takes a hundred times as long as to use it. */
+const relativeFormats = new Map<string, Intl.RelativeTimeFormat>();
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+
 /**
  * A time difference in words such as "5 minutes ago" or "in 40 minutes"; less than a minute is "now".
  * @param language BCP 47
  * @param ms from now; negative for the past
  */
 export function formatRelativeTime(language: string, ms: number): string {
-  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+  const format = relativeFormats.get(language) ?? new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+  relativeFormats.set(language, format);
   const size = Math.abs(ms);
   if (size < MINUTE_MS) return format.format(0, 'second');
   if (size < 90 * MINUTE_MS) return format.format(Math.trunc(ms / MINUTE_MS), 'minute');
@@ -23,6 +28,12 @@ export function formatRelativeTime(language: string, ms: number): string {
  * @param zoned whether to name the time zone: the hub's may differ from the browser's
  */
 export function formatDateTime(language: string, wall: number, zoned: boolean): string {
+  const format = dateFormats.get(`${language} ${zoned}`) ?? createDateFormat(language, zoned);
+  dateFormats.set(`${language} ${zoned}`, format);
+  return format.format(wall);
+}
+
+function createDateFormat(language: string, zoned: boolean): Intl.DateTimeFormat {
   // "en" alone formats dates in the American way.
   return new Intl.DateTimeFormat(language === 'en' ? 'en-GB' : language, {
     day: 'numeric',
@@ -31,5 +42,5 @@ export function formatDateTime(language: string, wall: number, zoned: boolean): 
     hour: '2-digit',
     minute: '2-digit',
     ...(zoned && { timeZoneName: 'short' }),
-  }).format(wall);
+  });
 }
