@@ -7,6 +7,7 @@ import { Failure } from '../core/failure.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
+import { mapInSlices } from '../system/slices.ts';
 import type { ApplianceResponse, ConnectionResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
 
@@ -55,8 +56,8 @@ function createHandlers(administration: Administration): Handlers {
       const { connections, appliances, ...rest } = await administration.status();
       return {
         ...toWire(rest),
-        connections: connections.map((each) => loginResponse(each)),
-        appliances: appliances.map((each) => applianceResponse(each)),
+        connections: await mapInSlices(connections, (each) => loginResponse(each)),
+        appliances: await mapInSlices(appliances, (each) => applianceResponse(each)),
       };
     },
     portals: async () => ({ portals: toWire(await administration.describePortals()) }),

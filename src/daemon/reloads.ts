@@ -26,7 +26,7 @@ export class ReloadCoordinator {
   #requested = Promise.withResolvers<Reload>();
   /** Where to log the reload that was requested meanwhile; null if none was. */
   #followUpLog: Log | null = null;
-  #reloadGuard: () => string | null = () => null;
+  #reloadGuard: () => Promise<string | null> = async () => null;
 
   /**
    * @param running the configuration that the daemon was started with
@@ -44,7 +44,7 @@ export class ReloadCoordinator {
   }
 
   /** @param obstacle returns why the running hub must not be replaced now; null if it may be */
-  setReloadGuard(obstacle: () => string | null): void {
+  setReloadGuard(obstacle: () => Promise<string | null>): void {
     this.#reloadGuard = obstacle;
   }
 
@@ -56,10 +56,10 @@ export class ReloadCoordinator {
     if (this.#isReading || this.#pending !== null) {
       throw new Failure('not_allowed', 'the hub is already applying another configuration: try again afterwards');
     }
-    const obstacle = this.#reloadGuard();
-    if (obstacle !== null) throw new Failure('not_allowed', obstacle);
     this.#isReading = true;
     try {
+      const obstacle = await this.#reloadGuard();
+      if (obstacle !== null) throw new Failure('not_allowed', obstacle);
       const configuration = await this.#readConfiguration();
       rejectUnreloadableChanges(this.#running, configuration);
       const reload = { id: this.#newId(), configuration };

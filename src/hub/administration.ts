@@ -12,6 +12,7 @@ import { testReport } from '../core/reports/notice-policy.ts';
 import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
+import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
@@ -20,7 +21,7 @@ import type { Portals } from './portals.ts';
 /** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
   /** @param obstacle returns why the hub must not be replaced now; null if it may be */
-  setReloadGuard(obstacle: () => string | null): void;
+  setReloadGuard(obstacle: () => Promise<string | null>): void;
   /** @throws Failure `config_invalid`, `not_allowed` */
   prepare(): Promise<PreparedReload>;
   outcome(id: string): ReloadOutcome;
@@ -54,7 +55,7 @@ export interface HubAdministrationContext {
 /** The administration, and what only the hub itself uses. */
 export interface HubAdministration extends Administration {
   /** What notices are derived from. */
-  noticeFacts(): NoticeInput;
+  noticeFacts(): Promise<NoticeInput>;
 }
 
 /** The operations that the control socket and the installer's page offer. */
@@ -82,14 +83,23 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     };
   }
 
-  /** The current status of the hub, its connections and its appliances. */
-  function collectStatus() {
-    const logins = connections.list().map((each) => [each, administration.connectionStatusOf(each)] as const);
+  /**
+   * The current status of the hub, its connections and its appliances. What is added or removed meanwhile may be
+   * missing.
+   */
+  async function collectStatus() {
+    const found = await mapInSlices(
+      connections.list(),
+      (each) => [each, administration.connectionStatusOf(each)] as const,
+    );
+    const logins = found.filter(([{ id }]) => connections.byId(id) !== undefined);
     const statusById = new Map(logins.map(([{ id }, status]) => [id, status]));
-    const applianceStatuses = appliances.list().flatMap((appliance) => {
-      const status = statusById.get(appliance.connection);
-      return status === undefined ? [] : [administration.applianceStatusOf(appliance, status)];
-    });
+    const statuses = (
+      await mapInSlices(appliances.list(), (appliance) => {
+        const status = statusById.get(appliance.connection);
+        return status === undefined ? [] : [administration.applianceStatusOf(appliance, status)];
+      })
+    ).flat();
     const problems = findHubProblems({
       store,
       nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
@@ -98,8 +108,8 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
-    const facts = collectNoticeInput(logins, applianceStatuses, problems, broker, endpoints.endpoint('/'));
-    return { connections: logins.map(([, status]) => status), appliances: applianceStatuses, problems, facts };
+    const facts = collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
+    return { connections: logins.map(([, status]) => status), appliances: statuses, problems, facts };
   }
 
   /** @throws Failure `portal_unknown` */
@@ -113,8 +123,8 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   }
 
   // A reload would lose a grant that could not be written yet.
-  context.reloads?.setReloadGuard(() => {
-    if (!collectStatus().problems.some(({ code }) => code === 'store_unwritable')) return null;
+  context.reloads?.setReloadGuard(async () => {
+    if (!(await collectStatus()).problems.some(({ code }) => code === 'store_unwritable')) return null;
     return 'the hub can\'t write its store, and what is only in memory would be lost: check the disk ("latchkey status"), and then reload';
   });
 
@@ -122,7 +132,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     ...administration,
     async status() {
       const { fingerprint, old } = rotation.report();
-      const { problems, facts, ...statuses } = collectStatus();
+      const { problems, facts, ...statuses } = await collectStatus();
       const openFor = Math.ceil(registrations.remainingOpenMs / 1000);
       const showsRegistration =
         openFor > 0 || statuses.appliances.some(({ waitingForApproval }) => waitingForApproval !== undefined);
@@ -154,7 +164,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         }),
       ),
     checkPortal: async (name) => inspectPortal(name).check(() => clock.now().wall),
-    noticeFacts: () => collectStatus().facts,
+    noticeFacts: async () => (await collectStatus()).facts,
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     caStatus: () => rotation.report(),
     rotateCa: (keep) => rotation.rotate(keep),

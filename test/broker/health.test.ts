@@ -43,7 +43,7 @@ async function withWrongSecret() {
   await harness.addPairedAppliance('heater');
   harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
   harness.run.notices.start(
-    () => healthOf(harness).input,
+    async () => healthOf(harness).input,
     () => undefined,
   );
   await harness.untilRefreshed();

@@ -36,7 +36,7 @@ class Reports {
   attach(): void {
     const { time, run } = this.#harness;
     run.notices.start(
-      () => noticeInput(this.#harness),
+      async () => noticeInput(this.#harness),
       (report) => this.all.push({ ...report, at: time.wall - this.#begin }),
     );
   }

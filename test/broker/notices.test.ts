@@ -64,7 +64,7 @@ class NoticesHarness implements AsyncDisposable {
       },
     });
     this.#notices.start(
-      () => this.input,
+      async () => this.input,
       (report) => {
         this.reports.push(report);
         this.delivered.push([report.status, report.notice, report.appliance ?? 'hub'].join(' '));
@@ -472,7 +472,7 @@ test('stored notices that cannot be read are discarded with an error in the log'
     const deliver = ({ status }: NoticeReport) => void statuses.push(status);
     harness.refused();
     await using notices = await Notices.load({ environment, store: settings, referenceClock: harness });
-    notices.start(() => harness.input, deliver);
+    notices.start(async () => harness.input, deliver);
     await time.pass(0);
     expect(statuses, text).toEqual(['raised']);
     expect(failures).toEqual(['notice']);

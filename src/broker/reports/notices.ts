@@ -65,7 +65,7 @@ export class Notices implements AsyncDisposable {
   readonly #records: Map<string, NoticeRecord>;
   /** When this run first saw refreshes of a connection fail, or a problem of the hub. */
   readonly #firstSeen = new Map<string, Instant>();
-  #collectInput: (() => NoticeInput) | null = null;
+  #collectInput: (() => Promise<NoticeInput>) | null = null;
   #deliver: (report: NoticeReport) => void = () => undefined;
   #disarm: () => void = () => undefined;
   #checkQueue: Promise<void> = Promise.resolve();
@@ -88,7 +88,7 @@ export class Notices implements AsyncDisposable {
    * @param collectInput called when the hub is up, and from then on every minute and after every change
    * @param deliver sends a report by command and webhook
    */
-  start(collectInput: () => NoticeInput, deliver: (report: NoticeReport) => void): void {
+  start(collectInput: () => Promise<NoticeInput>, deliver: (report: NoticeReport) => void): void {
     this.#collectInput = collectInput;
     this.#deliver = deliver;
     this.#arm(0);
@@ -180,7 +180,8 @@ export class Notices implements AsyncDisposable {
 
   async #reportAll(): Promise<void> {
     if (this.#collectInput === null || this.#ended) return;
-    const facts = this.#collectInput();
+    const facts = await this.#collectInput();
+    if (this.#ended) return;
     const time = this.#timeContext();
     const active = this.#activeNotices(facts, time);
     const byKey = new Map(facts.subjects.map((one) => [one.key, one]));
