@@ -127,20 +127,12 @@ export class DurationHistogram {
     bucket.sum += ms;
   }
 
-  /**
-   * Returns a function that passes on the durations since its last call, in seconds. Each one is the mean of its
-   * bucket, so that the count of every bucket and the sum are right.
-   */
-  createReader(): (observe: (seconds: number) => void) => void {
-    const seen: readonly Bucket[] = this.#buckets.map(() => ({ count: 0, sum: 0 }));
-    return (observe) => {
-      for (const [index, { count, sum }] of this.#buckets.entries()) {
-        const last = seen[index];
-        if (last === undefined || count === last.count) continue;
-        const mean = (sum - last.sum) / (count - last.count) / 1000;
-        for (; last.count < count; last.count += 1) observe(mean);
-        last.sum = sum;
-      }
+  /** The upper bounds of the buckets and the number of durations in each, and the sum of all; in seconds. */
+  read(): { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number } {
+    return {
+      bounds: this.#bounds,
+      counts: this.#buckets.map(({ count }) => count),
+      sum: this.#buckets.reduce((sum, bucket) => sum + bucket.sum, 0) / 1000,
     };
   }
 }

@@ -18,7 +18,7 @@ export interface EndpointsContext extends ExpositionContext {
 interface MetricsResponse {
   readonly status: number;
   readonly type?: string;
-  readonly body: string;
+  readonly body: string | readonly Buffer[];
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -75,15 +75,16 @@ export function createEndpointHandler(
         return { status: 500, body: "Internal error; see the hub's log.\n" };
       })
       .then(({ status, type = TEXT_TYPE, body, headers = {} }) => {
-        const bytes = Buffer.from(body);
+        const parts = typeof body === 'string' ? [Buffer.from(body)] : body;
         response.writeHead(status, {
           'content-type': type,
-          'content-length': bytes.length,
+          'content-length': parts.reduce((length, part) => length + part.length, 0),
           'cache-control': 'no-store',
           'x-content-type-options': 'nosniff',
           ...headers,
         });
-        response.end(request.method === 'HEAD' ? undefined : bytes);
+        if (request.method !== 'HEAD') for (const part of parts) response.write(part);
+        response.end();
       });
   };
 }

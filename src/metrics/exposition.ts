@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { StatusReport } from '../core/administration.ts';
-import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { Instant } from '../core/clock.ts';
-import { CONNECTION_STATES, type ConnectionStatus } from '../core/connections/connection-status.ts';
-import type { Condition } from '../core/health/condition.ts';
+import { CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
 import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
+import { forEachInSlices } from '../system/slices.ts';
 import type { Counters, DurationHistogram } from './counters.ts';
-import { createMetricFamilies, type MetricFamilies } from './metric-families.ts';
+import { FAMILIES, type MetricFamily } from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
 /** Where the metrics come from. */
@@ -23,157 +22,206 @@ export interface ExpositionContext {
   readonly counters: Counters;
 }
 
-type DurationReader = ReturnType<DurationHistogram['createReader']>;
-
 /** How many connections and how many appliances have their own series at most. */
 const MAX_LISTED = 10_000;
+/** Characters after which a part of the text is complete. */
+const PART_LENGTH = 16_384;
 
-/** Renders all metrics in Prometheus' text format. The families are created at the first request. */
+/** Labels of a series. A label whose value is null is left out. */
+type Labels = Readonly<Record<string, string | null>>;
+type Series = Iterable<readonly [labels: Labels, value: number | null]>;
+
+/** Renders all metrics in Prometheus' text format, in slices: a hub may have a hundred thousand series. */
 export class Exposition {
   readonly #context: ExpositionContext;
-  readonly #readRefreshDurations: DurationReader;
-  readonly #readCommitDurations: DurationReader;
-  #families: Promise<MetricFamilies> | null = null;
-  #rendering: Promise<string> | null = null;
+  #rendering: Promise<readonly Buffer[]> | null = null;
 
   constructor(context: ExpositionContext) {
     this.#context = context;
-    this.#readRefreshDurations = context.counters.refreshDurations.createReader();
-    this.#readCommitDurations = context.counters.commitDurations.createReader();
   }
 
-  /** Renders the current metrics. Concurrent calls get the same text. */
-  render(): Promise<string> {
+  /** Renders the current metrics. Concurrent calls get the same text. @returns the parts of the text */
+  render(): Promise<readonly Buffer[]> {
     this.#rendering ??= this.#render().finally(() => {
       this.#rendering = null;
     });
     return this.#rendering;
   }
 
-  async #render(): Promise<string> {
-    this.#families ??= createMetricFamilies();
-    const families = await this.#families;
+  async #render(): Promise<readonly Buffer[]> {
     const status = await this.#context.status();
-    const connections = status.connections.slice(0, MAX_LISTED);
-    const appliances = status.appliances.slice(0, MAX_LISTED);
-    setHubMetrics(families, status, this.#context.clockOffset());
-    setConnectionMetrics(families, connections);
-    setPortalMetrics(families, this.#context.portalsReached());
-    setApplianceMetrics(families, appliances);
-    families.ready.set(readiness(status.appliances).ready ? 1 : 0);
-    setCounters(families, connections, appliances, this.#context);
-    this.#readRefreshDurations((seconds) => families.refreshDuration.observe(seconds));
-    this.#readCommitDurations((seconds) => families.commitDuration.observe(seconds));
-    await setProcessMetrics(families);
-    return families.registry.metrics();
+    const written = await writtenBytes();
+    const parts: Buffer[] = [];
+    let part = '';
+    await forEachInSlices(lines(status, written, this.#context), (line) => {
+      part += line;
+      if (part.length < PART_LENGTH) return;
+      parts.push(Buffer.from(part));
+      part = '';
+    });
+    return [...parts, Buffer.from(part)];
   }
 }
 
-function setHubMetrics(
-  families: MetricFamilies,
-  { hub, conditions, notices }: StatusReport,
-  clockOffset: number | null,
-): void {
-  families.build.set({ version: hub.version }, 1);
-  families.uptime.set(hub.uptime);
+/** @param written bytes that this process has written; null if that is unknown */
+function* lines(status: StatusReport, written: number | null, context: ExpositionContext): Generator<string> {
+  const { hub, conditions, notices } = status;
+  const connections = status.connections.slice(0, MAX_LISTED);
+  const appliances = status.appliances.slice(0, MAX_LISTED);
   const problems = new Set(hub.problems?.map(({ code }) => code));
-  for (const code of HUB_PROBLEM_CODES) families.hubProblem.set({ code }, problems.has(code) ? 1 : 0);
-  families.conditions.reset();
-  for (const { code, severity, ...subject } of conditions) {
-    families.conditions.inc({ code, severity, ...subjectLabels(subject) });
-  }
-  families.notices.reset();
-  for (const { code, severity, ...subject } of notices) {
-    families.notices.inc({ notice: code, severity, ...subjectLabels(subject) });
-  }
-  families.clockOffset.remove();
-  if (clockOffset !== null) families.clockOffset.set(clockOffset / 1000);
-}
+  const clockOffset = context.clockOffset();
+  yield* family(FAMILIES.build, [[{ version: hub.version }, 1]]);
+  yield* family(FAMILIES.uptime, [[{}, hub.uptime]]);
+  yield* family(FAMILIES.ready, [[{}, readiness(status.appliances).ready ? 1 : 0]]);
+  yield* family(
+    FAMILIES.hubProblem,
+    HUB_PROBLEM_CODES.map((code) => [{ code }, problems.has(code) ? 1 : 0]),
+  );
+  yield* counted(
+    FAMILIES.conditions,
+    conditions.map(({ code, severity, connection, appliance }) => ({ code, severity, connection, appliance })),
+  );
+  yield* counted(
+    FAMILIES.notices,
+    notices.map(({ code, severity, connection, appliance }) => ({ notice: code, severity, connection, appliance })),
+  );
+  yield* family(FAMILIES.clockOffset, [[{}, clockOffset === null ? null : clockOffset / 1000]]);
 
-/** The labels that say what a condition or a notice concerns. */
-function subjectLabels({ connection, appliance }: Pick<Condition, 'connection' | 'appliance'>) {
-  return { ...(connection === null ? {} : { connection }), ...(appliance === null ? {} : { appliance }) };
-}
+  yield* family(FAMILIES.appliances, countStates(appliances));
+  yield* each(FAMILIES.applianceInfo, appliances, ({ name, connection }) => [[{ appliance: name, connection }, 1]]);
+  yield* each(FAMILIES.applianceState, appliances, ({ name, state }) => states({ appliance: name }, state));
+  yield* each(FAMILIES.lastToken, appliances, ({ name, lastToken }) => [[{ appliance: name }, unixTime(lastToken)]]);
+  yield* each(FAMILIES.tokens, appliances, ({ name, tokens }) => [
+    [{ appliance: name, period: 'today' }, tokens.today],
+    [{ appliance: name, period: 'last_14_days' }, tokens.last14Days],
+  ]);
 
-function setConnectionMetrics(
-  { connections, connectionInfo, connectionState, expires, lastRefresh, loginEnds }: MetricFamilies,
-  listed: readonly ConnectionStatus[],
-): void {
-  for (const family of [connections, connectionInfo, connectionState, expires, lastRefresh, loginEnds]) family.reset();
-  for (const state of CONNECTION_STATES) connections.set({ state }, 0);
-  for (const { name: connection, state: current, portal, ...status } of listed) {
-    connections.inc({ state: current });
-    connectionInfo.set({ connection, portal }, 1);
-    for (const state of CONNECTION_STATES) connectionState.set({ connection, state }, state === current ? 1 : 0);
-    if (status.expiresIn !== null) expires.set({ connection }, status.expiresIn);
-    if (status.lastRefresh !== null) lastRefresh.set({ connection }, unixTime(status.lastRefresh));
-    if (status.loginEnds !== null) loginEnds.set({ connection }, unixTime(status.loginEnds));
-  }
-}
+  yield* family(FAMILIES.connections, countStates(connections));
+  yield* each(FAMILIES.connectionInfo, connections, ({ name, portal }) => [[{ connection: name, portal }, 1]]);
+  yield* each(FAMILIES.connectionState, connections, ({ name, state }) => states({ connection: name }, state));
+  yield* each(FAMILIES.expires, connections, ({ name, expiresIn }) => [[{ connection: name }, expiresIn]]);
+  yield* each(FAMILIES.lastRefresh, connections, ({ name, lastRefresh }) => [
+    [{ connection: name }, unixTime(lastRefresh)],
+  ]);
+  yield* each(FAMILIES.loginEnds, connections, ({ name, loginEnds }) => [[{ connection: name }, unixTime(loginEnds)]]);
+  yield* family(
+    FAMILIES.portalReached,
+    [...context.portalsReached()].map(([portal, { wall }]) => [{ portal }, wall / 1000]),
+  );
+  yield* counterLines(connections, appliances, context);
 
-function setPortalMetrics({ portalReached }: MetricFamilies, reached: ReadonlyMap<string, Instant>): void {
-  portalReached.reset();
-  for (const [portal, { wall }] of reached) portalReached.set({ portal }, wall / 1000);
-}
-
-function setApplianceMetrics(
-  { appliances, applianceInfo, applianceState, lastToken, tokens: counts }: MetricFamilies,
-  listed: readonly ApplianceStatus[],
-): void {
-  for (const family of [appliances, applianceInfo, applianceState, lastToken, counts]) family.reset();
-  for (const state of CONNECTION_STATES) appliances.set({ state }, 0);
-  for (const { name: appliance, connection, state: current, lastToken: last, tokens } of listed) {
-    appliances.inc({ state: current });
-    applianceInfo.set({ appliance, connection }, 1);
-    for (const state of CONNECTION_STATES) applianceState.set({ appliance, state }, state === current ? 1 : 0);
-    if (last !== null) lastToken.set({ appliance }, unixTime(last));
-    counts.set({ appliance, period: 'today' }, tokens.today);
-    counts.set({ appliance, period: 'last_14_days' }, tokens.last14Days);
-  }
-}
-
-/** @param instant RFC 3339. @returns seconds since 1970 */
-function unixTime(instant: string): number {
-  return Date.parse(instant) / 1000;
+  yield* family(FAMILIES.written, [[{}, written]]);
+  const { user, system } = process.cpuUsage();
+  yield* family(FAMILIES.cpu, [[{}, (user + system) / 1e6]]);
+  yield* family(FAMILIES.memory, [[{}, process.memoryUsage.rss()]]);
 }
 
 /** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
-function setCounters(
-  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: MetricFamilies,
-  connections: readonly ConnectionStatus[],
-  appliances: readonly ApplianceStatus[],
+function* counterLines(
+  connections: StatusReport['connections'],
+  appliances: StatusReport['appliances'],
   { counters, connectionIds, applianceIds }: ExpositionContext,
-): void {
-  for (const family of [refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens]) family.reset();
+): Generator<string> {
   const ids = { connections: connectionIds(), appliances: applianceIds() };
   counters.retainOnly(new Set(ids.connections.values()), new Set(ids.appliances.values()));
-  for (const { name: connection } of connections) {
-    const id = ids.connections.get(connection);
-    if (id === undefined) continue;
-    const counts = counters.forConnection(id);
-    refreshes.inc({ connection, outcome: 'refreshed' }, 0);
-    for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ connection, outcome }, count);
-    for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ connection, outcome }, count);
-    refusedTokens.inc({ connection }, counts.rejectedTokens);
-  }
-  for (const { name: appliance } of appliances) {
-    const id = ids.appliances.get(appliance);
-    if (id === undefined) continue;
-    const { token: issued = 0, ...failed } = counters.requestsOf(id);
-    tokensIssued.inc({ appliance }, issued);
-    for (const [reason, count] of Object.entries(failed)) failedTokenRequests.inc({ appliance, reason }, count);
-  }
+  const existing = connections.filter(({ name }) => ids.connections.has(name));
+  const countsOf = ({ name }: { readonly name: string }) => counters.forConnection(ids.connections.get(name) ?? '');
+  yield* each(FAMILIES.refreshes, existing, (connection) =>
+    outcomes({ connection: connection.name }, { refreshed: 0, ...countsOf(connection).refreshes }),
+  );
+  yield* histogram(FAMILIES.refreshDuration, counters.refreshDurations);
+  const known = appliances.filter(({ name }) => ids.appliances.has(name));
+  const requestsOf = ({ name }: { readonly name: string }) => counters.requestsOf(ids.appliances.get(name) ?? '');
+  yield* each(FAMILIES.tokensIssued, known, (appliance) => [
+    [{ appliance: appliance.name }, requestsOf(appliance).token ?? 0],
+  ]);
+  yield* each(FAMILIES.failedTokenRequests, known, (appliance) => {
+    const { token: _, ...failed } = requestsOf(appliance);
+    return Object.entries(failed).map(([reason, count]) => [{ appliance: appliance.name, reason }, count]);
+  });
+  yield* each(FAMILIES.pairings, existing, (connection) =>
+    outcomes({ connection: connection.name }, countsOf(connection).pairings),
+  );
+  yield* each(FAMILIES.refusedTokens, existing, (connection) => [
+    [{ connection: connection.name }, countsOf(connection).rejectedTokens],
+  ]);
+  yield* histogram(FAMILIES.commitDuration, counters.commitDurations);
 }
 
-async function setProcessMetrics({ written, cpu, memory }: MetricFamilies): Promise<void> {
-  const bytes = await writtenBytes();
-  written.reset();
-  if (bytes === null) written.remove();
-  else written.inc(bytes);
-  const { user, system } = process.cpuUsage();
-  cpu.reset();
-  cpu.inc((user + system) / 1e6);
-  memory.set(process.memoryUsage.rss());
+function* header({ name, help, type }: MetricFamily): Generator<string> {
+  yield `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
+}
+
+/** The lines of a family. A series without a value is left out. */
+function* family(described: MetricFamily, series: Series): Generator<string> {
+  yield* header(described);
+  yield* seriesLines(described, series);
+  yield '\n';
+}
+
+function* histogram(described: MetricFamily, durations: DurationHistogram): Generator<string> {
+  const { name } = described;
+  const { bounds, counts, sum } = durations.read();
+  yield* header(described);
+  let total = 0;
+  for (const [index, count] of counts.entries()) {
+    total += count;
+    yield `${name}_bucket{le="${bounds[index] ?? '+Inf'}"} ${total}\n`;
+  }
+  yield `${name}_sum ${sum}\n${name}_count ${total}\n\n`;
+}
+
+/** The lines of a family with series for each connection or appliance. */
+function* each<Item>(described: MetricFamily, items: Iterable<Item>, seriesOf: (item: Item) => Series) {
+  yield* header(described);
+  for (const item of items) yield* seriesLines(described, seriesOf(item));
+  yield '\n';
+}
+
+function* seriesLines({ name, labelNames }: MetricFamily, series: Series): Generator<string> {
+  for (const [labels, value] of series) if (value !== null) yield `${name}${labelText(labelNames, labels)} ${value}\n`;
+}
+
+/** The lines of a family that counts conditions or notices by their labels. */
+function* counted(described: MetricFamily, items: readonly Labels[]): Generator<string> {
+  const counts = new Map<string, number>();
+  for (const labels of items) {
+    const text = labelText(described.labelNames, labels);
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  yield* header(described);
+  for (const [text, count] of counts) yield `${described.name}${text} ${count}\n`;
+  yield '\n';
+}
+
+function labelText(names: readonly string[], values: Labels): string {
+  const labels = names.flatMap((name) => {
+    const value = values[name] ?? null;
+    return value === null ? [] : [`${name}="${escapeLabel(value)}"`];
+  });
+  return labels.length === 0 ? '' : `{${labels.join(',')}}`;
+}
+
+function escapeLabel(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"');
+}
+
+/** 1 for the current state and 0 for all others. */
+function states(labels: Labels, current: ConnectionState): Series {
+  return CONNECTION_STATES.map((state) => [{ ...labels, state }, state === current ? 1 : 0]);
+}
+
+function countStates(items: readonly { readonly state: ConnectionState }[]): Series {
+  return CONNECTION_STATES.map((state) => [{ state }, items.filter((item) => item.state === state).length]);
+}
+
+function outcomes(labels: Labels, counts: Readonly<Record<string, number>>): Series {
+  return Object.entries(counts).map(([outcome, count]) => [{ ...labels, outcome }, count]);
+}
+
+/** @param instant RFC 3339. @returns seconds since 1970 */
+function unixTime(instant: string | null): number | null {
+  return instant === null ? null : Date.parse(instant) / 1000;
 }
 
 /** How many bytes this process has written to disks (proc(5), `/proc/self/io`); null if that is unknown. */

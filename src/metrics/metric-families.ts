@@ -1,153 +1,146 @@
-import type { Registry } from 'prom-client';
-import { COMMIT_BUCKETS_SECONDS, REFRESH_BUCKETS_SECONDS } from './counters.ts';
-
-/**
- * Creates all metrics in their own registry; docs/metrics.md describes them. The library is loaded here, at the first
- * scrape, because few hubs need the memory that it takes.
- */
-export async function createMetricFamilies() {
-  const { Counter, Gauge, Histogram, Registry } = await import('prom-client').then((module) => module.default);
-  const registry: Registry = new Registry();
-  const registers = [registry];
-
-  function gauge<Label extends string = never>(name: string, help: string, ...labelNames: Label[]) {
-    return new Gauge<Label>({ name, help, labelNames, registers });
-  }
-
-  function counter<Label extends string = never>(name: string, help: string, ...labelNames: Label[]) {
-    return new Counter<Label>({ name, help, labelNames, registers });
-  }
-
-  return {
-    registry,
-    build: gauge('latchkey_build_info', 'Always 1; the label is the version of the daemon.', 'version'),
-    uptime: gauge('latchkey_hub_uptime_seconds', 'Seconds since the daemon started.'),
-    ready: gauge(
-      'latchkey_ready',
-      '1 if every appliance of a paired connection can get a token now (as /readyz), else 0.',
-    ),
-    hubProblem: gauge('latchkey_hub_problem', '1 while the hub as a whole has this problem, else 0.', 'code'),
-    conditions: gauge(
-      'latchkey_condition',
-      '1 while this health condition is present. Without the label connection it concerns the hub as a whole, without appliance all appliances of the connection.',
-      'code',
-      'severity',
-      'connection',
-      'appliance',
-    ),
-    notices: gauge(
-      'latchkey_notices',
-      'Open notices. Without the label connection they concern the hub as a whole, without appliance all appliances of the connection.',
-      'notice',
-      'severity',
-      'connection',
-      'appliance',
-    ),
-    clockOffset: gauge(
-      'latchkey_clock_offset_seconds',
-      "Seconds by which the hub's clock is ahead of the time of NTP or a portal; absent while neither is known.",
-    ),
-    appliances: gauge('latchkey_appliances', 'Number of appliances whose connection is in this state.', 'state'),
-    applianceInfo: gauge(
-      'latchkey_appliance_info',
-      'Always 1; the label connection is the connection that the appliance uses.',
-      'appliance',
-      'connection',
-    ),
-    applianceState: gauge(
-      'latchkey_appliance_state',
-      "1 for the current state of the appliance's connection, 0 for all other states.",
-      'appliance',
-      'state',
-    ),
-    lastToken: gauge(
-      'latchkey_appliance_last_token_timestamp_seconds',
-      'Unix time at which the appliance got its last access token; absent if it never did.',
-      'appliance',
-    ),
-    tokens: gauge(
-      'latchkey_appliance_tokens',
-      'Access tokens that the appliance got today and in the last 14 days (UTC, with today).',
-      'appliance',
-      'period',
-    ),
-    connections: gauge('latchkey_connections', 'Number of connections in this state.', 'state'),
-    connectionInfo: gauge(
-      'latchkey_connection_info',
-      'Always 1; the label portal is the portal that the connection is at.',
-      'connection',
-      'portal',
-    ),
-    connectionState: gauge(
-      'latchkey_connection_state',
-      '1 for the current state of the connection, 0 for all other states.',
-      'connection',
-      'state',
-    ),
-    expires: gauge(
-      'latchkey_token_expires_in_seconds',
-      'Seconds until the current access token expires; absent if there is none or its age is unknown.',
-      'connection',
-    ),
-    lastRefresh: gauge(
-      'latchkey_last_refresh_timestamp_seconds',
-      "Unix time at which the current access token was issued, by the hub's clock; absent if unknown.",
-      'connection',
-    ),
-    loginEnds: gauge(
-      'latchkey_login_ends_timestamp_seconds',
-      'Unix time at which the login ends by itself; absent if that is unknown.',
-      'connection',
-    ),
-    portalReached: gauge(
-      'latchkey_portal_reached_timestamp_seconds',
-      'Unix time at which the portal last responded in normal service; absent if it has not since the start.',
-      'portal',
-    ),
-    refreshes: counter(
-      'latchkey_refreshes_total',
-      'Finished refreshes, by outcome: refreshed, or the code of the problem.',
-      'connection',
-      'outcome',
-    ),
-    refreshDuration: new Histogram({
-      name: 'latchkey_refresh_duration_seconds',
-      help: 'Duration of refreshes, successful or not, from sending the request to the portal.',
-      buckets: REFRESH_BUCKETS_SECONDS,
-      registers,
-    }),
-    tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
-    failedTokenRequests: counter(
-      'latchkey_token_requests_failed_total',
-      'Token requests of the appliance that got an error response, by reason.',
-      'appliance',
-      'reason',
-    ),
-    pairings: counter(
-      'latchkey_pairings_total',
-      'Finished pairings, by outcome: paired, or the reason of the failure.',
-      'connection',
-      'outcome',
-    ),
-    refusedTokens: counter(
-      'latchkey_tokens_refused_total',
-      'Access tokens that the cloud refused, as reported by the appliances.',
-      'connection',
-    ),
-    commitDuration: new Histogram({
-      name: 'latchkey_store_commit_duration_seconds',
-      help: 'Duration of commits of the store, until they are on disk.',
-      buckets: COMMIT_BUCKETS_SECONDS,
-      registers,
-    }),
-    written: counter(
-      'latchkey_store_written_bytes_total',
-      'Bytes that the daemon has written to disk; nearly all of them are the store.',
-    ),
-    cpu: counter('process_cpu_seconds_total', 'Total user and system CPU time of the daemon in seconds.'),
-    memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
-  };
+/** Metrics of one name, in the terms of Prometheus' text format. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  /** The labels that its series may have, in the order in which they are written. */
+  readonly labelNames: readonly string[];
 }
 
-/** All metrics. */
-export type MetricFamilies = Awaited<ReturnType<typeof createMetricFamilies>>;
+function gauge(name: string, help: string, ...labelNames: string[]): MetricFamily {
+  return { name, type: 'gauge', help, labelNames };
+}
+
+function counter(name: string, help: string, ...labelNames: string[]): MetricFamily {
+  return { name, type: 'counter', help, labelNames };
+}
+
+/** All metrics; docs/metrics.md describes them. */
+export const FAMILIES = {
+  build: gauge('latchkey_build_info', 'Always 1; the label is the version of the daemon.', 'version'),
+  uptime: gauge('latchkey_hub_uptime_seconds', 'Seconds since the daemon started.'),
+  ready: gauge(
+    'latchkey_ready',
+    '1 if every appliance of a paired connection can get a token now (as /readyz), else 0.',
+  ),
+  hubProblem: gauge('latchkey_hub_problem', '1 while the hub as a whole has this problem, else 0.', 'code'),
+  conditions: gauge(
+    'latchkey_condition',
+    '1 while this health condition is present. Without the label connection it concerns the hub as a whole, without appliance all appliances of the connection.',
+    'code',
+    'severity',
+    'connection',
+    'appliance',
+  ),
+  notices: gauge(
+    'latchkey_notices',
+    'Open notices. Without the label connection they concern the hub as a whole, without appliance all appliances of the connection.',
+    'notice',
+    'severity',
+    'connection',
+    'appliance',
+  ),
+  clockOffset: gauge(
+    'latchkey_clock_offset_seconds',
+    "Seconds by which the hub's clock is ahead of the time of NTP or a portal; absent while neither is known.",
+  ),
+  appliances: gauge('latchkey_appliances', 'Number of appliances whose connection is in this state.', 'state'),
+  applianceInfo: gauge(
+    'latchkey_appliance_info',
+    'Always 1; the label connection is the connection that the appliance uses.',
+    'appliance',
+    'connection',
+  ),
+  applianceState: gauge(
+    'latchkey_appliance_state',
+    "1 for the current state of the appliance's connection, 0 for all other states.",
+    'appliance',
+    'state',
+  ),
+  lastToken: gauge(
+    'latchkey_appliance_last_token_timestamp_seconds',
+    'Unix time at which the appliance got its last access token; absent if it never did.',
+    'appliance',
+  ),
+  tokens: gauge(
+    'latchkey_appliance_tokens',
+    'Access tokens that the appliance got today and in the last 14 days (UTC, with today).',
+    'appliance',
+    'period',
+  ),
+  connections: gauge('latchkey_connections', 'Number of connections in this state.', 'state'),
+  connectionInfo: gauge(
+    'latchkey_connection_info',
+    'Always 1; the label portal is the portal that the connection is at.',
+    'connection',
+    'portal',
+  ),
+  connectionState: gauge(
+    'latchkey_connection_state',
+    '1 for the current state of the connection, 0 for all other states.',
+    'connection',
+    'state',
+  ),
+  expires: gauge(
+    'latchkey_token_expires_in_seconds',
+    'Seconds until the current access token expires; absent if there is none or its age is unknown.',
+    'connection',
+  ),
+  lastRefresh: gauge(
+    'latchkey_last_refresh_timestamp_seconds',
+    "Unix time at which the current access token was issued, by the hub's clock; absent if unknown.",
+    'connection',
+  ),
+  loginEnds: gauge(
+    'latchkey_login_ends_timestamp_seconds',
+    'Unix time at which the login ends by itself; absent if that is unknown.',
+    'connection',
+  ),
+  portalReached: gauge(
+    'latchkey_portal_reached_timestamp_seconds',
+    'Unix time at which the portal last responded in normal service; absent if it has not since the start.',
+    'portal',
+  ),
+  refreshes: counter(
+    'latchkey_refreshes_total',
+    'Finished refreshes, by outcome: refreshed, or the code of the problem.',
+    'connection',
+    'outcome',
+  ),
+  refreshDuration: {
+    name: 'latchkey_refresh_duration_seconds',
+    type: 'histogram',
+    help: 'Duration of refreshes, successful or not, from sending the request to the portal.',
+    labelNames: [],
+  },
+  tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
+  failedTokenRequests: counter(
+    'latchkey_token_requests_failed_total',
+    'Token requests of the appliance that got an error response, by reason.',
+    'appliance',
+    'reason',
+  ),
+  pairings: counter(
+    'latchkey_pairings_total',
+    'Finished pairings, by outcome: paired, or the reason of the failure.',
+    'connection',
+    'outcome',
+  ),
+  refusedTokens: counter(
+    'latchkey_tokens_refused_total',
+    'Access tokens that the cloud refused, as reported by the appliances.',
+    'connection',
+  ),
+  commitDuration: {
+    name: 'latchkey_store_commit_duration_seconds',
+    type: 'histogram',
+    help: 'Duration of commits of the store, until they are on disk.',
+    labelNames: [],
+  },
+  written: counter(
+    'latchkey_store_written_bytes_total',
+    'Bytes that the daemon has written to disk; nearly all of them are the store.',
+  ),
+  cpu: counter('process_cpu_seconds_total', 'Total user and system CPU time of the daemon in seconds.'),
+  memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
+} as const satisfies Record<string, MetricFamily>;

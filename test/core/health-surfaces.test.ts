@@ -204,7 +204,7 @@ async function rendered(state: State) {
     line: statusLine(later),
     findings: await findings(now),
     notices: { now: now.notices, later: later.notices },
-    metrics: await metrics.render(),
+    metrics: Buffer.concat(await metrics.render()).toString(),
     problems,
   };
 }

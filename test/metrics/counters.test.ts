@@ -18,26 +18,14 @@ function histogram(seconds: readonly number[]): { counts: number[]; sum: number 
   };
 }
 
-it('a duration histogram passes its values in the right buckets and with the right sum to each reader once', () => {
+it('a duration histogram counts every value in the right bucket, and has their sum', () => {
   const durations = new DurationHistogram(REFRESH_BUCKETS_SECONDS);
-  const early = durations.createReader();
-  const taken = (read: ReturnType<DurationHistogram['createReader']>) => {
-    const seconds: number[] = [];
-    read((value) => seconds.push(value));
-    return seconds;
-  };
-  const first = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
-  for (const ms of first) durations.observe(ms);
-  const exact = histogram(first.map((ms) => ms / 1000));
-  const actual = histogram(taken(early));
-  expect(actual.counts).toEqual(exact.counts);
-  expect(actual.sum).toBeCloseTo(exact.sum, 9);
-  expect(taken(early)).toEqual([]);
-  durations.observe(100);
-  expect(taken(early)).toEqual([0.1]);
-  expect(histogram(taken(durations.createReader())).counts).toEqual(
-    histogram([...first, 100].map((ms) => ms / 1000)).counts,
-  );
+  const values = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
+  for (const ms of values) durations.observe(ms);
+  const exact = histogram(values.map((ms) => ms / 1000));
+  const { counts, sum } = durations.read();
+  expect(counts).toEqual(exact.counts);
+  expect(sum).toBeCloseTo(exact.sum, 9);
 });
 
 it('the counters count what ended without a request, but not its duration', () => {
@@ -51,9 +39,7 @@ it('the counters count what ended without a request, but not its duration', () =
   expect(refreshes).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
   expect(pairings).toEqual({ expired: 1 });
   expect(refusedTokens).toBe(1);
-  const seconds: number[] = [];
-  counters.refreshDurations.createReader()((value) => seconds.push(value));
-  expect(seconds).toEqual([30]);
+  expect(counters.refreshDurations.read()).toMatchObject(histogram([30]));
 });
 
 it('the counters hold at most ten thousand connections and appliances, and only existing ones after retainOnly', () => {
