@@ -138,7 +138,7 @@ export async function startHub(
   const endpoints = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
   const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints });
   const restarting = Promise.withResolvers<void>();
-  const maintenance = new StoreMaintenance(store, environment, () => restarting.resolve());
+  const maintenance = parts.use(new StoreMaintenance(store, environment, () => restarting.resolve()));
   const rotation = new CaRotation({
     environment,
     scheduler,
@@ -234,7 +234,7 @@ export async function startHub(
   );
 
   await broker.resumePairings();
-  parts.use(maintenance).start();
+  maintenance.start();
   lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({

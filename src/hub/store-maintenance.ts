@@ -17,7 +17,7 @@ export class StoreMaintenance implements AsyncDisposable {
   readonly #environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
   #reopening: Promise<void> = Promise.resolve();
-  #nightlySnapshot: ScheduledTask | null = null;
+  #nightlySnapshot: ScheduledTask;
   #snapshotQueue: Promise<void> = Promise.resolve();
   /** The store's change count at the last snapshot; null if this run has written none. */
   #snapshotChangeCount: number | null = null;
@@ -25,6 +25,8 @@ export class StoreMaintenance implements AsyncDisposable {
   readonly #logDeduplicator: LogDeduplicator;
 
   /**
+   * Schedules the nightly snapshot. The first use of node-cron loads tables of time zones, which takes long, so this
+   * should happen before the hub answers requests.
    * @param onWritable called when a store that was served from memory can be written again. It may contain more than
    *   what was served.
    */
@@ -37,11 +39,11 @@ export class StoreMaintenance implements AsyncDisposable {
     this.#onWritable = onWritable;
     this.#environment = environment;
     this.#logDeduplicator = new LogDeduplicator(environment.clock);
+    this.#nightlySnapshot = this.#scheduleNightly();
   }
 
-  /** Starts the snapshots and the checks. */
+  /** Writes a snapshot if one is due, and starts the checks. */
   start(): void {
-    this.#nightlySnapshot = this.#scheduleNightly();
     if (this.#isSnapshotDue()) this.requestSnapshot();
     this.#store.onPaired(() => this.requestSnapshot());
     this.#reopening = this.#reopenUntilWritable();
@@ -61,14 +63,14 @@ export class StoreMaintenance implements AsyncDisposable {
 
   /** Call this after the wall clock was set: node-cron would wait for the old time. */
   onClockSet(): void {
-    void this.#nightlySnapshot?.destroy();
+    void this.#nightlySnapshot.destroy();
     this.#nightlySnapshot = this.#scheduleNightly();
     if (this.#isSnapshotDue()) this.requestSnapshot();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
-    await this.#nightlySnapshot?.destroy();
+    await this.#nightlySnapshot.destroy();
     await Promise.all([this.#reopening, this.#snapshotQueue]);
   }
 

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
+import { getTasks } from 'node-cron';
 import { expect, test } from 'vitest';
 import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
@@ -52,6 +53,16 @@ test('a new hub makes a snapshot at once, which is private and contains the whol
   await store.keepHouse();
   expect(statSync(store.copy).mode & 0o777).toBe(0o600);
   expect(readFileSync(store.copy).includes(WALLBOX.id)).toBe(true);
+});
+
+test('the nightly snapshot is scheduled before the snapshots start, and so before the hub answers requests', async () => {
+  using hub = await home();
+  const { store, time } = hub;
+  const before = getTasks().size;
+  const housekeeping = new StoreMaintenance(store, { clock: time, timers: time, log });
+  expect(getTasks().size).toBe(before + 1);
+  await housekeeping[Symbol.asyncDispose]();
+  expect(getTasks().size).toBe(before);
 });
 
 test.each([
