@@ -15,7 +15,7 @@ const files = new Map(
     .sort()
     .map((file) => [basename(file, '.experiment.ts'), join(folder, file)]),
 );
-const { short, seed, only, list, writeDocs } = options();
+const { short, minutes, seed, only, list, writeDocs } = options();
 const chosen = [...files.keys()].filter((id) => only.length === 0 || only.includes(id));
 
 if (list) {
@@ -56,7 +56,7 @@ for (const id of chosen) {
   const clock = () => `${Math.floor((performance.now() - from) / 1000)} s`.padStart(6);
   const { name, promise } = await load(id).catch(() => ({ name: id, promise: '' }));
   console.log(`\n== ${id}: ${promise}`);
-  const job = { file: files.get(id) ?? '', seed, long: !short };
+  const job = { file: files.get(id) ?? '', seed, long: !short, minutes };
   const outcome = await runExperiment(job, env, stop.signal, (line) => console.log(`${clock()}  ${line}`));
   results.push({ id, name, outcome, seconds: (performance.now() - from) / 1000 });
 }
@@ -96,6 +96,7 @@ function options() {
       options: {
         short: { type: 'boolean', default: false },
         seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+        minutes: { type: 'string' },
         only: { type: 'string', multiple: true, default: [] },
         list: { type: 'boolean', default: false },
         'write-docs': { type: 'boolean', default: false },
@@ -104,14 +105,18 @@ function options() {
     if (!/^\d{1,9}$/.test(values.seed)) {
       throw new Error(`--seed: found ${values.seed}; allowed is a whole number of up to nine digits`);
     }
+    if (values.minutes !== undefined && !/^([1-9]\d?|1[0-4]\d|150)$/.test(values.minutes)) {
+      throw new Error(`--minutes: found ${values.minutes}; allowed is a whole number from 1 to 150`);
+    }
     const unknown = values.only.find((id) => !files.has(id));
     if (unknown !== undefined) {
       throw new Error(`--only: found ${unknown}; allowed are ${[...files.keys()].join(', ')}`);
     }
-    return { ...values, seed: Number(values.seed), writeDocs: values['write-docs'] };
+    const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
+    return { ...values, minutes, seed: Number(values.seed), writeDocs: values['write-docs'] };
   } catch (error) {
     const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
-    const allowed = '--short, --seed N, --only NAME, --list, --write-docs';
+    const allowed = '--short, --minutes N, --seed N, --only NAME, --list, --write-docs';
     console.error(`scripts/chaos: ${what?.startsWith('--') ? what : `${what}; allowed are ${allowed}`}`);
     process.exit(2);
   }

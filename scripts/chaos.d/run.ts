@@ -16,6 +16,7 @@ export interface WorkerJob {
   readonly file: string;
   readonly seed: number;
   readonly long: boolean;
+  readonly minutes?: number | undefined;
 }
 
 /** The outcome of an experiment. */

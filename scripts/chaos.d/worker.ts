@@ -4,7 +4,7 @@ import type { Experiment } from '../../test/chaos/experiment.ts';
 import { SeededRandom } from '../../test/support/seeded-random.ts';
 import type { WorkerJob, WorkerMessage } from './run.ts';
 
-const { file, seed, long } = JSON.parse(process.argv[2] ?? '') as WorkerJob;
+const { file, seed, long, minutes } = JSON.parse(process.argv[2] ?? '') as WorkerJob;
 const stop = new AbortController();
 const { signal } = stop;
 process.once('SIGTERM', () => stop.abort(new Error('the run was stopped')));
@@ -17,7 +17,7 @@ try {
     signal.throwIfAborted();
     send({ kind: 'progress', line });
   };
-  const finding = await experiment.run({ long, seed, signal, progress }, new SeededRandom(seed));
+  const finding = await experiment.run({ long, minutes, seed, signal, progress }, new SeededRandom(seed));
   send({ kind: 'finding', finding });
 } catch (error) {
   const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -3,6 +3,8 @@ import { SeededRandom } from '../support/seeded-random.ts';
 /** The options of a run. The short form runs with the tests, the long form with scripts/chaos. */
 export interface ExperimentOptions {
   readonly long: boolean;
+  /** The duration of the soak; undefined for the usual one. */
+  readonly minutes?: number | undefined;
   /** The same seed makes the same choices; their timing may differ. */
   readonly seed: number;
   /** Aborted if the run must end early. An experiment that checks it returns its results so far. */

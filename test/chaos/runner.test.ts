@@ -115,7 +115,8 @@ describe.concurrent('scripts/chaos', () => {
   test.each([
     [['--only', 'bad'], /^scripts\/chaos: --only: found bad; allowed are good$/],
     [['--seed', 'today'], /^scripts\/chaos: --seed: found today; allowed is a whole number/],
-    [['--fast'], /^scripts\/chaos: Unknown option '--fast'.*; allowed are --short, --seed N/],
+    [['--minutes', '0'], /^scripts\/chaos: --minutes: found 0; allowed is a whole number from 1 to 150$/],
+    [['--fast'], /^scripts\/chaos: Unknown option '--fast'.*; allowed are --short, --minutes N, --seed N/],
   ])('scripts/chaos exits with 2 and prints one line for %o', async (args, line) => {
     using run = start(['good'], ...args);
     expect(await run.ended).toBe(2);

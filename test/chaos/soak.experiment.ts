@@ -6,10 +6,12 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
+import { ownTime, readStalls, recordStalls } from '../support/loop-stalls.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, ExperimentOptions, ExperimentResult } from './experiment.ts';
 import { soakFaults } from './soak-faults.ts';
+import { INSTALLER_USER, SoakInstaller } from './soak-installer.ts';
 import { meanGrowth, median, medianGrowth, openFiles, residentMemory, type Sample, slope } from './soak-statistics.ts';
 
 const APPLIANCES = 10;
@@ -35,6 +37,8 @@ interface Form {
   readonly tokenLifetime: number;
   /** Concurrent requests of one appliance. */
   readonly maxConcurrent: number;
+  /** The pause between two steps of the installer, in ms. */
+  readonly installerPause: number;
   /** The permitted growth; null: not checked, because that takes longer. */
   readonly growth: Growth | null;
 }
@@ -61,9 +65,10 @@ const LONG: Form = {
   duration: 600,
   tokenLifetime: 20,
   maxConcurrent: WAITING,
+  installerPause: 5000,
   growth: { heap: 400, memory: 1000, files: 12 },
 };
-const SHORT: Form = { duration: null, tokenLifetime: 4, maxConcurrent: 10, growth: null };
+const SHORT: Form = { duration: null, tokenLifetime: 4, maxConcurrent: 10, installerPause: 200, growth: null };
 /** In seconds. */
 const WARM_UP = 150;
 /** The maximum duration of the short form, in seconds. */
@@ -88,23 +93,33 @@ export const experiment: Experiment = {
   name: 'Soak',
   promise:
     'With 50 token requests per second and every fault of the portal at 5 %, the hub loses no grant and issues no wrong token, and neither its memory nor its open files grow.',
-  run: (scale, random) => soak(scale, random, scale.long ? LONG : SHORT),
+  run: (scale, random) => soak(scale, random, scale.long ? { ...LONG, ...durationOf(scale) } : SHORT),
 };
+
+function durationOf({ minutes }: ExperimentOptions): Partial<Form> {
+  return minutes === undefined ? {} : { duration: minutes * 60 };
+}
 
 async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form): Promise<ExperimentResult> {
   const users = Array.from({ length: APPLIANCES - SHARED }, (_, index) => `user-${index}`);
   const heapFile = logFile('heap');
+  const stallFile = logFile('stalls');
+  const stallRecorder = recordStalls(stallFile);
   await using portal = await EmulatorProcess.start(
     '--tls',
     ...['--token-lifetime', `${form.tokenLifetime}s`, '--refresh-grace-time', '10m', '--seed', String(scale.seed)],
-    ...users.flatMap((user) => ['--user', `${user}:password of ${user}`]),
+    ...[...users, INSTALLER_USER].flatMap((user) => ['--user', `${user}:password of ${user}`]),
   );
   await using hub = await HubProcess.prepare({
     emulator: portal,
     portal: `ca_file = "${portal.caFile}"`,
+    metrics: '127.0.0.1:0',
     env: {
       ...SMALL.env,
-      ...slowStoreEnv(`${SMALL.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`),
+      ...stallRecorder.env,
+      ...slowStoreEnv(
+        `${SMALL.options} ${stallRecorder.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`,
+      ),
       LATCHKEY_TEST_HEAP: heapFile,
     },
   });
@@ -123,24 +138,31 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   const files: Sample[] = [];
   const disturbances = new Disturbances(hub, portal, clients, random);
   const began = performance.now();
+  const beganAt = Date.now();
   const seconds = () => (performance.now() - began) / 1000;
+  const installer = new SoakInstaller(hub, portal, form.installerPause);
   let asking = 0;
   {
     await using _asking = load;
     await using _disturbances = disturbances;
+    await using _installer = installer;
     const continues = async () => {
       if (form.duration !== null) return seconds() < form.duration;
       // The emulator's API is unreachable while its base origin is down, which is the last fault.
       const met = await hits(portal).catch(() => new Map<string, number>());
       const metAll = met.has('origin_down (base)') && [...met.values()].every((count) => count > 0);
-      return !(metAll && disturbances.pairings > 0 && load.asked >= MIN_REQUESTS) && seconds() < MAX_SHORT;
+      const isDone = disturbances.pairings > 0 && installer.hasTriedAll && load.asked >= MIN_REQUESTS;
+      return !(metAll && isDone) && seconds() < MAX_SHORT;
     };
     for (let second = 1; !scale.signal.aborted && (await continues()); second++) {
       await sleep(Math.max(0, 1000 * (second - seconds())), undefined, { signal: scale.signal }).catch(() => undefined);
       const sample = (value: number): Sample => ({ minutes: seconds() / 60, value });
       memory.push(sample(residentMemory(pid)));
       files.push(sample(openFiles(pid)));
-      for (const { name, state } of await statesOf(hub)) if (state !== 'active' && state !== 'retrying') lost.add(name);
+      for (const { name, state } of await statesDuring(hub, installer)) {
+        const isLost = state !== 'active' && state !== 'retrying';
+        if (isLost && clients.some(({ connection }) => connection === name)) lost.add(name);
+      }
       disturbances.begin(second);
       if (second % 20 === 0 && !scale.signal.aborted) {
         const kB = memory.at(-1)?.value;
@@ -159,6 +181,8 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   const lives = hub.pid === pid && process.kill(pid, 0);
   const unexpected = unexpectedLines(readFileSync(hub.log, 'utf8'));
 
+  // Its last stalls are written when it exits.
+  await hub.kill('SIGTERM');
   const growth = form.growth && checkGrowth(form.growth, { memory, files, heap: heapOf(heapFile) });
   const wrong = wrongOf(load, clients);
   const tried = load.handOuts.length - load.untried.length;
@@ -173,8 +197,10 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
       'slowest response, ms': took.reduce((slowest, ms) => Math.max(slowest, ms), 0),
       faults: [...faultsMet].map(([kind, count]) => `${kind} ${count}`).join(', '),
       'pairings under faults': disturbances.pairings,
+      'steps of the installer': installer.summary,
       'grants lost': lost.size,
       ...growth?.figures,
+      ...stallFigures(stallFile, beganAt, installer),
       'open files': `${filesAtStart} at the start, ${median(files.map(({ value }) => value))} under load, ${filesAtEnd} at the end`,
       'unexpected log lines': unexpected.length,
     },
@@ -231,6 +257,27 @@ function checkGrowth(limits: Growth, samples: Readonly<Record<keyof Growth, read
       ...(memory > limits.memory ? [`the memory grows by ${memory.toFixed(0)} kB per minute`] : []),
       ...(files > limits.files ? [`the minimum of open files is ${files} higher in the second half`] : []),
     ],
+  };
+}
+
+/** Longer stalls of the event loop are counted, in ms. */
+const LONG_STALL_MS = 20;
+
+/**
+ * The longest stalls of the hub's event loop under the load: by the hub's own work, and on the clock, which counts the
+ * time in which other processes had the processor as well.
+ */
+function stallFigures(file: string, since: number, installer: SoakInstaller): ExperimentResult['figures'] {
+  const stalls = readStalls(file).filter(({ at }) => at >= since);
+  const [own] = stalls.toSorted((a, b) => ownTime(b) - ownTime(a));
+  const [total] = stalls.toSorted((a, b) => b.ms - a.ms);
+  if (own === undefined || total === undefined) return { 'event loop: longest stall, ms': 'none was recorded' };
+  const long = stalls.filter((stall) => ownTime(stall) > LONG_STALL_MS);
+  return {
+    'event loop: longest stall, ms': `${ownTime(own).toFixed(0)}, of which ${own.cpu.toFixed(0)} on a processor`,
+    'event loop: longest stall caused by': `${own.cause}, ${installer.stepAt(own.at)}`,
+    [`event loop: stalls over ${LONG_STALL_MS} ms`]: long.length,
+    'event loop: longest delay, ms': `${total.ms.toFixed(0)}, of which ${total.waiting.toFixed(0)} without a processor`,
   };
 }
 
@@ -293,6 +340,15 @@ class Disturbances implements AsyncDisposable {
 
 async function statesOf(hub: HubProcess): Promise<readonly ConnectionResponse[]> {
   return (await hub.ask((control) => control.status())).connections;
+}
+
+/** The same; none while the installer reloads the hub, when it may be unreachable. */
+async function statesDuring(hub: HubProcess, installer: SoakInstaller): Promise<readonly ConnectionResponse[]> {
+  const { isReloading } = installer;
+  return statesOf(hub).catch((error: unknown) => {
+    if (isReloading || installer.isReloading) return [];
+    throw error;
+  });
 }
 
 async function allActive(hub: HubProcess, within: number): Promise<boolean> {

@@ -17,6 +17,12 @@ test('under load and every fault all issued tokens are right, no grant is lost a
   expect(count('token requests')).toBeGreaterThanOrEqual(300);
   expect(count('tokens issued')).toBeGreaterThan(100);
   expect(count('pairings under faults')).toBeGreaterThan(0);
+  // Each step has succeeded at least once, except those that a fault may have made fail.
+  expect(figures['steps of the installer']).toMatch(
+    /^add [1-9].*page [1-9].*metrics [1-9].*backup [1-9].*reload [1-9].*rotate CA 1$/,
+  );
+  expect(count('event loop: longest stall, ms')).toBeGreaterThan(0);
+  expect(figures['event loop: longest stall caused by']).toMatch(/ \(\d+ ms\).*, (during|after) /);
   const met = String(figures['faults']).split(', ');
   expect(met.map((each) => each.replace(/ [1-9]\d*$/, '')).toSorted()).toEqual(FAULTS.toSorted());
 });
