@@ -12,6 +12,7 @@ import {
 } from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { longestTurnShare } from '../support/loop-turns.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
 import { addAppliance, HEATER, open, ownConnection, readFilesAsText, WALLBOX } from './test-store.ts';
@@ -79,6 +80,17 @@ test('a backup contains the settings, the appliances and their grants, and no pa
     grants: [wallboxGrant, heaterGrant],
     sessions: [],
   });
+});
+
+test('the rows of a backup are read in one turn of the event loop, and decrypted in others', async () => {
+  using temp = tempStore();
+  const ids = Array.from({ length: 500 }, () => crypto.randomUUID());
+  const appliances = ids.map((id) => ({ ...WALLBOX, id, clientId: id, name: `a-${id}`, connection: id }));
+  await temp.store.saveRegistry({ addedConnections: appliances.map(ownConnection), addedAppliances: appliances });
+  for (const id of ids) await temp.store.replaceGrant(sampleGrant({ connection: id, generation: 1 }));
+  // To read the rows takes more than half of the work.
+  expect(await longestTurnShare(() => captureState(temp.store, MADE))).toBeLessThan(0.85);
+  expect((await captureState(temp.store, MADE)).grants).toHaveLength(ids.length);
 });
 
 test('a backup decrypts to the same state, and reveals nothing without its passphrase', async () => {

@@ -7,6 +7,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Secret } from '../../core/secret.ts';
+import { forEachInSlices, mapInSlices } from '../../system/slices.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { Salvage } from '../recovery/salvage.ts';
 import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-table.ts';
@@ -42,14 +43,16 @@ export async function restoreBackup(store: SqliteStore, encrypted: string, passp
  */
 export async function captureState(store: SqliteStore, now: number): Promise<BackupContents> {
   const content = store.readAllRows();
+  // The store's key may be replaced between two slices.
+  const { sealing } = content;
   const settings = new Map<string, string>();
-  for (const row of content.settings.values()) {
-    if (!isExcludedFromBackup(row.name)) settings.set(row.name, readSetting(row, store.sealing));
-  }
-  const grants = readableGrantRows(content).map((row) => readGrant(row, store.sealing).grant);
-  const connections = content.connections.map((row) => readConnectionRow(row, content, store.sealing));
-  const appliances = content.appliances.map((row) => readApplianceRow(row, content, store.sealing));
-  const sessions = content.sessions.map((row) => readSession(row, store.sealing));
+  await forEachInSlices(content.settings.values(), (row) => {
+    if (!isExcludedFromBackup(row.name)) settings.set(row.name, readSetting(row, sealing));
+  });
+  const grants = await mapInSlices(readableGrantRows(content), (row) => readGrant(row, sealing).grant);
+  const connections = await mapInSlices(content.connections, (row) => readConnectionRow(row, content, sealing));
+  const appliances = await mapInSlices(content.appliances, (row) => readApplianceRow(row, content, sealing));
+  const sessions = await mapInSlices(content.sessions, (row) => readSession(row, sealing));
   return { made: now, settings, connections, appliances, grants, sessions };
 }
 
