@@ -71,7 +71,7 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
   const program = await build({
     ...COMMON,
     absWorkingDir: root,
-    entryPoints: { main: 'src/main.ts' },
+    entryPoints: { main: 'src/main.ts', 'pieces/issuing-thread': 'src/system/x509/issuing-thread.ts' },
     outdir: folder,
     chunkNames: 'pieces/[name]-[hash]',
     assetNames: 'pieces/[name]-[hash]',

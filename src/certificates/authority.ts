@@ -5,6 +5,7 @@ import { Failure } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
 import { instantSchema } from '../system/instant-schema.ts';
 import { type Authority, type PermittedNames, spkiFingerprint } from '../system/x509/certificates.ts';
+import { createSuccessorInThread } from '../system/x509/issue-in-thread.ts';
 
 /** The store's settings that hold the CA. */
 const KEY_SETTING = 'ca_key';
@@ -96,9 +97,8 @@ export class HubAuthority {
   rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
     return this.#runExclusive(async () => {
       if (this.old !== null && keep > 0) throw oldStillServed(this.old);
-      const { createSuccessorAuthority } = await import('../system/x509/issuing.ts');
       const { certificate } = this.#authority;
-      const { authority, crossCertificate: cross } = await createSuccessorAuthority(this.#authority, permitted);
+      const { authority, crossCertificate: cross } = await createSuccessorInThread(this.#authority, permitted);
       const old =
         keep === 0
           ? null

@@ -7,6 +7,7 @@ import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
+import { issueLeafInThread } from '../system/x509/issue-in-thread.ts';
 import type { HubAuthority } from './authority.ts';
 import type { ServedCertificate } from './custom-certificate.ts';
 
@@ -52,8 +53,9 @@ const CachedLeaf = v.object({
 /**
  * The leaf of the hub's own CA. The cached one is used if a new one would have the same content, because the code that
  * issues certificates is large to load.
+ * @param isServing whether the hub serves appliances meanwhile; a new leaf then takes a little longer
  */
-export async function loadOrIssueLeaf(context: IssuedLeafContext): Promise<ServedCertificate> {
+export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boolean): Promise<ServedCertificate> {
   const { identity, names, addresses, portalClock, environment, store } = context;
   const { authority, fingerprint, old } = identity.ca;
   const wall = environment.clock.now();
@@ -66,7 +68,7 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext): Promise<Serve
   };
   let leaf = await loadCachedLeaf(store, wanted);
   if (leaf === null || leaf.notAfter - now < RENEW_BEFORE_EXPIRY) {
-    const { issueLeaf } = await import('../system/x509/issuing.ts');
+    const issueLeaf = isServing ? issueLeafInThread : (await import('../system/x509/issuing.ts')).issueLeaf;
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { chain: old.crossChain }) });
     warnAboutExcludedNames(issued.omitted, old !== null, environment.log);
     leaf = issued;

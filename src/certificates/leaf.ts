@@ -67,7 +67,7 @@ export class HubLeaf {
   static async open(context: LeafContext): Promise<HubLeaf> {
     const { custom: own, environment } = context;
     if (own !== null) warnAboutCertificate(own.leaf, environment.clock, environment.log);
-    return new HubLeaf(context, own?.leaf ?? (await loadOrIssueLeaf(context)));
+    return new HubLeaf(context, own?.leaf ?? (await loadOrIssueLeaf(context, false)));
   }
 
   get current(): ServedCertificate {
@@ -132,7 +132,7 @@ export class HubLeaf {
     const { custom: own, environment } = this.#context;
     if (own !== null) return;
     try {
-      this.#setCurrent(await loadOrIssueLeaf(this.#context));
+      this.#setCurrent(await loadOrIssueLeaf(this.#context, true));
     } catch (error) {
       environment.log.error('certificate_issue_failed', { error: messageOf(error) });
     }
