@@ -7,6 +7,8 @@ import { PageVisitor } from '../support/page-visitor.ts';
 
 /** The user of the portal with whom the installer pairs appliances. */
 export const INSTALLER_USER = 'installer';
+/** The names of the appliances that the installer adds and removes begin with this. */
+export const GUEST = 'guest-';
 
 /** For how long the old CA is served: longer than the soak, because the appliances trust only that one. */
 const OLD_CA_SECONDS = 30 * 86_400;
@@ -82,7 +84,7 @@ export class SoakInstaller implements AsyncDisposable {
   };
 
   get #guest(): string {
-    return `guest-${this.#rounds}`;
+    return `${GUEST}${this.#rounds}`;
   }
 
   async #run(pause: number): Promise<void> {

@@ -6,12 +6,12 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
-import { ownTime, readStalls, recordStalls } from '../support/loop-stalls.ts';
+import { readStalls, recordStalls, type Stall } from '../support/loop-stalls.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, ExperimentOptions, ExperimentResult } from './experiment.ts';
 import { soakFaults } from './soak-faults.ts';
-import { INSTALLER_USER, SoakInstaller } from './soak-installer.ts';
+import { GUEST, INSTALLER_USER, SoakInstaller } from './soak-installer.ts';
 import { meanGrowth, median, medianGrowth, openFiles, residentMemory, type Sample, slope } from './soak-statistics.ts';
 
 const APPLIANCES = 10;
@@ -160,8 +160,7 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
       memory.push(sample(residentMemory(pid)));
       files.push(sample(openFiles(pid)));
       for (const { name, state } of await statesDuring(hub, installer)) {
-        const isLost = state !== 'active' && state !== 'retrying';
-        if (isLost && clients.some(({ connection }) => connection === name)) lost.add(name);
+        if (state !== 'active' && state !== 'retrying') lost.add(name);
       }
       disturbances.begin(second);
       if (second % 20 === 0 && !scale.signal.aborted) {
@@ -263,21 +262,36 @@ function checkGrowth(limits: Growth, samples: Readonly<Record<keyof Growth, read
 /** Longer stalls of the event loop are counted, in ms. */
 const LONG_STALL_MS = 20;
 
+/** Functions of the hub's store and of SQLite, which wait for the disk. */
+const DISK_WAIT = /\b(sql|wrappers|transaction|pragma|database-file|backup)\.js:/;
+
 /**
- * The longest stalls of the hub's event loop under the load: by the hub's own work, and on the clock, which counts the
- * time in which other processes had the processor as well.
+ * The longest stalls of the hub's event loop under the load: by processor time, which is the hub's own work, on the
+ * clock, which counts whatever kept the hub from running, and on the clock within the store.
  */
 function stallFigures(file: string, since: number, installer: SoakInstaller): ExperimentResult['figures'] {
   const stalls = readStalls(file).filter(({ at }) => at >= since);
-  const [own] = stalls.toSorted((a, b) => ownTime(b) - ownTime(a));
-  const [total] = stalls.toSorted((a, b) => b.ms - a.ms);
-  if (own === undefined || total === undefined) return { 'event loop: longest stall, ms': 'none was recorded' };
-  const long = stalls.filter((stall) => ownTime(stall) > LONG_STALL_MS);
+  const longest = (what: string, by: (stall: Stall) => number) => {
+    const [stall] = stalls.toSorted((a, b) => by(b) - by(a));
+    if (stall === undefined) return { [`event loop: longest stall${what}, ms`]: 'none was recorded' };
+    const { at, ms, cpu, waiting, cause } = stall;
+    const parts = [
+      `${ms.toFixed(0)} on the clock`,
+      `${cpu.toFixed(0)} on a processor`,
+      `${waiting.toFixed(0)} waiting for one`,
+    ];
+    return {
+      [`event loop: longest stall${what}, ms`]: `${by(stall).toFixed(0)} (${parts.join(', ')})`,
+      [`event loop: longest stall${what}, caused by`]: `${cause || 'nothing that was sampled'}, ${installer.stepAt(at)}`,
+    };
+  };
   return {
-    'event loop: longest stall, ms': `${ownTime(own).toFixed(0)}, of which ${own.cpu.toFixed(0)} on a processor`,
-    'event loop: longest stall caused by': `${own.cause}, ${installer.stepAt(own.at)}`,
-    [`event loop: stalls over ${LONG_STALL_MS} ms`]: long.length,
-    'event loop: longest delay, ms': `${total.ms.toFixed(0)}, of which ${total.waiting.toFixed(0)} without a processor`,
+    ...longest(' by its own work', ({ cpu }) => cpu),
+    ...longest('', ({ ms }) => ms),
+    ...longest(' in the store', ({ ms, waiting, cause }) => (DISK_WAIT.test(cause) ? ms - waiting : 0)),
+    [`event loop: stalls of more than ${LONG_STALL_MS} ms of its own work`]: stalls.filter(
+      ({ cpu }) => cpu > LONG_STALL_MS,
+    ).length,
   };
 }
 
@@ -338,8 +352,10 @@ class Disturbances implements AsyncDisposable {
   }
 }
 
+/** The states of the connections whose appliances request tokens, and not of those that the installer adds and removes. */
 async function statesOf(hub: HubProcess): Promise<readonly ConnectionResponse[]> {
-  return (await hub.ask((control) => control.status())).connections;
+  const { connections } = await hub.ask((control) => control.status());
+  return connections.filter(({ name }) => !name.startsWith(GUEST));
 }
 
 /** The same; none while the installer reloads the hub, when it may be unreachable. */

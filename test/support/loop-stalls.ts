@@ -8,7 +8,10 @@ export interface Stall {
   /** When it began, in ms since 1970. */
   readonly at: number;
   readonly ms: number;
-  /** How much of it the main thread ran on a processor, and how much it waited for one; the rest is input and output. */
+  /**
+   * How much of it the main thread ran on a processor, and how much it waited for one. In the rest it waited for the disk
+   * or for memory, or the whole machine stood still.
+   */
   readonly cpu: number;
   readonly waiting: number;
   /** The functions that ran longest, each with its callers and its time in ms. */
@@ -31,9 +34,4 @@ export function readStalls(file: string): Stall[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map((line): Stall => JSON.parse(line));
-}
-
-/** How long a stall would have been on an idle machine, in ms: without the time in which other processes ran. */
-export function ownTime({ ms, waiting }: Stall): number {
-  return Math.max(0, ms - waiting);
 }
