@@ -96,8 +96,11 @@ export const experiment: Experiment = {
   run: (scale, random) => soak(scale, random, scale.long ? { ...LONG, ...durationOf(scale) } : SHORT),
 };
 
+/** The changed duration. A shorter run is not checked for growth, because it ends before what is compiled is complete. */
 function durationOf({ minutes }: ExperimentOptions): Partial<Form> {
-  return minutes === undefined ? {} : { duration: minutes * 60 };
+  if (minutes === undefined) return {};
+  const duration = minutes * 60;
+  return duration < (LONG.duration ?? 0) ? { duration, growth: null } : { duration };
 }
 
 async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form): Promise<ExperimentResult> {
