@@ -82,7 +82,7 @@ export function overviewPage(
       ? html`<p class="quiet">${texts.batch.more(hiddenCount)}</p><p><code>${STATUS_COMMAND}</code></p>`
       : '';
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
-<ul class="cards">!${shown.map((card) => card.html)}</ul>!${more}</section>`;
+<ul class="cards">!${shown.map(({ render }) => render())}</ul>!${more}</section>`;
   return {
     title: overview.title,
     now,
@@ -104,7 +104,8 @@ export function overviewPage(
 
 /** An item of the list on the overview. */
 interface Card {
-  readonly html: string;
+  /** Returns its HTML. */
+  readonly render: () => string;
   readonly severity: DisplaySeverity;
   /** Shown even if there are more cards than {@link MAX_SHOWN_CARDS}. */
   readonly isAlwaysShown: boolean;
@@ -128,13 +129,13 @@ function applianceCards(
     const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
     const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
     const details = { ...appliance, loginEnds: connection?.loginEnds ?? null };
-    const card = html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
+    const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
 !${renderHealth(texts, health, false)}
 !${renderNextAction(texts, session, appliance, health, offered)}
 !${renderLoginDetails(texts, details, showsPortal, now)}</li>`;
     // A stranger's requests must not hide the installer's own appliance.
-    return { html: card, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };
+    return { render, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };
   });
 }
 
@@ -158,8 +159,8 @@ function connectionCards(
     const severity = SEVERITY_ORDER.find((one) => severities.includes(one)) ?? health.severity;
     const needsAttention = health.needsAttention || ofUsers.some((one) => one.severity === 'error');
     const shown = { ...health, needsAttention };
-    const card = renderConnectionCard(texts, session, connection, shown, users, showsPortal, now);
-    return { html: card, severity, isAlwaysShown: false };
+    const render = () => renderConnectionCard(texts, session, connection, shown, users, showsPortal, now);
+    return { render, severity, isAlwaysShown: false };
   });
 }
 
