@@ -11,7 +11,7 @@ import { logTo } from '../support/log-to.ts';
 import { longestTurnShare } from '../support/loop-turns.ts';
 import { startPortal } from '../support/portal.ts';
 
-const APPLIANCES = 2000;
+const APPLIANCES = 6000;
 
 it(`the status of ${APPLIANCES} appliances is collected in many turns of the event loop`, async () => {
   await using emulator = await startPortal();
