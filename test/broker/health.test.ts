@@ -184,7 +184,7 @@ test('a slow SD card is a warning of the hub with a notice and log lines, until 
   await harness.addPairedAppliance('wallbox');
   const delivered: string[] = [];
   harness.run.notices.start(
-    () => healthOf(harness).input,
+    async () => healthOf(harness).input,
     ({ status, notice }) => delivered.push(`${status} ${notice}`),
   );
   using _monitor = new SlowStoreMonitor(harness.commitTimes, harness.environment);

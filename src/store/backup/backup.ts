@@ -42,7 +42,7 @@ export async function restoreBackup(store: SqliteStore, encrypted: string, passp
  * @throws Failure `store_unreadable` if the hub's own settings are damaged
  */
 export async function captureState(store: SqliteStore, now: number): Promise<BackupContents> {
-  const content = store.readAllRows();
+  const content = await store.readAllRowsInSlices();
   // The store's key may be replaced between two slices.
   const { sealing } = content;
   const settings = new Map<string, string>();

@@ -3,7 +3,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { Failure } from '../../core/failure.ts';
 import { openInMemory, toStoreFailure } from '../database/database.ts';
 import { BALLAST_BYTES, fileSize, readFileOrNull, syncPath } from '../database/store-files.ts';
-import { salvage } from '../recovery/salvage.ts';
+import { salvage, salvageInSlices } from '../recovery/salvage.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
 
 /**
@@ -18,7 +18,7 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
   try {
     checkDiskSpace(store);
     const bytes = await store.serialize();
-    checkReadable(bytes, store);
+    await checkReadable(bytes, store);
     await writeFile(draft, bytes, { mode: 0o600, flush: true });
     await rename(draft, files.snapshot);
     await syncPath(files.directory);
@@ -30,10 +30,10 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
 }
 
 /** @throws Failure `store_unreadable` if a database is damaged, or a row of it can't be read */
-function checkReadable(bytes: Uint8Array, { files, sealing }: SqliteStore): void {
+async function checkReadable(bytes: Uint8Array, { files, sealing }: SqliteStore): Promise<void> {
   using stack = new DisposableStack();
   const database = stack.adopt(openInMemory(bytes, files.database, [sealing]), (open) => open.close());
-  const { damage, unreadable } = salvage(database, [sealing]);
+  const { damage, unreadable } = await salvageInSlices(database, sealing);
   if (damage === null && unreadable.size === 0) return;
   const what = damage ?? `${unreadable.size} of its rows can't be read`;
   throw new Failure('store_unreadable', `no snapshot was made of the store ${files.database}: it is damaged (${what})`);

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { type Salvage, salvage } from '../recovery/salvage.ts';
+import { type Salvage, salvage, salvageInSlices } from '../recovery/salvage.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { CommitTimes } from './commit-times.ts';
 import type { Companion } from './companions.ts';
@@ -70,6 +70,11 @@ export abstract class DatabaseFile implements Disposable, AsyncDisposable {
   /** All rows as they are at one moment. */
   readAllRows(): Salvage {
     return salvage(this.#opened.database, [this.sealing]);
+  }
+
+  /** Like {@link readAllRows}; the rows are as they were when it was called. */
+  readAllRowsInSlices(): Promise<Salvage> {
+    return salvageInSlices(this.#opened.database, this.sealing);
   }
 
   /**

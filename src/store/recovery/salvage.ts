@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
+import { runInSlices } from '../../system/slices.ts';
 import { readRows, sqliteErrorCode } from '../database/readable-rows.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../rows/appliance-table.ts';
@@ -41,6 +42,24 @@ export interface Salvage {
  * @param to the sealing of the result; undefined for the key that opens it
  */
 export function salvage(database: Database.Database, keys: readonly [Sealing, ...Sealing[]], to?: Sealing): Salvage {
+  const steps = salvageSteps(database, keys, to);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** Like {@link salvage}, in slices. All rows are as they were when it was called. */
+export function salvageInSlices(database: Database.Database, key: Sealing): Promise<Salvage> {
+  return runInSlices(salvageSteps(database, [key]));
+}
+
+/** Reads all rows, and then opens one in each step. */
+function* salvageSteps(
+  database: Database.Database,
+  keys: readonly [Sealing, ...Sealing[]],
+  to?: Sealing,
+): Generator<undefined, Salvage> {
   const unreadable = new Set<string>();
   let damage = findStructuralDamage(database);
   let opened = 0;
@@ -75,31 +94,46 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
    * Checks rows, and seals them again if necessary.
    * @param name names an unreadable row in `unreadable`; the row is kept as it is. Null: an unreadable row is left out.
    */
-  function checked<Row extends { readonly sealed: string | null }>(
+  function* checked<Row extends { readonly sealed: string | null }>(
     found: readonly Row[],
     identity: (row: Row) => string,
     read: (row: Row, key: Sealing) => unknown,
     name: ((row: Row) => string) | null,
-  ): Row[] {
-    return found.flatMap((row) => {
-      if (row.sealed === null) return [row];
-      if (nullIfDamaged(() => read(row, from)) === null) {
-        if (name === null) return [];
+  ): Generator<undefined, Row[]> {
+    const kept: Row[] = [];
+    for (const row of found) {
+      yield;
+      if (row.sealed === null) {
+        kept.push(row);
+      } else if (nullIfDamaged(() => read(row, from)) !== null) {
+        opened += 1;
+        const resealed = () => sealing.seal(identity(row), from.open(identity(row), row.sealed ?? ''));
+        kept.push(isResealed ? { ...row, sealed: resealed() } : row);
+      } else if (name !== null) {
         unreadable.add(name(row));
-        return [row];
+        kept.push(row);
       }
-      opened += 1;
-      return [isResealed ? { ...row, sealed: sealing.seal(identity(row), from.open(identity(row), row.sealed)) } : row];
-    });
+    }
+    return kept;
   }
 
-  const settings = checked(rows.settings, settingRowIdentity, readSetting, settingRowIdentity);
-  const connections = checked(rows.connections, connectionRowIdentity, readConnection, ({ id }) => `connections/${id}`);
-  const appliances = checked(rows.appliances, applianceRowIdentity, readAppliance, ({ id }) => `appliances/${id}`);
-  const grants = checked(rows.grants, grantRowIdentity, readGrant, ({ connection }) => `grants/${connection}`);
-  const pairings = checked(rows.pairings, pairingRowIdentity, readPairing, ({ id }) => `pairings/${id}`);
-  const sessions = checked(rows.sessions, sessionRowIdentity, readSession, null);
-  const invites = checked(rows.invites, inviteRowIdentity, readInvite, null);
+  const settings = yield* checked(rows.settings, settingRowIdentity, readSetting, settingRowIdentity);
+  const connections = yield* checked(
+    rows.connections,
+    connectionRowIdentity,
+    readConnection,
+    ({ id }) => `connections/${id}`,
+  );
+  const appliances = yield* checked(
+    rows.appliances,
+    applianceRowIdentity,
+    readAppliance,
+    ({ id }) => `appliances/${id}`,
+  );
+  const grants = yield* checked(rows.grants, grantRowIdentity, readGrant, ({ connection }) => `grants/${connection}`);
+  const pairings = yield* checked(rows.pairings, pairingRowIdentity, readPairing, ({ id }) => `pairings/${id}`);
+  const sessions = yield* checked(rows.sessions, sessionRowIdentity, readSession, null);
+  const invites = yield* checked(rows.invites, inviteRowIdentity, readInvite, null);
   const isSound = damage === null && unreadable.size === 0;
   return {
     sealing,
