@@ -99,7 +99,7 @@ function increment<Outcome extends string>(counts: Counts<Outcome>, outcome: Out
 export const REFRESH_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** The same for commits: on a good disk, a good SD card, and a card that is about to fail. */
-export const COMMIT_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const COMMIT_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The number of durations in a bucket, and their sum in ms. */
 interface Bucket {

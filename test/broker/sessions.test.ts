@@ -166,7 +166,7 @@ test('a session that cannot be saved, or whose appliance was removed, does not k
   disk.full = false;
   await harness.run.appliances.remove(harness.run.appliances.get('wallbox'));
   await harness.time.pass(10_000);
-  expect(sessions.has(wallbox, gone)).toBe(false);
+  await expect.poll(() => sessions.has(wallbox, gone)).toBe(false);
   const all = [ended, odd, token];
   await expect
     .poll(async () => load().then((written) => all.map((one) => written.has(heater, one))))

@@ -2,36 +2,43 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { canTraceSystemCalls, parseSystemCalls, type SystemCall } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls, ONE_POOL_THREAD, parseSystemCalls, type SystemCall } from '../chaos/system-calls.ts';
 import { MAIN } from '../support/program.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 
 const store = JSON.stringify(join(dirname(MAIN), 'store/open-store.js'));
 const sealing = JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'));
 
-/** Writes settings one after another until the WAL was moved to the database twice, and prints how many. */
+/** Saves this many settings, one after another, and is killed. Each failure is ignored. */
 const SCRIPT = `
   import { openStore } from ${store};
   import { jweSealing } from ${sealing};
   const store = await openStore(process.argv[1], jweSealing(new Uint8Array(32)), Date.now);
-  for (let count = 0; count < 200; count++) await store.saveSetting('name-' + (count % 7), 'x'.repeat(600) + count);
+  for (let count = 0; count < Number(process.argv[2]); count++) {
+    await store.saveSetting('name-' + (count % 7), 'x'.repeat(600) + count).catch(() => undefined);
+  }
   process.kill(process.pid, 'SIGKILL');`;
 
-/** The calls of the script on the database and its WAL, in order. */
-function traceScript(folder: string): SystemCall[] {
+/**
+ * The calls of the script on the database and its WAL, in order.
+ * @param failing the `fdatasync` that fails
+ */
+function traceScript(folder: string, settings: number, failing?: number): SystemCall[] {
   const file = join(folder, 'calls');
   const state = join(folder, 'state');
   const calls = 'pwrite64,ftruncate,fsync,fdatasync';
   const trace = ['-f', '-y', '-s', '0', '-o', file, '-e', `trace=${calls}`, '-e', 'signal=none'];
   spawnSync('mkdir', ['-m', '700', state]);
-  spawnSync('strace', [...trace, process.execPath, '--input-type=module', '-e', SCRIPT, state]);
+  if (failing !== undefined) trace.push('-e', `inject=fdatasync:error=EIO:when=${failing}`);
+  const script = [process.execPath, '--input-type=module', '-e', SCRIPT, state, String(settings)];
+  spawnSync('strace', [...trace, ...script], { env: { ...process.env, ...ONE_POOL_THREAD } });
   return parseSystemCalls(readFileSync(file, 'utf8')).filter(({ on }) => /latchkey\.db(-wal)?$/.test(on));
 }
 
 describe.skipIf(!canTraceSystemCalls())('order of writes and syncs', () => {
   test('the WAL is emptied after the database is on disk, and used again after it is empty on disk', () => {
     using folder = memoryStateFolder();
-    const calls = traceScript(folder.path);
+    const calls = traceScript(folder.path, 200);
     const opened = calls.findLastIndex(({ name }) => name === 'fsync');
     /** What a power cut would lose. */
     const unsynced = new Set<'database' | 'WAL' | 'emptying of the WAL'>();
@@ -57,5 +64,15 @@ describe.skipIf(!canTraceSystemCalls())('order of writes and syncs', () => {
       }
     }
     expect(checkpoints).toBeGreaterThanOrEqual(2);
+  });
+
+  test('a WAL whose sync has failed is written again before it is synced again', () => {
+    using folder = memoryStateFolder();
+    const calls = traceScript(folder.path, 3, 2);
+    const syncs = calls.flatMap(({ name }, index) => (name === 'fdatasync' ? [index] : []));
+    const rewritten = calls.slice(syncs[1], syncs[2]).filter(({ name }) => name === 'pwrite64');
+    // SQLite writes headers and pages of 1 KiB; this is the whole file.
+    expect(rewritten.map(({ bytes }) => bytes > 1024)).toEqual([true]);
+    expect(syncs.length).toBeGreaterThanOrEqual(4);
   });
 });

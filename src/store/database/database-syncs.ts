@@ -90,11 +90,11 @@ export class DatabaseSyncs {
   }
 
   #unsynced<Result>(work: () => Result): Result {
-    this.#database.pragma('synchronous = OFF');
+    this.#database.exec('PRAGMA synchronous = OFF');
     try {
       return work();
     } finally {
-      this.#database.pragma('synchronous = FULL');
+      this.#database.exec('PRAGMA synchronous = FULL');
     }
   }
 }
