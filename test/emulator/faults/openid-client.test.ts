@@ -6,13 +6,13 @@ import { ALICE, HEATER, startTestEmulator, stateOf } from '../portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 
-/** openid-client with a timeout of one second. It trusts the emulator's CA, if there is one. */
+/** openid-client with a timeout of five seconds. It trusts the emulator's CA, if there is one. */
 function clientOf(emulator: Emulator) {
   const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
   const client = new oauth.Configuration(metadata, HEATER.id, HEATER.secret);
   const agent = new Agent({ connect: { ca: emulator.ca ?? undefined }, pipelining: 0 });
   if (emulator.ca === null) oauth.allowInsecureRequests(client);
-  client.timeout = 1;
+  client.timeout = 5;
   client[oauth.customFetch] = async (url, options) => {
     const response = await fetchWith(url, { ...options, body: String(options.body), dispatcher: agent });
     return new Response(await response.text(), { status: response.status, headers: [...response.headers] });
