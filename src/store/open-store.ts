@@ -14,6 +14,7 @@ import {
   fileSize,
   finishReplacement,
   readFileOrNull,
+  restoreKeptWal,
   type StoreFiles,
   storeFiles,
 } from './database/store-files.ts';
@@ -76,7 +77,10 @@ class StoreOpener {
 
   async open(): Promise<OpenedDatabase> {
     const unwritable = this.#writeProblem();
-    if (unwritable === null) finishReplacement(this.#files);
+    if (unwritable === null) {
+      restoreKeptWal(this.#files);
+      finishReplacement(this.#files);
+    }
     if (this.#isNew()) {
       return {
         database: this.#createDatabase(unwritable),

@@ -1,7 +1,18 @@
-import { closeSync, fdatasync, fstatSync, fsyncSync, openSync, read, write } from 'node:fs';
+import {
+  closeSync,
+  fdatasync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  read,
+  readFileSync,
+  write,
+  writeSync,
+} from 'node:fs';
 import { promisify } from 'node:util';
 import type Database from 'better-sqlite3';
-import { type StoreFiles, syncPath } from './store-files.ts';
+import { restoreKeptWal, type StoreFiles, syncPath } from './store-files.ts';
 
 const datasync = promisify(fdatasync);
 const readAt = promisify(read);
@@ -15,18 +26,18 @@ const writeAt = promisify(write);
  */
 export class DatabaseSyncs {
   readonly #database: Database.Database;
-  readonly #directory: string;
+  readonly #files: StoreFiles;
   readonly #main: SyncedFile;
   readonly #wal: SyncedFile;
   #isDirectorySynced = false;
   /** Whether the next commit would overwrite a WAL that could not be emptied: SQLite then syncs in between. */
   #overwritesWal = false;
 
-  constructor({ directory, database: path, wal }: StoreFiles, database: Database.Database) {
-    this.#directory = directory;
+  constructor(files: StoreFiles, database: Database.Database) {
+    this.#files = files;
     this.#database = database;
-    this.#main = new SyncedFile(path);
-    this.#wal = new SyncedFile(wal);
+    this.#main = new SyncedFile(files.database);
+    this.#wal = new SyncedFile(files.wal);
   }
 
   /** Whether everything that was written is also on disk. */
@@ -34,7 +45,7 @@ export class DatabaseSyncs {
     return this.#main.isSynced && this.#wal.isSynced;
   }
 
-  /** Bytes of the WAL at the last {@link complete}. */
+  /** Bytes of the WAL; 0 before the first {@link complete}. */
   get walBytes(): number {
     return this.#wal.bytes;
   }
@@ -54,7 +65,7 @@ export class DatabaseSyncs {
     await this.#wal.sync();
     if (this.#isDirectorySynced) return;
     // SQLite creates the WAL when it opens the database.
-    await syncPath(this.#directory);
+    await syncPath(this.#files.directory);
     this.#isDirectorySynced = true;
   }
 
@@ -80,13 +91,27 @@ export class DatabaseSyncs {
     return this.#main.readAll();
   }
 
-  /** Closes the database. SQLite moves what is left in the WAL, and deletes the WAL. */
+  /** Closes the database. SQLite syncs the WAL, moves what is left in it, and deletes it; if it is still needed, it is kept. */
   close(): void {
-    this.#main.trySyncNow();
+    try {
+      this.#wal.redirty();
+      this.#main.syncNow();
+    } catch {
+      this.#keepWal();
+    }
     this.#database.close();
+    restoreKeptWal(this.#files);
     // Not earlier: closing any descriptor of a file ends all of the process's locks on it.
     this.#main.close();
     this.#wal.close();
+  }
+
+  #keepWal(): void {
+    try {
+      linkSync(this.#files.wal, this.#files.keptWal);
+    } catch {
+      // There is no WAL, or nothing can be written any more.
+    }
   }
 
   #unsynced<Result>(work: () => Result): Result {
@@ -134,12 +159,17 @@ class SyncedFile {
     }
   }
 
-  trySyncNow(): void {
-    try {
-      if (this.#state !== 'synced') fsyncSync(this.#open());
-    } catch {
-      // The disk has failed, which was reported when it was written.
-    }
+  /** Writes it again if a sync has failed, so that the next sync covers all of it. */
+  redirty(): void {
+    if (this.#state !== 'failed') return;
+    const bytes = readFileSync(this.#open());
+    writeSync(this.#open(), bytes, 0, bytes.length, 0);
+  }
+
+  syncNow(): void {
+    if (this.#state === 'synced') return;
+    this.redirty();
+    fsyncSync(this.#open());
   }
 
   async readAll(): Promise<Buffer> {

@@ -22,6 +22,8 @@ export interface StoreFiles {
   readonly database: string;
   /** SQLite's write-ahead log (WAL). The latest commits may be only here. */
   readonly wal: string;
+  /** Another name of a WAL that SQLite must not delete when it closes the database. */
+  readonly keptWal: string;
   /** The snapshot of the database. */
   readonly snapshot: string;
   readonly ballast: string;
@@ -36,6 +38,7 @@ export function storeFiles(directory: string): StoreFiles {
     directory,
     database,
     wal: `${database}-wal`,
+    keptWal: `${database}-wal.kept`,
     snapshot: `${database}.copy`,
     ballast: join(directory, 'ballast'),
     replacement: `${database}.new`,
@@ -50,6 +53,13 @@ export function fileSize(path: string): number | null {
 /** @throws the file system's error if the directory can't be written */
 export function checkWritable({ directory }: StoreFiles): void {
   accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Gives a kept WAL its own name again. */
+export function restoreKeptWal({ wal, keptWal }: StoreFiles): void {
+  if (!existsSync(keptWal)) return;
+  if (existsSync(wal)) rmSync(keptWal);
+  else renameSync(keptWal, wal);
 }
 
 /** Completes an {@link atomicReplace} that a crash interrupted, which shows in the missing database. */
