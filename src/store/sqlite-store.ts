@@ -184,7 +184,9 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     const { updatedConnections = [], removedAppliances = [], removedConnections = [] } = change;
     for (const id of removedConnections) this.commits.stopExpecting(id);
     const isWritten = await this.commits.writeNow(null, () => this.#tryRegistryChange(change), {
-      onUnsynced: () => this.#withdrawAdded(change),
+      onUnsynced: (isApplied) => {
+        if (isApplied) this.#withdrawAdded(change);
+      },
     });
     if (!isWritten) return false;
     this.#appliances.clearDamaged(removedAppliances);
@@ -248,7 +250,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     this.commits.stopExpecting(grant.connection);
     return this.commits.enqueue(grant.connection, () => this.#replaceGrant(grant), {
       alone: () => this.#retryWithoutBallast(() => this.#replaceGrant(grant)),
-      onUnsynced: () => this.#unsyncedGrants.set(grant.connection, grant.generation),
+      onUnsynced: (isReplaced) => this.#noteUnsynced(grant, isReplaced),
     });
   }
 
@@ -278,7 +280,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     };
     const isCompleted = await this.commits.writeNow(grant.connection, complete, {
       alone: () => this.#retryWithoutBallast(complete),
-      onUnsynced: () => this.#unsyncedGrants.set(grant.connection, grant.generation),
+      onUnsynced: (isReplaced) => this.#noteUnsynced(grant, isReplaced),
     });
     this.commits.stopExpecting(grant.connection);
     if (isCompleted) this.#pairedListener();
@@ -305,6 +307,10 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   protected companionsOf(connection: string): readonly Companion[] {
     return this.#companions.of(connection);
+  }
+
+  #noteUnsynced({ connection, generation }: Grant, isReplaced: boolean): void {
+    if (isReplaced) this.#unsyncedGrants.set(connection, generation);
   }
 
   /** Writes a grant; the second time too, if the first time could not be synced. */

@@ -2,9 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { canTraceSystemCalls, ONE_POOL_THREAD, parseSystemCalls, type SystemCall } from '../chaos/system-calls.ts';
+import {
+  canTraceSystemCalls,
+  failSyncs,
+  ONE_POOL_THREAD,
+  parseSystemCalls,
+  type SystemCall,
+} from '../chaos/system-calls.ts';
 import { MAIN } from '../support/program.ts';
-import { memoryStateFolder } from '../support/state-folder.ts';
+import { memoryStateFolder, stateFolder } from '../support/state-folder.ts';
+import { addAppliance, open, WALLBOX } from './test-store.ts';
 
 const store = JSON.stringify(join(dirname(MAIN), 'store/open-store.js'));
 const sealing = JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'));
@@ -76,3 +83,18 @@ describe.skipIf(!canTraceSystemCalls())('order of writes and syncs', () => {
     expect(syncs.length).toBeGreaterThanOrEqual(4);
   });
 });
+
+test.skipIf(!canTraceSystemCalls())(
+  'an appliance stays if it is added once more and that can not be synced',
+  async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await addAppliance(store, WALLBOX);
+    {
+      await using _failing = await failSyncs(process.pid);
+      const again = store.saveRegistry({ addedAppliances: [WALLBOX] });
+      await expect(again).rejects.toMatchObject({ code: 'store_unwritable' });
+    }
+    expect((await store.appliances()).map(({ id }) => id)).toEqual([WALLBOX.id]);
+  },
+);

@@ -30,8 +30,11 @@ interface QueuedWrite {
 export interface WriteOptions<Result> {
   /** Writes it in its own transaction; by default as in a batch. */
   readonly alone?: (() => Result) | undefined;
-  /** Called if the write could not be synced, and is in the database, but perhaps not on the disk. It may write. */
-  readonly onUnsynced?: (() => void) | undefined;
+  /**
+   * Called with the result if the write could not be synced, and is in the database, but perhaps not on the disk. It may
+   * write.
+   */
+  readonly onUnsynced?: ((result: Result) => void) | undefined;
 }
 
 /** What {@link CommitQueue} writes to. */
@@ -140,7 +143,7 @@ export class CommitQueue {
     const unsynced = (result: Result): UnsyncedWrite => ({
       confirm: () => resolve(result),
       fail: reject,
-      onUnsynced,
+      onUnsynced: () => onUnsynced(result),
     });
     this.#queue.push({
       connection,
