@@ -195,7 +195,9 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async invites(): Promise<Invite[]> {
-    return this.#invites.all();
+    const invites = this.#invites.all();
+    await this.#removeRejected(this.#invites);
+    return invites;
   }
 
   saveInvite(invite: Invite): Promise<void> {
@@ -207,7 +209,9 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async sessions(): Promise<Session[]> {
-    return this.#sessions.all();
+    const sessions = this.#sessions.all();
+    await this.#removeRejected(this.#sessions);
+    return sessions;
   }
 
   saveSession(session: Session): Promise<boolean> {
@@ -307,6 +311,13 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   protected companionsOf(connection: string): readonly Companion[] {
     return this.#companions.of(connection);
+  }
+
+  /** In the queue, because nothing may be written between two steps of a checkpoint. */
+  async #removeRejected(table: SessionTable | InviteTable): Promise<void> {
+    if (!table.mustRemove) return;
+    // The next read tries it again.
+    await this.commits.writeNow(null, () => table.removeRejected()).catch(() => undefined);
   }
 
   #noteUnsynced({ connection, generation }: Grant, isReplaced: boolean): void {

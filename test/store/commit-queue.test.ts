@@ -238,6 +238,20 @@ describe('independence of writes in one group', () => {
   });
 });
 
+test('a read of invites removes a rejected one only after the checkpoint in progress', async () => {
+  using folder = stateFolder();
+  open(folder.path)[Symbol.dispose]();
+  runSql(folder.path, "INSERT INTO invites (hash, sealed) VALUES ('forged', 'e30')");
+  using store = open(folder.path);
+  const before = store.changeCount;
+  const moved = store.checkpoint();
+  const read = store.invites();
+  expect(store.changeCount).toBe(before);
+  await moved;
+  expect(await read).toEqual([]);
+  expect(store.changeCount).toBe(before + 1);
+});
+
 describe('disk pages of a refresh', () => {
   test.each([20, 700, 3000])(
     'a refresh with tokens of %i characters writes only the pages that change',

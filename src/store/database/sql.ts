@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { Failure } from '../../core/failure.ts';
+import type { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { toStoreFailure } from './database.ts';
 
@@ -35,15 +35,6 @@ export class Sql {
   /** @returns whether a row was changed */
   run(sql: string, ...values: unknown[]): boolean {
     return this.wrapErrors(() => this.#prepare(sql).run(...values).changes > 0);
-  }
-
-  /** Like {@link run}, but does nothing if the statement fails: for what a later run can do. */
-  runIfWritable(sql: string, ...values: unknown[]): void {
-    try {
-      this.run(sql, ...values);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-    }
   }
 
   get<Row>(sql: string, ...values: unknown[]): Row | undefined {

@@ -34,6 +34,7 @@ export function readInvite(row: InviteRow, sealing: Sealing): Invite {
 export class InviteTable {
   readonly #sql: Sql;
   #hasRejected = false;
+  #rejectedHashes: string[] = [];
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -45,13 +46,23 @@ export class InviteTable {
   }
 
   all(): Invite[] {
+    this.#rejectedHashes = [];
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
       const invite = nullIfDamaged(() => readInvite(row, this.#sql.sealing));
       if (invite !== null) return [invite];
       this.#hasRejected = true;
-      this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
+      this.#rejectedHashes.push(row.hash);
       return [];
     });
+  }
+
+  /** Whether {@link all} has rejected invites, which {@link removeRejected} removes. */
+  get mustRemove(): boolean {
+    return this.#rejectedHashes.length > 0;
+  }
+
+  removeRejected(): void {
+    for (const hash of this.#rejectedHashes) this.remove(hash);
   }
 
   save({ hash, ...rest }: Invite): void {

@@ -38,6 +38,7 @@ export function readSession(row: SessionRow, sealing: Sealing): Session {
 export class SessionTable {
   readonly #sql: Sql;
   readonly #rejected = new Set<string>();
+  #rejectedHashes: string[] = [];
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -50,11 +51,12 @@ export class SessionTable {
 
   /** Only sessions that the hub has issued. */
   all(): Session[] {
+    this.#rejectedHashes = [];
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
       const session = nullIfDamaged(() => readSession(row, this.#sql.sealing));
       if (session !== null) return [session];
       this.#rejected.add(row.appliance);
-      this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
+      this.#rejectedHashes.push(row.hash);
       return [];
     });
   }
@@ -87,6 +89,15 @@ export class SessionTable {
 
   end(hash: string): boolean {
     return this.#sql.run('DELETE FROM sessions WHERE hash = ?', hash);
+  }
+
+  /** Whether {@link all} has rejected sessions, which {@link removeRejected} removes. */
+  get mustRemove(): boolean {
+    return this.#rejectedHashes.length > 0;
+  }
+
+  removeRejected(): void {
+    for (const hash of this.#rejectedHashes) this.end(hash);
   }
 
   /** Ends the sessions of all appliances of a connection. */
