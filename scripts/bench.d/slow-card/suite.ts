@@ -64,7 +64,7 @@ async function measure({ quick, subjects, scratch, progress }: BenchOptions): Pr
   }
   const syncs = quick ? [0, WORN] : SYNCS;
   const turns = syncs.flatMap((sync) => homes.map((home) => ({ ...home, sync })));
-  await runRounds(quick ? 1 : 5, turns, async ({ name, bench, sync }, round) => {
+  await runRounds(quick ? 1 : 3, turns, async ({ name, bench, sync }, round) => {
     progress(`slow-card: ${name}, ${rowOf(sync)}, round ${round + 1}`);
     const { p50, p99, p999, worst, failed, refreshes } = await bench.load({
       sync,
