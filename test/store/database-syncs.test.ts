@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
 import {
   canTraceSystemCalls,
   failSyncs,
@@ -9,6 +10,7 @@ import {
   parseSystemCalls,
   type SystemCall,
 } from '../chaos/system-calls.ts';
+import { sampleGrant } from '../core/samples.ts';
 import { MAIN } from '../support/program.ts';
 import { memoryStateFolder, stateFolder } from '../support/state-folder.ts';
 import { addAppliance, open, WALLBOX } from './test-store.ts';
@@ -96,5 +98,23 @@ test.skipIf(!canTraceSystemCalls())(
       await expect(again).rejects.toMatchObject({ code: 'store_unwritable' });
     }
     expect((await store.appliances()).map(({ id }) => id)).toEqual([WALLBOX.id]);
+  },
+);
+
+test.skipIf(!canTraceSystemCalls())(
+  'a grant that was refused does not replace the stored one when it is written again after a failed sync',
+  async () => {
+    using folder = stateFolder();
+    using store = open(folder.path);
+    await addAppliance(store, WALLBOX);
+    const stored = sampleGrant({ connection: WALLBOX.id });
+    await store.replaceGrant(stored);
+    const refused = { ...stored, refreshToken: new Secret('of another login') };
+    {
+      await using _failing = await failSyncs(process.pid);
+      await expect(store.replaceGrant(refused)).rejects.toMatchObject({ code: 'store_unwritable' });
+    }
+    expect(await store.replaceGrant(refused)).toBe(false);
+    expect((await store.grant(WALLBOX.id))?.grant.refreshToken?.reveal()).toBe(stored.refreshToken?.reveal());
   },
 );
