@@ -23,6 +23,7 @@ import { GrantTable } from './rows/grant-table.ts';
 import { HistoryTable } from './rows/history-table.ts';
 import { InviteTable } from './rows/invite-table.ts';
 import { PairingTable } from './rows/pairing-table.ts';
+import { RegistryTables } from './rows/registry-tables.ts';
 import { SessionTable } from './rows/session-table.ts';
 import { SettingTable } from './rows/setting-table.ts';
 import { UsageTable } from './rows/usage-table.ts';
@@ -49,6 +50,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   readonly #connections: ConnectionTable;
   readonly #appliances: ApplianceTable;
   readonly #invites: InviteTable;
+  readonly #registry: RegistryTables;
   readonly #sessions: SessionTable;
   readonly #grants: GrantTable;
   readonly #pairings: PairingTable;
@@ -72,6 +74,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     this.#connections = new ConnectionTable(this.sql);
     this.#appliances = new ApplianceTable(this.sql);
     this.#invites = new InviteTable(this.sql);
+    this.#registry = new RegistryTables(this.sql, this.#connections, this.#appliances, this.#invites);
     this.#sessions = new SessionTable(this.sql);
     this.#grants = new GrantTable(this.sql);
     this.#pairings = new PairingTable(this.sql);
@@ -183,9 +186,9 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   async saveRegistry(change: RegistryChange): Promise<boolean> {
     const { updatedConnections = [], removedAppliances = [], removedConnections = [] } = change;
     for (const id of removedConnections) this.commits.stopExpecting(id);
-    const isWritten = await this.commits.writeNow(null, () => this.#tryRegistryChange(change), {
+    const isWritten = await this.commits.writeNow(null, () => this.#registry.tryChange(change), {
       onUnsynced: (isApplied) => {
-        if (isApplied) this.#withdrawAdded(change);
+        if (isApplied) this.#registry.withdrawAdded(change);
       },
     });
     if (!isWritten) return false;
@@ -315,7 +318,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   /** In the queue, because nothing may be written between two steps of a checkpoint. */
   async #removeRejected(table: SessionTable | InviteTable): Promise<void> {
-    if (!table.mustRemove) return;
+    if (!table.hasRowsToRemove) return;
     // The next read tries it again.
     await this.commits.writeNow(null, () => table.removeRejected()).catch(() => undefined);
   }
@@ -335,50 +338,12 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return true;
   }
 
-  /** @returns false if it is not possible; nothing has changed then */
-  #tryRegistryChange(change: RegistryChange): boolean {
-    const conflict = new Failure('unexpected', 'the store has changed meanwhile');
-    try {
-      this.sql.transaction(() => {
-        if (!this.#applyRegistryChange(change)) throw conflict;
-      });
-      return true;
-    } catch (error) {
-      if (error === conflict) return false;
-      throw error;
-    }
-  }
-
-  /** Removes what was added but could not be synced, so that it can be added again. */
-  #withdrawAdded({ addedAppliances = [], addedConnections = [] }: RegistryChange): void {
-    try {
-      for (const { id } of addedAppliances) this.#appliances.remove(id);
-      for (const { id } of addedConnections) this.#connections.remove(id);
-    } catch {
-      // Nothing can be written any more. The next start may find it.
-    }
-  }
-
   async #reserveBallast(): Promise<void> {
     try {
       await this.#ballast.reserve();
     } catch (error) {
       throw this.sql.toFailure(error);
     }
-  }
-
-  /** @returns false if a part of the change is not possible; the caller must roll back the parts before it */
-  #applyRegistryChange(change: RegistryChange): boolean {
-    const { removedConnections = [], usedInvite } = change;
-    const isWritten =
-      (change.addedConnections ?? []).every((connection) => this.#connections.add(connection)) &&
-      (change.updatedConnections ?? []).every((connection) => this.#connections.update(connection)) &&
-      (change.addedAppliances ?? []).every((appliance) => this.#appliances.add(appliance)) &&
-      (change.updatedAppliances ?? []).every((appliance) => this.#appliances.update(appliance));
-    for (const id of change.removedAppliances ?? []) this.#appliances.remove(id);
-    if (!isWritten || removedConnections.some((id) => this.#connections.isUsed(id))) return false;
-    for (const id of removedConnections) this.#connections.remove(id);
-    return usedInvite === undefined || this.#invites.remove(usedInvite);
   }
 
   /** Writes tokens that the portal issues only once. On a full disk, deleting the ballast makes room for them. */

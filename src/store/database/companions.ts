@@ -7,7 +7,7 @@ import type { UsageTable } from '../rows/usage-table.ts';
 export interface Companion {
   /** Writes it; call it in a transaction. */
   write(): void;
-  /** Call this when that transaction is on disk. */
+  /** Call this when that transaction has ended, before it is synced: what comes later is another companion. */
   markWritten(): void;
 }
 

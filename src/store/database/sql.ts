@@ -34,24 +34,24 @@ export class Sql {
 
   /** @returns whether a row was changed */
   run(sql: string, ...values: unknown[]): boolean {
-    return this.wrapErrors(() => this.#prepare(sql).run(...values).changes > 0);
+    return this.#wrapErrors(() => this.#prepare(sql).run(...values).changes > 0);
   }
 
   get<Row>(sql: string, ...values: unknown[]): Row | undefined {
-    return this.wrapErrors(() => this.#prepare(sql).get(...values) as Row | undefined);
+    return this.#wrapErrors(() => this.#prepare(sql).get(...values) as Row | undefined);
   }
 
   all<Row>(sql: string, ...values: unknown[]): Row[] {
-    return this.wrapErrors(() => this.#prepare(sql).all(...values) as Row[]);
+    return this.#wrapErrors(() => this.#prepare(sql).all(...values) as Row[]);
   }
 
   /** Runs statements in a transaction: if `work` throws, nothing has changed. */
   transaction<Result>(work: () => Result): Result {
-    return this.wrapErrors(() => this.#database.transaction(work).immediate());
+    return this.#wrapErrors(() => this.#database.transaction(work).immediate());
   }
 
   /** Converts errors of SQLite and the file system to failures of the store. */
-  wrapErrors<Result>(work: () => Result): Result {
+  #wrapErrors<Result>(work: () => Result): Result {
     try {
       return work();
     } catch (error) {

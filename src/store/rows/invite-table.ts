@@ -57,7 +57,7 @@ export class InviteTable {
   }
 
   /** Whether {@link all} has rejected invites, which {@link removeRejected} removes. */
-  get mustRemove(): boolean {
+  get hasRowsToRemove(): boolean {
     return this.#rejectedHashes.length > 0;
   }
 

@@ -92,7 +92,7 @@ export class SessionTable {
   }
 
   /** Whether {@link all} has rejected sessions, which {@link removeRejected} removes. */
-  get mustRemove(): boolean {
+  get hasRowsToRemove(): boolean {
     return this.#rejectedHashes.length > 0;
   }
 
