@@ -108,7 +108,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
-    const facts = collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
+    const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
     return { connections: logins.map(([, status]) => status), appliances: statuses, problems, facts };
   }
 

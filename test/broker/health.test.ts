@@ -12,7 +12,7 @@ const HOUR = 60 * MINUTE;
 const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
 
 /** The health of the hub and its appliances, as `status` derives it. */
-function healthOf(harness: BrokerHarness) {
+async function healthOf(harness: BrokerHarness) {
   const { run } = harness;
   const { connections, appliances, grants, store, notices } = run;
   const logins = connections.list().map((one) => [one, connectionStatus(one, run, String)] as const);
@@ -27,14 +27,14 @@ function healthOf(harness: BrokerHarness) {
     slowStore: slow === null ? null : { message: slow, since: '2031-05-05T06:07:08Z' },
     ...{ idTaken: null, nameClaimed: null, unannounced: null },
   });
-  const input = collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
+  const input = await collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
   const conditions = input.conditions.map(
     ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
   );
   return { conditions, problems, notices: notices.activeNotices(input), input };
 }
 
-const codes = (harness: BrokerHarness) => healthOf(harness).conditions.toSorted();
+const codes = async (harness: BrokerHarness) => (await healthOf(harness)).conditions.toSorted();
 
 /** A broker with two appliances whose portal now rejects the hub's secret; the notices have been raised. */
 async function withWrongSecret() {
@@ -43,7 +43,7 @@ async function withWrongSecret() {
   await harness.addPairedAppliance('heater');
   harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
   harness.run.notices.start(
-    async () => healthOf(harness).input,
+    async () => (await healthOf(harness)).input,
     () => undefined,
   );
   await harness.untilRefreshed();
@@ -53,26 +53,26 @@ async function withWrongSecret() {
 
 test('a restart with a corrected client secret tries it at once and ends the misconfigured notices', async () => {
   await using harness = await withWrongSecret();
-  expect(codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
-  expect(healthOf(harness).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
+  expect(await codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  expect((await healthOf(harness)).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
   await harness.stop();
   harness.portal.clearFaults('token');
   await harness.start();
   // The hub has not tried the new secret yet, so it asks no person to act.
-  expect(codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
-  expect(healthOf(harness).notices).toEqual([]);
+  expect(await codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  expect((await healthOf(harness)).notices).toEqual([]);
   await harness.time.pass(5 * SECOND);
-  expect(codes(harness)).toEqual([]);
-  expect(healthOf(harness).notices).toEqual([]);
+  expect(await codes(harness)).toEqual([]);
+  expect((await healthOf(harness)).notices).toEqual([]);
 });
 
 test('the misconfigured notices keep the time when they began if the client secret is still wrong after a restart', async () => {
   await using harness = await withWrongSecret();
-  const before = healthOf(harness).notices;
+  const before = (await healthOf(harness)).notices;
   await harness.stop();
   await harness.start();
   await harness.time.pass(MINUTE);
-  expect(healthOf(harness).notices.map(({ code, since }) => [code, since])).toEqual(
+  expect((await healthOf(harness)).notices.map(({ code, since }) => [code, since])).toEqual(
     before.map(({ code, since }) => [code, since]),
   );
 });
@@ -86,15 +86,15 @@ test('untried credentials are a condition after a restart, even if their failure
   for (let times = 0; times < 3; times++) {
     harness.portal.clearFaults('token');
     await refreshAll();
-    expect(codes(harness)).toEqual([]);
+    expect(await codes(harness)).toEqual([]);
     harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
     await refreshAll();
   }
   await harness.stop();
   await harness.start();
-  expect(codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  expect(await codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
   await harness.time.pass(5 * SECOND);
-  expect(codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  expect(await codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
 });
 
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
@@ -104,11 +104,11 @@ test('one response of a portal makes all appliances that could not reach it try 
   await harness.addAppliance('car');
   await harness.portal.disconnect();
   await harness.time.pass(6 * HOUR);
-  expect(codes(harness)).toContain('warning portal_unreachable wallbox');
+  expect(await codes(harness)).toContain('warning portal_unreachable wallbox');
   await harness.portal.reconnect();
   await harness.beginPairing('car');
   await harness.time.pass(6 * SECOND);
-  expect(codes(harness)).toEqual(['info login_open car']);
+  expect(await codes(harness)).toEqual(['info login_open car']);
 });
 
 test('a pairing waits for an unreachable portal, and for the login once it has a link', async () => {
@@ -116,10 +116,10 @@ test('a pairing waits for an unreachable portal, and for the login once it has a
   await harness.addAppliance('car');
   await harness.portal.disconnect();
   await harness.beginPairing('car');
-  expect(codes(harness)).toEqual(['info portal_awaited car']);
+  expect(await codes(harness)).toEqual(['info portal_awaited car']);
   await harness.portal.reconnect();
   await harness.time.pass(MINUTE);
-  expect(codes(harness)).toEqual(['info login_open car']);
+  expect(await codes(harness)).toEqual(['info login_open car']);
 });
 
 test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
@@ -141,13 +141,13 @@ test('a full disk is an error of the hub and of its appliances, and no unsaved t
   await harness.addPairedAppliance('wallbox');
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(HOUR);
-  expect(codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
-  const { problems, notices } = healthOf(harness);
+  expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  const { problems, notices } = await healthOf(harness);
   expect(problems).toMatchObject([{ code: 'store_unwritable', message: expect.not.stringContaining('memory') }]);
   expect(notices).toMatchObject([{ code: 'store_unwritable', severity: 'error', appliance: null }]);
   harness.failingWrites.clear();
   await harness.time.pass(10 * MINUTE);
-  expect(codes(harness)).toEqual([]);
+  expect(await codes(harness)).toEqual([]);
 });
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
@@ -156,7 +156,7 @@ test("the hub's problem names the appliances whose new tokens are in memory only
   harness.failingWrites.add('replaceGrant');
   await harness.untilRefreshed();
   await harness.time.pass(MINUTE);
-  expect(healthOf(harness).problems).toMatchObject([
+  expect((await healthOf(harness)).problems).toMatchObject([
     {
       code: 'store_unwritable',
       message: expect.stringMatching(/^New tokens of wallbox are only in memory, and are lost if/),
@@ -170,12 +170,12 @@ test('refreshes resume within seconds, and the store_unwritable errors end, once
   await harness.addPairedAppliance('wallbox');
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(3 * HOUR);
-  expect(codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
   expect(harness.run.grants.hasStoreFailure).toBe(true);
   harness.failingWrites.clear();
   harness.run.grants.onStoreWritable();
   await harness.time.pass(6 * SECOND);
-  expect(codes(harness)).toEqual([]);
+  expect(await codes(harness)).toEqual([]);
   expect(harness.run.grants.hasStoreFailure).toBe(false);
 });
 
@@ -184,18 +184,18 @@ test('a slow SD card is a warning of the hub with a notice and log lines, until 
   await harness.addPairedAppliance('wallbox');
   const delivered: string[] = [];
   harness.run.notices.start(
-    async () => healthOf(harness).input,
+    async () => (await healthOf(harness)).input,
     ({ status, notice }) => delivered.push(`${status} ${notice}`),
   );
   using _monitor = new SlowStoreMonitor(harness.commitTimes, harness.environment);
   const logged = () => harness.events.filter(({ event }) => event.startsWith('store_')).map(({ event }) => event);
   await harness.time.pass(HOUR);
-  expect([codes(harness), delivered, logged()]).toEqual([[], [], []]);
+  expect([await codes(harness), delivered, logged()]).toEqual([[], [], []]);
 
   harness.writeTimes = [1500, 4000];
   await harness.time.pass(HOUR);
-  expect(codes(harness)).toEqual(['warning store_slow hub']);
-  const { problems, notices } = healthOf(harness);
+  expect(await codes(harness)).toEqual(['warning store_slow hub']);
+  const { problems, notices } = await healthOf(harness);
   const percentiles = /\(median (\d\.\d) s, 90th percentile (\d\.\d) s, longest (\d\.\d) s\)$/;
   const [, ...seconds] = (percentiles.exec(problems[0]?.message ?? '') ?? []).map(Number);
   expect(seconds).toEqual([...seconds].sort((a, b) => a - b));
@@ -208,7 +208,7 @@ test('a slow SD card is a warning of the hub with a notice and log lines, until 
 
   harness.writeTimes = [10, 100];
   await harness.time.pass(2 * HOUR);
-  expect([codes(harness), healthOf(harness).notices]).toEqual([[], []]);
+  expect([await codes(harness), (await healthOf(harness)).notices]).toEqual([[], []]);
   expect(delivered).toEqual(['raised store_slow', 'resolved store_slow']);
   // It is logged again after an hour.
   expect([...new Set(logged())]).toEqual(['store_slow', 'store_no_longer_slow']);

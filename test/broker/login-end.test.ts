@@ -12,7 +12,7 @@ const PAGE = 'https://192.168.1.7:8443/';
 const loginOf = (harness: BrokerHarness, name = 'wallbox') =>
   connectionStatus(harness.connection(name), harness.run, () => '');
 
-const conditionsOf = (harness: BrokerHarness) => noticeInput(harness).conditions;
+const conditionsOf = async (harness: BrokerHarness) => (await noticeInput(harness)).conditions;
 
 function noticeInput(harness: BrokerHarness) {
   const { run } = harness;
@@ -36,7 +36,7 @@ class Reports {
   attach(): void {
     const { time, run } = this.#harness;
     run.notices.start(
-      async () => noticeInput(this.#harness),
+      () => noticeInput(this.#harness),
       (report) => this.all.push({ ...report, at: time.wall - this.#begin }),
     );
   }
@@ -82,8 +82,8 @@ test.each([
   expect(reminder).toMatchObject({ status: 'raised', notice: 'login_ending', ...what, ...texts });
   expect(reminder?.at).toBeGreaterThan(5.2 * DAY);
   expect(reminder?.at).toBeLessThan(5.6 * DAY);
-  expect(conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...what, ...texts }]);
-  expect(harness.run.notices.activeNotices(noticeInput(harness))).toMatchObject([{ code: 'login_ending' }]);
+  expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...what, ...texts }]);
+  expect(harness.run.notices.activeNotices(await noticeInput(harness))).toMatchObject([{ code: 'login_ending' }]);
 
   // Nobody logs in.
   await harness.time.pass(1.5 * DAY);
@@ -91,7 +91,7 @@ test.each([
     state: 'needs_pairing',
     problem: { message: expect.stringMatching(/^The login ended by itself at 2031-05-12T06:0\d:\d\dZ, as expected/) },
   });
-  expect(conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
+  expect(await conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
   expect(reports.all.slice(1)).toMatchObject([{ status: 'raised', notice: 'pairing_needed' }]);
 });
 
@@ -107,9 +107,9 @@ test('a login without a refresh token is reported at once, and when its access t
     ),
     what_to_do: `Add offline_access to the scope of wallbox, then log in again before then: open ${PAGE}appliances/wallbox or run "latchkey pair wallbox"`,
   };
-  expect(conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...reminder }]);
+  expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...reminder }]);
   await harness.time.pass(HOUR);
-  expect(conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
+  expect(await conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
   expect(reports.all).toMatchObject([
     { status: 'raised', notice: 'login_ending', ...reminder },
     {
@@ -128,7 +128,7 @@ test('a new login ends the reminder, and is reported', async () => {
   await harness.time.pass(6 * DAY);
   await harness.pairAgain('wallbox');
   await harness.time.pass(MINUTE);
-  expect(conditionsOf(harness)).toEqual([]);
+  expect(await conditionsOf(harness)).toEqual([]);
   expect(reports.all).toMatchObject([
     { status: 'raised', notice: 'login_ending' },
     { status: 'resolved', notice: 'login_ending', message: 'The login of wallbox no longer ends soon' },
@@ -146,11 +146,11 @@ test('the reminder stays while refreshes fail for some hours, and is not sent ag
     await harness.time.pass((loginOf(harness).refreshIn ?? 0) * 1000 - MINUTE);
     await harness.portal.disconnect();
     await harness.time.pass(2.5 * HOUR);
-    expect(conditionsOf(harness)).toMatchObject([{ code: 'portal_unreachable' }, { code: 'login_ending' }]);
+    expect(await conditionsOf(harness)).toMatchObject([{ code: 'portal_unreachable' }, { code: 'login_ending' }]);
     await harness.portal.reconnect();
     await harness.run.grants.refresh(harness.connection('wallbox').id);
     await harness.time.pass(MINUTE);
-    expect(conditionsOf(harness)).toMatchObject([{ code: 'login_ending' }]);
+    expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending' }]);
   }
   expect(reports.all).toMatchObject([
     { status: 'raised', notice: 'login_ending', message: expect.stringContaining('must be connected again before') },
@@ -180,7 +180,7 @@ test('a shared login that ends soon names the appliances that use it', async () 
   await harness.time.settle();
   await harness.login(run);
   await harness.time.pass(1.2 * HOUR);
-  expect(conditionsOf(harness)).toMatchObject([
+  expect(await conditionsOf(harness)).toMatchObject([
     {
       ...{ code: 'login_ending', connection: 'heating', appliance: null },
       message: expect.stringMatching(

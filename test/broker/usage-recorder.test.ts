@@ -318,7 +318,13 @@ describe('what is pointed out', () => {
       const active = { ...harness.statusOf('wallbox'), unusualUsage };
       for (const status of [active, { ...active, state: 'retrying', problem } as const]) {
         const connections = connectionsOf([status]).map((one) => [{ id }, one] as const);
-        const { conditions, subjects } = collectNoticeInput(connections, [status], [], harness.run, 'https://hub/');
+        const { conditions, subjects } = await collectNoticeInput(
+          connections,
+          [status],
+          [],
+          harness.run,
+          'https://hub/',
+        );
         expect(conditions.at(-1)).toMatchObject({ code: `appliance_${unusualUsage}`, severity: 'info' });
         expect(subjects.map(({ condition }) => condition?.code ?? null)).toEqual([status.problem?.code ?? null]);
       }

@@ -22,7 +22,7 @@ const APART = 3_600_000 / 10_000;
 const RATE = 50;
 
 /** `setUp` is the time until the first period, for each hub; all times in s. */
-const FULL = { rounds: 3, grants: 10_000, setUp: 60, warmUp: 2, seconds: 30, rest: 5 };
+const FULL = { rounds: 5, grants: 10_000, setUp: 60, warmUp: 2, seconds: 30, rest: 5 };
 const QUICK: typeof FULL = { rounds: 1, grants: 100, setUp: 10, warmUp: 0.1, seconds: 1, rest: 0.5 };
 /** How long grants are due after the load should have ended, in s. */
 const MARGIN = 2;

@@ -203,9 +203,10 @@ export class Grants implements AsyncDisposable {
 
   /** Whether a refresh has found the store unwritable. */
   get hasStoreFailure(): boolean {
-    return [...this.#grants.values()].some(({ health }) => {
-      return health.kind === 'failing' && health.problem.code === 'store_unwritable';
-    });
+    for (const { health } of this.#grants.values()) {
+      if (health.kind === 'failing' && health.problem.code === 'store_unwritable') return true;
+    }
+    return false;
   }
 
   /** The disk has free space again. */

@@ -5,6 +5,7 @@ import type { ConnectionStatus } from '../../core/connections/connection-status.
 import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES } from '../../core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
 import type { GrantNoticeInput, SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
+import { mapInSlices } from '../../system/slices.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { NoticeInput } from './notices.ts';
@@ -33,13 +34,13 @@ const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
  * @param connections each with its status
  * @param page the URL of the installer's page
  */
-export function collectNoticeInput(
+export async function collectNoticeInput(
   connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[],
   appliances: readonly ApplianceStatus[],
   problems: readonly HubConditionInput[],
   { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
   page: string,
-): NoticeInput {
+): Promise<NoticeInput> {
   const now = environment.clock.now();
   const wrongCodes = access.failedLoginBurst();
   const conditions = deriveConditions({
@@ -51,7 +52,7 @@ export function collectNoticeInput(
   });
   const noticeable = noticeableConditions(conditions);
   const ending = noticeableConditions(conditions.filter(({ code }) => code === 'login_ending'));
-  const subjects = connections.map(([{ id }, { name, state, own }]): SubjectNoticeInput => {
+  const subjects = await mapInSlices(connections, ([{ id }, { name, state, own }]): SubjectNoticeInput => {
     const key = own ? `appliance ${name}` : `connection ${name}`;
     const [condition = null, loginEnding] = [noticeable.get(key), ending.get(key)];
     const subject = { key, name, state, condition, grant: grantFacts(id, grants, now) };

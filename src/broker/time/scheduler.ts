@@ -65,8 +65,9 @@ export class Scheduler implements Disposable {
    */
   #tick(): void {
     const now = this.#environment.clock.now().uptime;
-    const due = [...this.#tasks].filter(([, { at }]) => at <= now).sort(([, one], [, other]) => one.at - other.at);
-    for (const [key, entry] of due) {
+    const due: [string, ScheduledTask][] = [];
+    for (const [key, entry] of this.#tasks) if (entry.at <= now) due.push([key, entry]);
+    for (const [key, entry] of due.sort(([, one], [, other]) => one.at - other.at)) {
       if (this.#tasks.get(key) !== entry) continue;
       this.#tasks.delete(key);
       entry.run();
