@@ -39,7 +39,7 @@ type MemoryScenario = (home: Home) => Promise<string>;
 const appliances: MemoryScenario = async ({ hub, fleet }) => {
   await using load = await TokenLoad.start(hub, emulator, fleet, 500);
   await sleep(seconds * 1000);
-  return `${load.handOuts.length} tokens, ${load.refused.length + load.refusals.length + load.unanswered} failed`;
+  return `${load.handOuts.length} tokens, ${load.refused.length + load.refusals.length + load.unanswered.length} failed`;
 };
 
 const storm: MemoryScenario = async ({ hub }) => {

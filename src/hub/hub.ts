@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Environment } from '../broker/environment.ts';
 import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
@@ -93,6 +94,8 @@ export async function startHub(
   await using parts = new AsyncDisposableStack();
 
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
+  // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
+  await setImmediate();
   store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
   parts.use(new SlowStoreMonitor(store.commitTimes, environment));
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
@@ -124,6 +127,7 @@ export async function startHub(
   const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
   events.subscribe(() => diskSpaceMonitor.startIfNeeded());
 
+  await setImmediate();
   const names = hubHostNames(identity.id);
   const leaf = await HubLeaf.open({
     environment,
@@ -182,6 +186,7 @@ export async function startHub(
     reloads,
   });
 
+  await setImmediate();
   const pages = openPages({
     ...{ service, administration, access, hubName: name, ready: broker.ready },
     ...{ log, clock, timers, random },

@@ -194,7 +194,7 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
       'token requests': `${load.asked}, ${(load.asked / asking).toFixed(0)} per second`,
       'tokens issued': `${load.handOuts.length}, ${tried} of them used at the portal`,
       'requests deferred (503)': load.refusals.filter(({ status }) => status === 503).length,
-      'requests without a response': load.unanswered,
+      'requests without a response': [load.unanswered.length, ...countEach(load.unanswered)].join(', '),
       'wrong responses': wrong.length,
       'slowest response, ms': took.reduce((slowest, ms) => Math.max(slowest, ms), 0),
       faults: [...faultsMet].map(([kind, count]) => `${kind} ${count}`).join(', '),
@@ -208,7 +208,7 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
     },
     broken: [
       ...wrong.slice(0, 5),
-      ...(load.unanswered > load.asked / 1000 ? [`${load.unanswered} requests got no response`] : []),
+      ...(load.unanswered.length > load.asked / 1000 ? [`${load.unanswered.length} requests got no response`] : []),
       ...[...lost].map((name) => `${name} lost its grant`),
       ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
       ...(lives ? [] : ['the daemon ended']),
@@ -373,6 +373,11 @@ async function statesDuring(hub: HubProcess, installer: SoakInstaller): Promise<
 async function allActive(hub: HubProcess, within: number): Promise<boolean> {
   const recovered = async () => (await statesOf(hub)).every(({ state }) => state === 'active');
   return eventually(recovered, within).catch(() => false);
+}
+
+/** Each text with the number of its occurrences: `socket hang up 3`. */
+function countEach(texts: readonly string[]): string[] {
+  return Object.entries(Object.groupBy(texts, (text) => text)).map(([text, all = []]) => `${text} ${all.length}`);
 }
 
 /** The number of faults by kind, and by origin if the fault has one. */

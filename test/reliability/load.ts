@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { messageOf } from '../../src/core/failure.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -69,8 +70,8 @@ export class TokenLoad implements AsyncDisposable {
   readonly refusals: RejectedTokenRequest[] = [];
   /** The number of requests. */
   asked = 0;
-  /** The number of requests that got no response, because the hub was down. */
-  unanswered = 0;
+  /** Why requests got no response: the error of the last try of each. */
+  readonly unanswered: string[] = [];
   readonly #hub: HubProcess;
   readonly #portal: Portal;
   readonly #options: Required<LoadOptions>;
@@ -154,14 +155,12 @@ export class TokenLoad implements AsyncDisposable {
   }
 
   async #request(appliance: CredentialsResponse, agent: Agent): Promise<void> {
-    let isAnswered = false;
-    for (let left = this.#options.tries; !isAnswered && left > 0; left--) {
-      isAnswered = await this.#requestOnce(appliance, agent).then(
-        () => true,
-        () => false,
-      );
+    let failure: string | null = null;
+    for (let left = this.#options.tries; left > 0; left--) {
+      failure = await this.#requestOnce(appliance, agent).then(() => null, messageOf);
+      if (failure === null) return;
     }
-    if (!isAnswered) this.unanswered += 1;
+    if (failure !== null) this.unanswered.push(failure);
   }
 
   async #requestOnce(credentials: CredentialsResponse, agent: Agent): Promise<void> {
