@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import * as v from 'valibot';
-import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../core/clock.ts';
+import { type ConfirmedTime, elapsed, type Instant, timesAt } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
 import { instantSchema } from '../system/instant-schema.ts';
@@ -94,7 +94,7 @@ export class HubAuthority {
    * @throws Failure `not_allowed` if there already is an old CA, which would have to be dropped; `store_unwritable`.
    *   Nothing has changed then.
    */
-  rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
+  rotate(keep: number, permitted: PermittedNames, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
     return this.#runExclusive(async () => {
       if (this.old !== null && keep > 0) throw oldStillServed(this.old);
       const { certificate } = this.#authority;
@@ -102,7 +102,7 @@ export class HubAuthority {
       const old =
         keep === 0
           ? null
-          : { ...servingPeriod(keep, now, confirmed), for: spkiFingerprint(authority.certificate), certificate, cross };
+          : { ...servingPeriod(keep, now, readings), for: spkiFingerprint(authority.certificate), certificate, cross };
       await this.#store.saveSettings({
         [KEY_SETTING]: authority.key,
         [CERTIFICATE_SETTING]: authority.certificate,
@@ -118,28 +118,30 @@ export class HubAuthority {
    * @param keep in ms; 0 ends it
    * @throws Failure `not_allowed` if there is no old CA; `store_unwritable`
    */
-  setOldServingTime(keep: number, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
+  setOldServingTime(keep: number, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
     return this.#runExclusive(async () => {
       const old = this.#old;
       if (old === null)
         throw new Failure('not_allowed', 'there is no old CA to keep or end: one exists only after a rotation');
-      await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, confirmed) });
+      await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, readings) });
     });
   }
 
   /**
-   * Ends the old CA if its time is over. If its end was unknown because the clock was not confirmed, sets it now.
+   * Ends the old CA if its time is over: by all readings of the true time, because one response of a portal may have a
+   * wrong date, and by the boot clock. If its end was unknown because the clock was not confirmed, sets it now.
    * @returns whether the old CA has ended
    * @throws Failure `store_unwritable`
    */
-  retireOldIfDue(confirmed: ConfirmedTime | null, now: Instant): Promise<boolean> {
+  retireOldIfDue(readings: readonly ConfirmedTime[], now: Instant): Promise<boolean> {
     return this.#runExclusive(async () => {
-      const time = confirmedTimeAt(confirmed, now);
+      const times = timesAt(readings, now);
       const old = this.#old;
-      if (old === null || time === null) return false;
-      // The time that passed in an earlier boot is unknown and counts as 0.
-      const until = old.until ?? time + old.keep - (elapsed(old.since, now) ?? 0);
-      if (until > time) {
+      if (old === null || times.length === 0) return false;
+      // Null after another boot; the time that passed until then is unknown and counts as 0.
+      const served = elapsed(old.since, now);
+      const until = old.until ?? Math.max(...times) + old.keep - (served ?? 0);
+      if (until > Math.min(...times) || (served !== null && served < old.keep)) {
         if (old.until === null) await this.#saveOld({ ...old, until });
         return false;
       }
@@ -174,9 +176,10 @@ function parseOldAuthority(text: string | null): StoredOldAuthority {
   return parsed.success ? parsed.output : null;
 }
 
-function servingPeriod(keep: number, now: Instant, confirmed: ConfirmedTime | null) {
-  const time = confirmedTimeAt(confirmed, now);
-  return { since: now, keep, until: time === null ? null : time + keep };
+/** @param readings of the true time: if they differ, the latest counts */
+function servingPeriod(keep: number, now: Instant, readings: readonly ConfirmedTime[]) {
+  const times = timesAt(readings, now);
+  return { since: now, keep, until: times.length === 0 ? null : Math.max(...times) + keep };
 }
 
 function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Failure {

@@ -12,7 +12,7 @@ export interface CaRotationContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   /** The confirmed clock: nothing ends by a clock that may be wrong. */
-  readonly portalClock: Pick<ReferenceClock, 'confirmed' | 'whenConfirmed'>;
+  readonly portalClock: Pick<ReferenceClock, 'confirmed' | 'readings' | 'whenConfirmed'>;
   readonly ca: HubAuthority;
   /** Whether the hub uses the owner's own certificate, so that its own CA is not in use. */
   readonly hasCustomCertificate: boolean;
@@ -59,7 +59,7 @@ export class CaRotation {
     const { ca, permittedNames: permitted, environment, portalClock, onRotated } = this.#context;
     this.#checkAllowed(keep);
     const before = ca.fingerprint;
-    await ca.rotate(keep * 1000, permitted(), environment.clock.now(), portalClock.confirmed);
+    await ca.rotate(keep * 1000, permitted(), environment.clock.now(), portalClock.readings);
     await this.#applyChange();
     onRotated();
     const report = this.report();
@@ -76,7 +76,7 @@ export class CaRotation {
   async setOldServingTime(keep: number): Promise<CaStatus> {
     const { ca, environment, portalClock } = this.#context;
     this.#checkAllowed(keep);
-    await ca.setOldServingTime(keep * 1000, environment.clock.now(), portalClock.confirmed);
+    await ca.setOldServingTime(keep * 1000, environment.clock.now(), portalClock.readings);
     await this.#applyChange();
     if (keep === 0) environment.log.warn('old_ca_removed', { by: 'request' });
     return this.report();
@@ -117,7 +117,7 @@ export class CaRotation {
   async #checkOldExpiry(): Promise<void> {
     const { ca, environment, portalClock, reissueLeaf } = this.#context;
     try {
-      if (await ca.retireOldIfDue(portalClock.confirmed, environment.clock.now())) {
+      if (await ca.retireOldIfDue(portalClock.readings, environment.clock.now())) {
         await reissueLeaf();
         environment.log.warn('old_ca_removed', { by: 'time' });
       }

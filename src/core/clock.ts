@@ -48,6 +48,11 @@ export function confirmedTimeAt(confirmed: ConfirmedTime | null, now: Instant): 
   return confirmed === null || since === null ? null : confirmed.wall + since;
 }
 
+/** The true time at `now` by each reading of this boot, in ms since 1970. */
+export function timesAt(readings: readonly ConfirmedTime[], now: Instant): number[] {
+  return readings.map((reading) => confirmedTimeAt(reading, now)).filter((time) => time !== null);
+}
+
 /**
  * The offset from the boot clock to the wall clock, in ms: by the confirmed time, or else by the hub's clock, right or
  * wrong.

@@ -75,6 +75,7 @@ export interface Store {
 
   /** All stored pairings: the open ones, and the last few ended ones of each connection. */
   pairings(): Promise<Pairing[]>;
+  /** Saves nothing if the connection was removed: its pairings were removed with it. */
   savePairing(pairing: Pairing): Promise<void>;
   /** Ends a pairing and saves its grant in one transaction. @returns false if the store has another generation */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;

@@ -276,7 +276,9 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   async savePairing(pairing: Pairing): Promise<void> {
     if (pairing.step.kind === 'exchanging') await this.#reserveBallast();
-    await this.commits.writeNow(pairing.connection, () => this.#pairings.save(pairing));
+    await this.commits.writeNow(pairing.connection, () => {
+      if (this.#connections.has(pairing.connection)) this.#pairings.save(pairing);
+    });
   }
 
   async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {

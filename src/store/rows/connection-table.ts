@@ -79,6 +79,10 @@ export class ConnectionTable {
     return this.#sql.get('SELECT id FROM appliances WHERE connection = ?', id) !== undefined;
   }
 
+  has(id: string): boolean {
+    return this.#sql.get('SELECT 1 FROM connections WHERE id = ?', id) !== undefined;
+  }
+
   /** Removes a connection with its grant, pairings and history. */
   remove(id: string): void {
     this.#sql.run('DELETE FROM connections WHERE id = ?', id);
