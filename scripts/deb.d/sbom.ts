@@ -1,4 +1,4 @@
-// The SBOM of a package, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
+// The SBOM of a package or an image, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
 import { createHash } from 'node:crypto';
 import type { Component } from './components.ts';
 
@@ -10,28 +10,39 @@ export interface NodeRuntime {
   readonly inside: ReadonlyMap<string, string>;
 }
 
-/** The package that the SBOM describes. */
+/** What the SBOM describes. */
 export interface Product {
+  /** The type of a CycloneDX component: `application`, `container`. */
+  readonly type: string;
   readonly version: string;
-  /** The Debian name of the architecture. */
-  readonly arch: string;
+  /** https://github.com/package-url/purl-spec */
+  readonly purl: string;
   /** Of the commit, in seconds since 1970. */
   readonly epoch: number;
   /** An SPDX expression. */
   readonly licence: string;
 }
 
-const SELF = 'pkg:deb/latchkey';
+/** A component in the form of CycloneDX, for kinds that only one product has. */
+export type SbomComponent = Readonly<Record<string, unknown>> & { readonly 'bom-ref': string };
 
-/** The SBOM as JSON text. The same content gives the same bytes. */
-export function createSbom(product: Product, runtime: NodeRuntime, parts: readonly Component[]): string {
-  const ref = `${SELF}@${product.version}?arch=${product.arch}`;
-  const components = [nodeComponent(runtime), ...parts.map(component)];
+/**
+ * The SBOM as JSON text. The same content gives the same bytes.
+ * @param others more components
+ */
+export function createSbom(
+  product: Product,
+  runtime: NodeRuntime,
+  parts: readonly Component[],
+  others: readonly SbomComponent[] = [],
+): string {
+  const ref = product.purl;
+  const components: readonly SbomComponent[] = [nodeComponent(runtime), ...parts.map(component), ...others];
   const content = {
     metadata: {
       timestamp: new Date(product.epoch * 1000).toISOString(),
       component: {
-        type: 'application',
+        type: product.type,
         name: 'latchkey',
         version: product.version,
         licenses: licensesOf(product),
