@@ -12,6 +12,7 @@ export interface NodeRuntime {
 
 /** What the SBOM describes. */
 export interface Product {
+  readonly name: string;
   /** The type of a CycloneDX component: `application`, `container`. */
   readonly type: string;
   readonly version: string;
@@ -43,7 +44,7 @@ export function createSbom(
       timestamp: new Date(product.epoch * 1000).toISOString(),
       component: {
         type: product.type,
-        name: 'latchkey',
+        name: product.name,
         version: product.version,
         licenses: licensesOf(product),
         purl: ref,

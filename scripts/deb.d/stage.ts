@@ -13,6 +13,7 @@ if ((arch !== 'amd64' && arch !== 'arm64') || version === undefined || node === 
 }
 const { licence, runtime, parts } = await stageProgram({ arch, version, node, out });
 const product = {
+  name: 'latchkey',
   type: 'application',
   version,
   purl: `pkg:deb/latchkey@${version}?arch=${arch}`,
