@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts';
 import type { ReloadCoordinator } from '../daemon/reloads.ts';
 import type { Hub } from '../hub/hub.ts';
 import { urlHost } from '../system/addresses.ts';
+import { isInContainer } from '../system/container.ts';
 import type { SystemdNotifier } from '../system/systemd-notifier.ts';
 import { installDaemonCrashHandler, printStackTraces } from './terminal/crash.ts';
 import { printStderr, reportFailure } from './terminal/output.ts';
@@ -37,7 +38,11 @@ export function serveCommand(): Command {
       } catch (error) {
         // The prefix <3> makes it an error in the journal (sd-daemon(3)).
         const message = messageOf(error) + (await otherHubHint(error, options));
-        reportFailure(message, exitStatusOf(error, service.isAvailable), isStderrJournal() ? '<3>' : '');
+        reportFailure(
+          message,
+          exitStatusOf(error, service.isAvailable || isInContainer()),
+          isStderrJournal() ? '<3>' : '',
+        );
         printStackTraces(error);
       }
     });
@@ -149,7 +154,7 @@ const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
 
 /**
  * The exit status of a daemon that could not start.
- * @param supervised whether a service manager runs it, which would restart it again and again
+ * @param supervised whether a service manager or a container engine runs it, which would restart it again and again
  */
 function exitStatusOf(error: unknown, supervised: boolean): number {
   return supervised && error instanceof Failure && PERMANENT_FAILURES.has(error.code) && !isTransient(error)

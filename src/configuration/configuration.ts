@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type * as v from 'valibot';
 import {
@@ -13,6 +12,7 @@ import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
+import { machineName } from '../system/container.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
@@ -132,7 +132,7 @@ export async function readConfiguration(
   const declaredConnections = readDeclaredConnections(connections, declarationContext);
   const configuration: Configuration = {
     file: path,
-    name: hub.name ?? hostname(),
+    name: hub.name ?? machineName(env),
     stateDirectory,
     controlSocket: resolve(directory, hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
     lan: {

@@ -8,7 +8,7 @@ import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';
 import type { OAuth2Settings } from '../portal/oauth2/settings.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
-import { isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
+import { CONTAINER_SECRETS, isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
 import { MAX_FILE_BYTES } from './file.ts';
 import type { helperPortalSchema, oauth2PortalSchema, portalSchema } from './portal-schema.ts';
 import type { UsedPreset } from './presets.ts';
@@ -106,7 +106,7 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
     clientId: table.client_id,
     ...(secretFile !== undefined && {
       secretFile: secretLocation(secretFile, directory, credentials),
-      appliedBy: isSystemdCredential(secretFile, credentials) ? ('service_restart' as const) : ('reload' as const),
+      appliedBy: applyMethod(secretFile, credentials),
     }),
     ca: await readCa(table.ca_file, directory).catch((error: Error) => {
       context.report(`portals.${name}.ca_file`, error.message);
@@ -117,6 +117,11 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
     idleLifetime: table.idle_lifetime ?? null,
     refreshEndsAccessToken: table.refresh_ends_access_token,
   };
+}
+
+function applyMethod(secretFile: string, credentials: string | undefined): ApplyMethod {
+  if (!isSystemdCredential(secretFile, credentials)) return 'reload';
+  return credentials === CONTAINER_SECRETS ? 'new_start' : 'service_restart';
 }
 
 async function readOAuth2Portal(

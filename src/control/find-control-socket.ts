@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { Failure } from '../core/failure.ts';
+import { isInContainer } from '../system/container.ts';
 
 /**
  * The state of a socket's path. `dead`: no process listens; `absent`: the path does not exist; `forbidden`: no access
@@ -27,9 +28,12 @@ export async function findControlSocket(paths: readonly string[]): Promise<strin
       `this user has no access to the hub at ${forbidden}: run the command with sudo, or join the group ("sudo usermod -aG latchkey-admin $USER", then log in again)`,
     );
   }
+  const how = isInContainer()
+    ? 'start its container, and run this command in that one ("podman exec" or "docker exec")'
+    : 'start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve")';
   throw new Failure(
     'hub_not_running',
-    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve"), or name its configuration with --config`,
+    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: ${how}, or name its configuration with --config`,
   );
 }
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { HubAuthority } from '../certificates/authority.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Store } from '../core/store.ts';
 import { hostNames } from '../mdns/records/records.ts';
+import { machineName } from '../system/container.ts';
 import { sha256 } from '../system/secret-hash.ts';
 
 /** The permanent identity of a hub. */
@@ -24,7 +24,7 @@ export async function loadIdentity(store: Store, addresses: () => readonly strin
 
 /** The DNS names under which the hub can be requested, in lower case. */
 export function hubHostNames(id: string): string[] {
-  const host = hostname().toLowerCase();
+  const host = machineName().toLowerCase();
   const label = host.split('.')[0] ?? host;
   return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }

@@ -6,6 +6,8 @@ import { type KeyRotation, openStoreWithKeys } from '../store/keys/key-rotation.
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
 import { ensureStateDirectory } from '../store/state-directory.ts';
+import { requireVolume } from '../store/state-volume.ts';
+import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
 import { type Identity, loadIdentity } from './identity.ts';
 
@@ -22,10 +24,11 @@ interface OpenedState {
  * @throws Failure as the store
  */
 export async function openState(
-  { stateDirectory, credentialsDirectory: credentials, lan }: Configuration,
+  { stateDirectory, credentialsDirectory: credentials, lan, testMode }: Configuration,
   { clock, random, log }: Environment,
   parts: AsyncDisposableStack,
 ): Promise<OpenedState> {
+  if (isInContainer() && testMode !== true) await requireVolume(stateDirectory);
   await ensureStateDirectory(stateDirectory);
   const { store, keyRotation } = await openStoreWithKeys(stateDirectory, credentials, {
     freshKey: () => random.token(STORE_KEY_BYTES),

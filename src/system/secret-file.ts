@@ -43,13 +43,22 @@ export async function readSecret(
 const CREDENTIALS_SOURCE_DIRECTORY = '/etc/latchkey/credentials';
 const CREDENTIAL_ADVICE = `put the file into ${CREDENTIALS_SOURCE_DIRECTORY}, give only its file name here, and restart the service`;
 
+/** Where container engines mount secrets. In the container image it takes the place of systemd's credentials. */
+export const CONTAINER_SECRETS = '/run/secrets';
+const CONTAINER_ADVICE = `pass the file as a secret of the container ("--secret"), which appears in ${CONTAINER_SECRETS}, and give only its name here`;
+
+/** What to do about a secret that is not readable as a credential. */
+function credentialAdvice(credentials: string): string {
+  return credentials === CONTAINER_SECRETS ? CONTAINER_ADVICE : CREDENTIAL_ADVICE;
+}
+
 /**
  * Where a person finds a secret that {@link readSecret} reads: the source file of a credential from the shipped unit's
  * directory, the name of a credential that was loaded on its own, or the path of a file.
  */
 export function secretLocation(file: string, directory: string, credentials: string | undefined): string {
   const [single, fromDirectory] = systemdCredentialPaths(credentials, file);
-  if (single !== undefined && existsSync(single)) return file;
+  if (single !== undefined && existsSync(single)) return credentials === CONTAINER_SECRETS ? single : file;
   if (fromDirectory !== undefined && existsSync(fromDirectory)) return join(CREDENTIALS_SOURCE_DIRECTORY, file);
   return resolve(directory, file);
 }
@@ -68,7 +77,8 @@ export function isSystemdCredential(file: string, credentials: string | undefine
  */
 export function missingFileMessage(directory: string, credentials: string | undefined): string {
   if (credentials === undefined) return `names a file that does not exist; relative paths begin at ${directory}`;
-  return `names neither a credential of this service nor an existing file: ${CREDENTIAL_ADVICE}; relative paths begin at ${directory}`;
+  const credential = credentials === CONTAINER_SECRETS ? 'a secret of this container' : 'a credential of this service';
+  return `names neither ${credential} nor an existing file: ${credentialAdvice(credentials)}; relative paths begin at ${directory}`;
 }
 
 /** Reads a systemd credential of at most `maxBytes`; null if it can't be read. */
@@ -96,8 +106,9 @@ export async function readProtectedFile(
 ): Promise<{ readonly text: string; readonly path: string }> {
   const fromSystemd = await readSystemdCredential(file, credentials, MAX_SECRET);
   if (fromSystemd !== null) return { text: fromSystemd, path: file };
+  rejectUnreadableSecret(file, credentials);
   const path = resolve(directory, file);
-  const credentialAdvice = credentials === undefined ? '' : `: ${CREDENTIAL_ADVICE}`;
+  const advice = credentials === undefined ? '' : `: ${credentialAdvice(credentials)}`;
   const found = await stat(path).catch(() => null);
   // The message leaves out `file`: somebody may have put the secret itself there by mistake.
   if (found === null) throw new Error(missingFileMessage(directory, credentials));
@@ -105,11 +116,22 @@ export async function readProtectedFile(
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
     // Not chmod for a service: its user could not read the file either, if only the owner may.
-    const advice = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : credentialAdvice;
-    throw new Error(`${path} is open to other users (mode ${mode})${advice}`);
+    const correction = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : advice;
+    throw new Error(`${path} is open to other users (mode ${mode})${correction}`);
   }
   const text = await readBoundedFile(path, MAX_SECRET).catch((error: Error) => {
-    throw new Error(`${path} can't be read (${error.message})${credentialAdvice}`);
+    throw new Error(`${path} can't be read (${error.message})${advice}`);
   });
   return { text, path };
+}
+
+/** A secret of a container keeps the owner and the mode that it has on the host. systemd's credentials are readable. */
+function rejectUnreadableSecret(file: string, credentials: string | undefined): void {
+  if (credentials !== CONTAINER_SECRETS) return;
+  const found = systemdCredentialPaths(credentials, file).find((path) => existsSync(path));
+  if (found === undefined) return;
+  const owner = `${process.geteuid?.()}:${process.getegid?.()}`;
+  throw new Error(
+    `${found} can't be read by the hub, which runs as ${owner}: run "chown ${owner}" for that file on the host, or add "uid=${process.geteuid?.()},mode=0400" to its "--secret"`,
+  );
 }

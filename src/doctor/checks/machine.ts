@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../../core/clock.ts';
 import { systemClock } from '../../system/clock.ts';
+import { isInContainer } from '../../system/container.ts';
 import { createNtpCheck } from '../../system/ntp.ts';
 import { type CheckResult, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
@@ -17,6 +18,7 @@ const TIMEDATED_TIMEOUT = 3000;
 
 /** What to do about a wrong clock on this machine. */
 async function clockAdvice(env: NodeJS.ProcessEnv): Promise<string> {
+  if (isInContainer(env)) return 'the clock is that of the host: check there what sets it ("timedatectl")';
   const args = ['show', '--property=CanNTP', '--property=NTP'];
   const text = await execProgram('timedatectl', args, AbortSignal.timeout(TIMEDATED_TIMEOUT), env);
   const hasLine = (line: string) => (text ?? '').split('\n').includes(line);
@@ -39,7 +41,8 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
   const ahead = portalProbes.flatMap(({ outcome, origin }) =>
     outcome.kind === 'answered' && outcome.clockAheadMs !== null ? [{ by: outcome.clockAheadMs, origin }] : [],
   )[0];
-  const ntp = isSet ? 'NTP has set it' : 'it is not known whether NTP has set it';
+  const unknown = `it is not known whether NTP has set it${isInContainer(env) ? ", which a container can't see" : ''}`;
+  const ntp = isSet ? 'NTP has set it' : unknown;
   if (ahead === undefined) {
     const text = `the clock says ${rfc3339(now)}; ${ntp}, and no portal has reported the time`;
     return [isSet ? ok(text) : warn(`${text}: ${advice}`)];
@@ -98,7 +101,9 @@ async function checkFileSystem(purpose: string, path: string, severity: typeof f
 const JOURNAL_HINT = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
 
 /** Checks whether systemd runs the hub, starts it at boot, and had to restart it. */
-export async function checkService({ unit }: Pick<DoctorContext, 'unit'>): Promise<CheckResult[]> {
+export async function checkService({ unit, env }: Pick<DoctorContext, 'unit' | 'env'>): Promise<CheckResult[]> {
+  if (unit === null && isInContainer(env))
+    return [ok('the hub runs in a container: its engine starts and restarts it ("--restart")')];
   if (unit === null) return [ok('the hub is not a systemd service: nothing to check')];
   const { activeState: state, unitFileState: enabled, result, exitStatus, restarts } = unit;
   if (state === 'failed' || (state === 'activating' && result !== 'success')) {

@@ -7,12 +7,13 @@ import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { browse, type DiscoveredHub } from '../../mdns/sockets/browse.ts';
 import { systemTimers } from '../../system/clock.ts';
 import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
+import { reachability } from '../container-network.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** Reports the address at which the home network reaches the hub, and why it is that one. */
 export async function checkNetwork(context: DoctorContext): Promise<CheckResult[]> {
-  const { configuration, hub } = context;
-  const { address: setting, listen } = configuration.lan;
+  const { configuration, hub, env } = context;
+  const { address: setting, listen, httpPort, httpsPort } = configuration.lan;
   if (!isConfigurationKeyValid(context, 'lan.address') && hub.kind === 'running' && hub.hub.address !== null)
     return [ok(`the running hub reports the address ${hub.hub.address}`)];
   try {
@@ -24,6 +25,21 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
       return [
         fail(
           `lan.address is ${setting}, but no interface with an address has that name (${interfaces}): correct it or remove it`,
+        ),
+      ];
+    }
+    const reachable = reachability(setting, address, env);
+    if (reachable === 'published') {
+      return [
+        ok(
+          `${address.address}, as set in lan.address: the host of this container must have that address, and publish the ports ${httpPort} and ${httpsPort}`,
+        ),
+      ];
+    }
+    if (reachable === 'isolated') {
+      return [
+        warn(
+          `${address.address} on ${address.interface} is in this container's own network, so other devices probably can't reach it: ${HOST_NETWORK}, or publish the ports ${httpPort} and ${httpsPort} and set lan.address (LATCHKEY_LAN_ADDRESS) to the host's address in the home network`,
         ),
       ];
     }
@@ -51,6 +67,9 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
   }
 }
 
+/** What to do so that a container is in the home network. */
+const HOST_NETWORK = 'start the container with "--network host"';
+
 function addressReason(setting: string, name: string): string {
   if (setting !== 'auto') return isIP(setting) === 0 ? 'the interface of lan.address' : 'as set in lan.address';
   return readDefaultRoutes()[0] === name ? 'which has the default route' : 'the first interface in a home network';
@@ -65,13 +84,20 @@ function interfacesText(): string {
 
 /** Checks whether other devices find the hub, with the same mDNS query that they send. */
 export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> {
-  const { configuration, hub } = context;
+  const { configuration, hub, env } = context;
   if (!isConfigurationKeyValid(context, 'lan.mdns')) return [configurationInvalid('mDNS')];
   const { lan } = configuration;
   if (!lan.mdns)
     return [ok("the hub is not announced, because lan.mdns is false: enter the hub's IP address in the appliances")];
   const { address, segments } = readLan(lan.address, lan.listen);
   if (address?.loopback) return [ok('the hub is not announced, because only this machine can reach its address')];
+  if (reachability(lan.address, address, env) !== 'direct') {
+    return [
+      warn(
+        `mDNS does not leave this container's own network, so devices can't find the hub: ${HOST_NETWORK}, or set lan.mdns = false and enter the hub's IP address in the appliances`,
+      ),
+    ];
+  }
   const queried = segments.flatMap(({ interfaces }) =>
     interfaces.flatMap(({ name, ipv4 }) => (ipv4 === null ? [] : [{ name, ipv4 }])),
   );

@@ -5,8 +5,10 @@ import { request } from 'undici';
 import type { HubResponse } from '../../control/messages.ts';
 import { rfc3339Day } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
+import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { spkiFingerprint } from '../../system/x509/certificates.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
+import { reachability } from '../container-network.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** How long a listener may take, in ms. */
@@ -15,7 +17,7 @@ const LISTENER_TIMEOUT = 3000;
 /** Checks whether the running hub itself responds on its ports, or whether the ports are free if it is not running. */
 export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub, wall } = context;
-  if (hub.kind === 'running') return checkRunningHub(hub.hub, wall());
+  if (hub.kind === 'running') return checkRunningHub(hub.hub, wall(), isPublished(context));
   // The hub itself probably uses them.
   if (hub.kind === 'forbidden') return [permissionDenied("the hub's ports")];
   if (!['lan.http_port', 'lan.https_port'].every((key) => isConfigurationKeyValid(context, key)))
@@ -43,24 +45,36 @@ function takenPortAdvice({ program, isHub }: PortListener, key: string): string 
 async function checkRunningHub(
   { address, http_port, https_port, ca_fingerprint }: HubResponse,
   now: number,
+  published: boolean,
 ): Promise<CheckResult[]> {
   if (address === null)
     return [warn('the ports could not be checked, because the hub has no address in the home network yet')];
   const host = isIP(address) === 6 ? `[${address}]` : address;
+  const silent = (key: string, port: number, error: unknown) => {
+    const text = `${host}:${port} (lan.${key}) does not respond`;
+    // Some hosts do not forward a container's own requests to its published ports.
+    return published
+      ? warn(
+          `${text} to this container (${messageOf(error)}): try it from another device, and check that the port is published ("--publish ${port}:${port}")`,
+          `.${key}`,
+        )
+      : fail(`${text} (${messageOf(error)}): check lan.listen and the firewall of this machine`, `.${key}`);
+  };
   return Promise.all([
     checkHttp(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
-      fail(`${host}:${http_port} (lan.http_port) does not respond (${messageOf(error)}): ${PORT_ADVICE}`, '.http_port'),
+      silent('http_port', http_port, error),
     ),
     checkHttps(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
-      fail(
-        `${host}:${https_port} (lan.https_port) does not respond (${messageOf(error)}): ${PORT_ADVICE}`,
-        '.https_port',
-      ),
+      silent('https_port', https_port, error),
     ),
   ]);
 }
 
-const PORT_ADVICE = 'check lan.listen and the firewall of this machine';
+/** Whether the hub's address is that of the host of this container. */
+function isPublished({ configuration, env }: DoctorContext): boolean {
+  const { address, listen } = configuration.lan;
+  return reachability(address, readLan(address, listen).address, env) === 'published';
+}
 
 async function checkHttp(origin: string, fingerprint: string): Promise<CheckResult> {
   const signal = AbortSignal.timeout(LISTENER_TIMEOUT);

@@ -1,0 +1,65 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+
+/** Whether this process runs in Latchkey's container image, which sets the variable. */
+export function isInContainer(env: NodeJS.ProcessEnv = process.env): boolean {
+  return env['LATCHKEY_CONTAINER'] === '1';
+}
+
+/** The host name that engines generate for a container with a network of its own: the start of its id. */
+const GENERATED_NAME = /^[0-9a-f]{12}$/;
+
+/**
+ * The name of this machine. In a container with a generated host name it is `latchkey`: the CA must not be limited to a
+ * name that the next container does not have.
+ */
+export function machineName(env: NodeJS.ProcessEnv = process.env, name: string = hostname()): string {
+  return isInContainer(env) && GENERATED_NAME.test(name) ? 'latchkey' : name;
+}
+
+/** A mounted file system (proc_pid_mountinfo(5)). */
+export interface Mount {
+  readonly mountPoint: string;
+  readonly type: string;
+  /** Whether the mount is read-only although its file system is not, as with the option `ro` of a volume. */
+  readonly isReadOnlyView: boolean;
+}
+
+const MOUNT_TABLE = '/proc/self/mountinfo';
+
+/**
+ * The mount that contains a path, or the first existing directory above it.
+ * @returns null if the kernel's table can't be read
+ */
+export async function findMount(path: string, table: string = MOUNT_TABLE): Promise<Mount | null> {
+  const text = await readFile(table, 'utf8').catch(() => null);
+  if (text === null) return null;
+  const real = await realpath(path).catch((error: NodeJS.ErrnoException) => error.code);
+  if (real === 'ENOENT' && path !== '/') return findMount(dirname(path), table);
+  let found: Mount | null = null;
+  // A later mount at the same place covers an earlier one.
+  for (const mount of text.split('\n').flatMap(parseMount)) {
+    const isWithin = mount.mountPoint === '/' || `${real ?? path}/`.startsWith(`${mount.mountPoint}/`);
+    if (isWithin && mount.mountPoint.length >= (found?.mountPoint.length ?? 0)) found = mount;
+  }
+  return found;
+}
+
+function parseMount(line: string): Mount[] {
+  const [fields = '', superblock = ''] = line.split(' - ');
+  const [, , , , mountPoint, options = ''] = fields.split(' ');
+  const [type = '', , superOptions = ''] = superblock.split(' ');
+  if (mountPoint === undefined) return [];
+  const isReadOnly = (list: string) => list.split(',').includes('ro');
+  return [
+    {
+      // Spaces and some other characters are written in octal.
+      mountPoint: mountPoint.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+        String.fromCharCode(Number.parseInt(octal, 8)),
+      ),
+      type,
+      isReadOnlyView: isReadOnly(options) && !isReadOnly(superOptions),
+    },
+  ];
+}
