@@ -25,7 +25,7 @@ export const USER_ID = 65_532;
 
 /** What nothing in the image reads. */
 const OMITTED =
-  /^(etc\/update-motd\.d|usr\/share\/(lintian|bug|man|base-files))(\/|$)|^usr\/share\/doc\/.*\/(changelog|NEWS|README)/;
+  /^(var\/lock|etc\/update-motd\.d|usr\/share\/(lintian|bug|man|base-files))(\/|$)|^usr\/share\/doc\/.*\/(changelog|NEWS|README)/;
 
 /** The paths whose owner is the image's user; only they can be written. */
 const WRITABLE = ['var/lib/latchkey', 'var/lib/latchkey-emulator', 'var/cache/latchkey'];
