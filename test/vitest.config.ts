@@ -15,6 +15,7 @@ const NOT_QUICK = [
   'browser/**',
   'chaos/**',
   'cli/pair/label*',
+  'container/**',
   'doctor/network*',
   'emulator/clients/**',
   'emulator/console*',

@@ -342,7 +342,8 @@ describe('the doctor and the machine', () => {
     const setUnitProperties = (...lines: string[]) => {
       env = replaceProgram(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${lines.join(' ')}`);
     };
-    const check = async () => (await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
+    const check = async () =>
+      (await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
     setUnitProperties(
       'ActiveState=failed',
       'UnitFileState=enabled',
