@@ -47,6 +47,7 @@ export type BrokerAdministration = Omit<
   | 'rotateCa'
   | 'setOldCaLifetime'
   | 'rotateStoreKey'
+  | 'takeSnapshot'
   | 'backUp'
   | 'restore'
   | 'reload'

@@ -17,7 +17,7 @@ import { pairCommand } from './pair/pair.ts';
 import { portalsCommand } from './portals/portals.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status/status.ts';
-import { backupCommand, restoreCommand, storeKeyCommand } from './store.ts';
+import { backupCommand, restoreCommand, snapshotCommand, storeKeyCommand } from './store.ts';
 import { installCrashHandler, printStackTraces, reportInternalError } from './terminal/crash.ts';
 import { handleOutputErrors, printable, reportFailure } from './terminal/output.ts';
 
@@ -75,6 +75,7 @@ export function createProgram(): Command {
     notifyCommand(),
     caCommand(),
     storeKeyCommand(),
+    snapshotCommand(),
     backupCommand(),
     restoreCommand(),
     doctorCommand(),

@@ -97,6 +97,19 @@ function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): 
     );
 }
 
+/** `latchkey snapshot` */
+export function snapshotCommand(): Command {
+  return new Command('snapshot')
+    .description("write a new snapshot of the hub's store now, for programs that back up its files")
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const { file, made } = await hub.takeSnapshot();
+      if (options.json === true) printJson({ file, made });
+      else print(`${printable(file)} contains the hub's state of ${made}.`);
+    });
+}
+
 /** `latchkey store-key` */
 export function storeKeyCommand(): Command {
   return new Command('store-key')

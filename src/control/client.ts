@@ -81,6 +81,7 @@ export async function connectControlClient(paths: readonly string[]) {
     setupCode: () => call(routes.setupCode, {}),
     rotateSetupCode: () => call(routes.rotateSetupCode, {}),
     rotateStoreKey: () => call(routes.rotateStoreKey, {}),
+    takeSnapshot: () => call(routes.takeSnapshot, {}),
     backUp: (passphrase: string) => call(routes.backUp, { passphrase }),
     restore: (copy: string, passphrase: string) => call(routes.restore, { copy, passphrase }),
     /** @returns the id of the reload */

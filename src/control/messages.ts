@@ -248,6 +248,8 @@ export const storeKeyRotationResponseSchema = v.object({
 });
 export type StoreKeyRotationResponse = v.InferOutput<typeof storeKeyRotationResponseSchema>;
 
+export const snapshotResponseSchema = v.object({ file: text, made: text });
+
 export const backupResponseSchema = v.object({ copy: text, made: text, appliances: number, grants: number });
 
 export const restoreResponseSchema = v.object({

@@ -124,6 +124,7 @@ function createHandlers(administration: Administration): Handlers {
     setupCode: async () => setupCodeResponse(await administration.setupCode()),
     rotateSetupCode: async () => setupCodeResponse(await administration.rotateSetupCode()),
     rotateStoreKey: async () => toWire(await administration.rotateStoreKey()),
+    takeSnapshot: () => administration.takeSnapshot(),
     backUp: ({ passphrase }) => administration.backUp(passphrase),
     async restore({ copy, passphrase }, afterwards) {
       const { report, restart } = await administration.restore(copy, passphrase);

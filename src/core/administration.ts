@@ -119,6 +119,14 @@ export interface Backup {
   readonly grants: number;
 }
 
+/** The snapshot of the store, in the hub's own state directory. */
+export interface SnapshotReport {
+  /** The path of the file. */
+  readonly file: string;
+  /** RFC 3339 UTC. */
+  readonly made: string;
+}
+
 /** The result of restoring a backup. */
 export interface RestoreReport extends RestoredGrants {
   /** When the backup was made, RFC 3339 UTC. */
@@ -214,6 +222,8 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
    * @throws Failure `not_allowed` if that is not possible, with advice; `hub_stopping`, `store_unreadable`
    */
   rotateStoreKey(): Promise<StoreKeyRotationResult>;
+  /** Replaces the snapshot of the store. @throws Failure `store_unreadable` if something in the store is damaged */
+  takeSnapshot(): Promise<SnapshotReport>;
   /** @throws Failure `passphrase_weak`, `store_unreadable` */
   backUp(passphrase: string): Promise<Backup>;
   /**

@@ -182,6 +182,13 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       });
       return { leftovers, snapshotProblem: snapshotProblem, isCredential };
     },
+    async takeSnapshot() {
+      assertNotStopping(broker);
+      const made = rfc3339(clock.now().wall);
+      await context.takeSnapshot();
+      log.info('snapshot_written', { file: store.files.snapshot });
+      return { file: store.files.snapshot, made };
+    },
     async backUp(passphrase) {
       const backup = await createBackup(store, checkPassphrase(passphrase), clock.now().wall);
       log.info('backup_made', { appliances: backup.appliances, grants: backup.grants });

@@ -379,6 +379,10 @@ export class FakeAdministration implements Administration {
     return this.rotation;
   }
 
+  async takeSnapshot() {
+    return { file: '/var/lib/latchkey/latchkey.db.copy', made: '2031-05-05T06:00:00Z' };
+  }
+
   async backUp(passphrase: string): Promise<Backup> {
     this.passphrases.push(passphrase);
     return { copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: this.appliances.size, grants: 1 };

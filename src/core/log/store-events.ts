@@ -73,7 +73,7 @@ export const storeEvents = {
     'error',
     'Something other than the hub changed an invite in the store; it is no longer valid. Create another.',
   ),
-  snapshot_written: event('info', 'The daily snapshot of the store was written.', {
+  snapshot_written: event('info', 'A snapshot of the store was written.', {
     file: text('path of the snapshot'),
   }),
   snapshot_failed: event('warn', 'The snapshot of the store could not be written.', { error }),
