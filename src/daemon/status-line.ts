@@ -20,7 +20,7 @@ const MAX_NAMED = 3;
 const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_unwritable: "can't write its store",
   store_changed: 'its store was damaged, or changed by something else',
-  store_recovered: 'its store was damaged and repaired',
+  store_recovered: 'its store was damaged or missing, and rebuilt',
   store_slow: 'its SD card or disk is slow, and may fail',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',

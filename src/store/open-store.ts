@@ -58,6 +58,8 @@ interface FoundDatabase {
   /** The readable content as a database, if there is no `live`. */
   readonly bytes: Uint8Array | null;
   readonly damage: string | null;
+  /** Neither the file nor its WAL exists, as after a restore of a backup that leaves them out. */
+  readonly isMissing?: true;
   readonly unwritable: string | null;
 }
 
@@ -126,8 +128,8 @@ class StoreOpener {
     const { database, wal } = this.#files;
     const size = fileSize(database);
     if (size === null) {
-      const leftover = fileSize(wal) === null ? '' : `, but its WAL ${wal} is there`;
-      return { ...nothing, damage: `the file is missing${leftover}` };
+      if (fileSize(wal) === null) return { ...nothing, damage: 'the file is missing', isMissing: true };
+      return { ...nothing, damage: `the file is missing, but its WAL ${wal} is there` };
     }
     if (size === 0) return { ...nothing, damage: 'the file is empty' };
     if (unwritable === null) {
@@ -196,10 +198,7 @@ class StoreOpener {
       return { ...this.#useAsFound(found), sealing };
     if (!hasContent(salvaged) && snapshot === null) throw this.#unrecoverable(damage ?? 'nothing can be read');
     const rebuilt = rebuild({ salvaged, snapshot, sealing });
-    const why =
-      salvaged === null && unwritable !== null
-        ? `can't be read (${damage})`
-        : `was damaged (${damage ?? describeUnreadableRows(salvaged)})`;
+    const why = describeFault(found, damage ?? describeUnreadableRows(salvaged));
     try {
       if (unwritable !== null) return { ...this.#serveFromMemory(rebuilt, why, snapshot, unwritable), sealing };
       live?.close();
@@ -271,7 +270,8 @@ class StoreOpener {
     aside: string | null,
   ): string {
     const kept = aside === null ? '' : ` and is kept as ${aside}`;
-    const source = snapshot === null ? '' : ` and of the snapshot of ${new Date(snapshot.createdAt).toISOString()}`;
+    const made = snapshot === null ? null : `the snapshot of ${new Date(snapshot.createdAt).toISOString()}`;
+    const replaced = `replaced by what could be read of it${made === null ? '' : ` and of ${made}`}`;
     const doubts =
       fromSnapshot.length === 0
         ? ''
@@ -281,7 +281,7 @@ class StoreOpener {
       lostAppliances.length === 0
         ? ''
         : `; ${lostAppliances.join(', ')} could not be kept, because its connection can't be read: add it again`;
-    return `the store ${this.#files.database} ${why}${kept}; it was replaced by what could be read of it${source}${doubts}${lostGrants}${lost}`;
+    return `the store ${this.#files.database} ${why}${kept}; it was ${why === MISSING ? `made again from ${made}` : replaced}${doubts}${lostGrants}${lost}`;
   }
 
   #unrecoverable(why: string): Failure {
@@ -290,6 +290,14 @@ class StoreOpener {
       `the store ${this.#files.database} can't be repaired (${why}), and it has no snapshot: restore a copy of the state directory, or move the store's files away to start with an empty store; nothing was changed`,
     );
   }
+}
+
+const MISSING = 'was missing, as after a restore of a backup that leaves it out';
+
+/** @param damage what is wrong with the file or its rows */
+function describeFault({ isMissing, salvaged, unwritable }: FoundDatabase, damage: string): string {
+  if (isMissing) return MISSING;
+  return salvaged === null && unwritable !== null ? `can't be read (${damage})` : `was damaged (${damage})`;
 }
 
 /** How many rows can't be read or were changed, and the appliances and connections whose row is among them. */

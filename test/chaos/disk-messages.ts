@@ -21,7 +21,7 @@ const ALLOWED = new Set([
 
 /** The `detail` of `store_recovered`. */
 const RECOVERED =
-  /^the store \S+latchkey\.db (was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; it was replaced by what could be read of it( and of the snapshot of \S+)?(; |$)/;
+  /^the store \S+latchkey\.db (was missing, as after a restore of a backup that leaves it out; it was made again from the snapshot of \S+|(was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; it was replaced by what could be read of it( and of the snapshot of \S+)?)(; |$)/;
 
 /** Ends a daemon. @returns its log */
 export async function stopAndReadLog(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {

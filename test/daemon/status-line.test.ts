@@ -73,7 +73,7 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
       applianceIn('retrying', 'portal_deferred', 'home', 'meter'),
     ],
     hub('10.0.0.1', 'hub_id_taken', 'store_recovered'),
-    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away unreachable; portal home asked the hub to wait',
+    '2 retrying; another hub on the network has its id; its store was damaged or missing, and rebuilt; portal away unreachable; portal home asked the hub to wait',
   ],
   [
     [applianceIn('active')],

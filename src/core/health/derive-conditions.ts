@@ -79,7 +79,7 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
   store_recovered: {
     severity: 'warning',
     what_to_do:
-      'Check the disk or SD card, and replace it if this happens again; "latchkey status" shows what must be paired again',
+      'If you have just restored a backup of the hub\'s files, this is expected; otherwise check the disk or SD card, and replace it if this happens again; "latchkey status" shows what must be paired again',
   },
   store_slow: {
     severity: 'warning',

@@ -40,7 +40,7 @@ export const storeEvents = {
   declaration_not_stored: event('warn', 'The store cannot be written; what is declared is served from memory.', {
     what: text('the appliance or connection'),
   }),
-  store_recovered: event('error', 'The store was damaged and has been recovered. See docs/state.md.', {
+  store_recovered: event('error', 'The store was damaged or missing, and has been rebuilt. See docs/state.md.', {
     detail: text('what was recovered from what, in words'),
   }),
   grant_damaged: event('error', 'The grant of a connection is damaged in the store. Pair the connection again.', {

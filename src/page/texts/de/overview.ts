@@ -154,7 +154,7 @@ export const health: typeof english.health = {
     store_changed:
       'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',
     store_recovered:
-      'Die gespeicherten Daten des Hubs waren beschädigt und wurden repariert. Prüfen Sie unten, ob alle Geräte verbunden sind, und tauschen Sie die SD-Karte bald aus.',
+      'Die gespeicherten Daten des Hubs waren beschädigt oder fehlten und wurden aus einer Kopie wiederhergestellt. Prüfen Sie unten, ob alle Geräte verbunden sind. Wenn niemand gerade eine Sicherung eingespielt hat, tauschen Sie die SD-Karte bald aus.',
     store_slow:
       'Die SD-Karte des Hubs ist sehr langsam, wie oft vor einem Ausfall. Erstellen Sie jetzt eine Sicherung („sudo latchkey backup DATEI“ auf dem Hub) und tauschen Sie dann die Karte aus.',
     store_unwritable:

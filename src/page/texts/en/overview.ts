@@ -163,7 +163,7 @@ export const health = {
     store_changed:
       'Some of the hub’s stored data was damaged, or somebody changed it. Check the appliances: remove each one that gets no access, and add it again.',
     store_recovered:
-      'The hub’s stored data was damaged and has been repaired. Check below whether every appliance is connected, and replace the SD card soon.',
+      'The hub’s stored data was damaged or missing, and was restored from a copy. Check below whether every appliance is connected. If nobody has just restored a backup, replace the SD card soon.',
     store_slow:
       'The hub’s SD card is very slow, as cards often are before they fail. Make a backup now (“sudo latchkey backup FILE” on the hub), and then replace the card.',
     store_unwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
