@@ -15,8 +15,9 @@ import type { HooksConfiguration } from '../notify/hooks.ts';
 import { machineName } from '../system/container.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
-import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
-import { defaultStateDirectory, locateConfigurationFile, readConfigurationFile } from './file.ts';
+import { applyEnvironment, isTable, overridingVariable } from './environment-overrides.ts';
+import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
+import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './home-assistant-options.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
 import type { configurationSchema } from './schema.ts';
@@ -93,14 +94,23 @@ export async function readConfiguration(
 ): Promise<ConfigurationReading> {
   const { path, named } = locateConfigurationFile(file, env);
   const errors: Failure[] = [];
-  const invalidKey = (key: string, problem: string) =>
-    new InvalidKeyFailure(overridingVariable(key, env) ?? path, key, problem);
-  const report = (key: string, problem: string) => void errors.push(invalidKey(key, problem));
-  const table = await readConfigurationFile(path, named).catch((error: unknown): RawTable => {
+  const { table, options } = await readConfigurationFile(path, named).catch((error: unknown): ParsedFile => {
     if (!(error instanceof Failure)) throw error;
     errors.push(error);
-    return {};
+    return { table: {} };
   });
+  const invalidKey = (key: string, problem: string) => {
+    const variable = overridingVariable(key, env);
+    if (variable !== undefined || options === undefined) return new InvalidKeyFailure(variable ?? path, key, problem);
+    const described = describeOptionProblem(key, problem);
+    return new InvalidKeyFailure(appOptionsSource(path), key, described.problem, described.option);
+  };
+  const report = (key: string, problem: string) => void errors.push(invalidKey(key, problem));
+  for (const [option, problem] of options?.problems ?? []) {
+    errors.push(new InvalidKeyFailure(appOptionsSource(path), option, problem));
+  }
+  const readAnySecret: typeof readSecret = async (name, ...rest) =>
+    options?.secrets.get(name) ?? readSecretFile(name, ...rest);
   const overridden = applyEnvironment(table, env);
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
@@ -125,11 +135,16 @@ export async function readConfiguration(
     portals: Object.keys(isTable(overridden['portals']) ? overridden['portals'] : {}),
     directory,
     credentialsDirectory: credentials,
-    readSecret: readSecretFile,
+    readSecret: readAnySecret,
     invalidKey,
     report: (error: Failure) => void errors.push(error),
   };
   const declaredConnections = readDeclaredConnections(connections, declarationContext);
+  const configuredPortals = await readPortals(portals, {
+    ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
+    presets: used,
+    report,
+  });
   const configuration: Configuration = {
     file: path,
     name: hub.name ?? machineName(env),
@@ -146,11 +161,7 @@ export async function readConfiguration(
         return null;
       }),
     },
-    portals: await readPortals(portals, {
-      ...{ directory, credentialsDirectory: credentials, readSecret: readSecretFile },
-      presets: used,
-      report,
-    }),
+    portals: options === undefined ? configuredPortals : configuredPortals.map(inAppOptions),
     connections: declaredConnections,
     appliances: await readDeclaredAppliances(appliances, declaredConnections, declarationContext),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
@@ -176,11 +187,23 @@ export function requirePortal(configuration: Configuration): Configuration {
       `the configuration file ${configuration.file} does not exist: create it, name another one with --config, or try Latchkey out with "latchkey serve --test-mode"`,
     );
   }
+  if (isAppOptionsFile(configuration.file)) {
+    throw new InvalidKeyFailure(
+      appOptionsSource(configuration.file),
+      'portals',
+      'no portal is configured; add one in the configuration of the app',
+    );
+  }
   throw new InvalidKeyFailure(
     configuration.file,
     'portals',
     'no portal is configured; add a section [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
+}
+
+/** The client secret is in no file, and the Supervisor writes the options only when it starts the app. */
+function inAppOptions({ secretFile: _, ...portal }: PortalConfiguration): PortalConfiguration {
+  return { ...portal, appliedBy: 'app_restart' };
 }
 
 async function loadCustomCertificate(

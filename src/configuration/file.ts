@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
-import { applyEnvironment, type RawTable } from './environment-overrides.ts';
+import { applyEnvironment, isTable, type RawTable } from './environment-overrides.ts';
+import { type AppOptions, isAppOptionsFile, readAppOptions } from './home-assistant-options.ts';
 
 /** The file that is read if the user does not name one. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
@@ -11,27 +13,42 @@ const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 export const MAX_FILE_BYTES = 1 << 20;
 
 /**
- * The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `named`: the file must
- * exist.
+ * The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `LATCHKEY_CONFIG` may name
+ * several, separated by colons: the first one that exists counts. `named`: the file must exist.
  */
 export function locateConfigurationFile(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
 ): { path: string; named: boolean } {
-  const named = file ?? (env['LATCHKEY_CONFIG'] || undefined);
+  const named = file ?? (firstExisting(env['LATCHKEY_CONFIG'] ?? '') || undefined);
   return { path: resolve(named ?? DEFAULT_FILE), named: named !== undefined };
 }
 
+/** The last one if none exists, so that the error names it. */
+function firstExisting(files: string): string | undefined {
+  const each = files.split(delimiter);
+  return [files, ...each].find((file) => existsSync(file)) ?? each.at(-1);
+}
+
+/** The content of the configuration file, before validation. */
+export interface ParsedFile {
+  readonly table: RawTable;
+  /** The options of the Home Assistant app, if the file contains these; the table is theirs. */
+  readonly options?: AppOptions;
+}
+
 /**
- * Reads and parses the file. The table is empty if the file is missing and the user did not name it.
+ * Reads and parses the file: TOML, or the options of the Home Assistant app if its name ends with `.json`. The table is
+ * empty if the file is missing and the user did not name it.
  * @throws Failure `config_invalid`
  */
-export async function readConfigurationFile(path: string, named: boolean): Promise<RawTable> {
+export async function readConfigurationFile(path: string, named: boolean): Promise<ParsedFile> {
   try {
-    return await parseToml(await readBoundedFile(path, MAX_FILE_BYTES), path);
+    const text = await readBoundedFile(path, MAX_FILE_BYTES);
+    return isAppOptionsFile(path) ? parseOptions(text, path) : { table: await parseToml(text, path) };
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
-    if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
+    if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return { table: {} };
     if (cause instanceof RangeError) throw new Failure('config_invalid', `the configuration ${path}: ${cause.message}`);
     throw new Failure(
       'config_invalid',
@@ -53,6 +70,27 @@ async function parseToml(text: string, path: string): Promise<RawTable> {
   }
 }
 
+function parseOptions(text: string, path: string): ParsedFile {
+  const parsed = parseJson(text);
+  if (!isTable(parsed)) {
+    // Without the parser's message, which may quote a secret.
+    throw new Failure(
+      'config_invalid',
+      `${path} must contain the app's options as a JSON object; a configuration file in TOML must not end with .json`,
+    );
+  }
+  const options = readAppOptions(parsed);
+  return { table: options.table, options };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
 /** The state directory if the configuration does not set one. */
 export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
   const fromSystemd = env['STATE_DIRECTORY']?.split(':')[0];
@@ -68,13 +106,11 @@ const optionalText = v.fallback(v.optional(v.string()), undefined);
  */
 export async function controlSocketCandidates(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
   const { path, named } = locateConfigurationFile(file, env);
-  const raw = applyEnvironment(
-    await readConfigurationFile(path, named).catch((error: unknown) => {
-      if (named) throw error;
-      return {};
-    }),
-    env,
-  );
+  const { table } = await readConfigurationFile(path, named).catch((error: unknown): ParsedFile => {
+    if (named) throw error;
+    return { table: {} };
+  });
+  const raw = applyEnvironment(table, env);
   const hub = v.safeParse(v.looseObject({ control_socket: optionalText, state_dir: optionalText }), raw['hub']);
   const { control_socket, state_dir } = hub.success ? hub.output : {};
   const inStateDirectory = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];

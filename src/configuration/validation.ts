@@ -122,9 +122,12 @@ export class InvalidKeyFailure extends Failure {
   /** Such as `lan.https_port`. */
   readonly key: string;
 
-  /** @param source the file, or the environment variable that overrides it */
-  constructor(source: string, key: string, problem: string) {
-    super('config_invalid', `${source}: ${key.slice(0, MAX_KEY_LENGTH)}: ${problem}`);
+  /**
+   * @param source the file, or the environment variable that overrides it
+   * @param shownAs the name of the key in that source
+   */
+  constructor(source: string, key: string, problem: string, shownAs = key) {
+    super('config_invalid', `${source}: ${shownAs.slice(0, MAX_KEY_LENGTH)}: ${problem}`);
     this.key = key;
   }
 }

@@ -120,7 +120,7 @@ export interface Backup {
 }
 
 /** The snapshot of the store, in the hub's own state directory. */
-export interface SnapshotReport {
+interface SnapshotReport {
   /** The path of the file. */
   readonly file: string;
   /** RFC 3339 UTC. */

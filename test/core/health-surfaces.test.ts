@@ -318,6 +318,7 @@ describe.each(STATES)('$what', (state) => {
 describe.each([
   ['reload', 'run "latchkey reload"'],
   ['service_restart', 'restart the hub ("sudo systemctl restart latchkey")'],
+  ['app_restart', 'restart the app in Home Assistant'],
   ['new_start', 'stop the hub and start it again'],
 ] as const)('corrected credentials that take effect by a %s', (appliedBy, words) => {
   const credentialLocation = { portal: 'home', secretFile: '/x/home.secret', appliedBy };

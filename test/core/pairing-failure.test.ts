@@ -18,7 +18,8 @@ const reasons: Record<PairingFailureReason, RegExp> = {
   answer_lost: /answer was lost.*latchkey pair wallbox/,
   misconfigured:
     /client_id and client secret; correct portals\.home\.client_id, or the client secret in \/x, run "latchkey reload" and then run "latchkey pair wallbox"/,
-  client_unknown: /does not know this client_id; correct portals\.home\.client_id .*latchkey pair wallbox/,
+  client_unknown:
+    /does not know this client_id; correct portals\.home\.client_id .*run "latchkey reload" and then run "latchkey pair wallbox/,
 };
 
 test.each(PAIRING_FAILURE_REASONS)('a pairing failure %s is explained with its cause and what to do', (reason) => {
@@ -31,6 +32,14 @@ test('the explanation of a misconfigured pairing names no file if the client sec
     'or the client secret, run "latchkey reload"',
   );
 });
+
+test.each(['misconfigured', 'client_unknown'] as const)(
+  'the explanation of a pairing that failed as %s asks to restart the app if the app options contain the credentials',
+  (reason) => {
+    const { advice } = explainPairingFailure(reason, 'wallbox', { portal: 'home', appliedBy: 'app_restart' });
+    expect(advice).toContain(', restart the app in Home Assistant and then run');
+  },
+);
 
 describe('recent pairing failure', () => {
   const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;

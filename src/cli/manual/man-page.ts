@@ -114,7 +114,10 @@ const EXIT_STATUS: readonly ManPageEntry[] = [
 ];
 
 const ENVIRONMENT: readonly ManPageEntry[] = [
-  { term: 'LATCHKEY_CONFIG', text: 'the configuration, if --config is not given' },
+  {
+    term: 'LATCHKEY_CONFIG',
+    text: 'the configuration, if --config is not given; of several paths with colons between them, the first that exists',
+  },
   {
     term: 'LATCHKEY_SECTION_KEY',
     text: 'overrides one key of the configuration: LATCHKEY_LAN_HTTPS_PORT is https_port of [lan]',

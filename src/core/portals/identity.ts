@@ -22,20 +22,26 @@ export interface CredentialLocation {
 }
 
 /**
- * A reload reads files again, but systemd passes a credential only when it starts the service, and test mode reads
- * nothing again.
+ * A reload reads files again, but systemd passes a credential only when it starts the service, Home Assistant writes the
+ * options of an app only when it starts the app, and test mode reads nothing again.
  */
-export type ApplyMethod = 'reload' | 'service_restart' | 'new_start';
+export type ApplyMethod = 'reload' | 'service_restart' | 'app_restart' | 'new_start';
 
 const APPLY_INSTRUCTIONS: Record<ApplyMethod, string> = {
   reload: 'run "latchkey reload"',
   service_restart: 'restart the hub ("sudo systemctl restart latchkey")',
+  app_restart: 'restart the app in Home Assistant',
   new_start: 'stop the hub and start it again',
 };
 
 /** How a person makes corrected credentials take effect, in the imperative. */
 export function howToApplyCorrection({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
   return APPLY_INSTRUCTIONS[appliedBy];
+}
+
+/** The same for the client_id alone, which a systemd credential never contains. */
+export function clientIdApplyMethod({ appliedBy }: Pick<CredentialLocation, 'appliedBy'>): ApplyMethod {
+  return appliedBy === 'app_restart' ? appliedBy : 'reload';
 }
 
 /** The client_id and the client secret with their locations, as part of a sentence. */

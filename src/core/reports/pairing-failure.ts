@@ -1,6 +1,11 @@
 import type { Instant } from '../clock.ts';
 import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/pairing.ts';
-import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../portals/identity.ts';
+import {
+  type CredentialLocation,
+  clientIdApplyMethod,
+  describeCredentials,
+  howToApplyCorrection,
+} from '../portals/identity.ts';
 
 /** How long surfaces show why a pairing failed, in ms. */
 const DISPLAY_DURATION = 86_400_000;
@@ -103,7 +108,7 @@ export function explainPairingFailure(
     case 'client_unknown':
       return {
         cause: 'the portal does not know this client_id',
-        advice: `correct portals.${credentialLocation.portal}.client_id in the configuration, run "latchkey reload" and then ${again} again`,
+        advice: `correct portals.${credentialLocation.portal}.client_id in the configuration, ${howToApplyCorrection({ appliedBy: clientIdApplyMethod(credentialLocation) })} and then run ${again} again`,
       };
   }
 }

@@ -1,6 +1,6 @@
 import type { PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
-import type { CredentialLocation } from '../../core/portals/identity.ts';
+import { type CredentialLocation, clientIdApplyMethod } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';
@@ -68,11 +68,13 @@ export function loginFailureText(
  */
 export function credentialsAdvice(
   reason: PairingFailureReason | ProblemCode,
-  { portal, secretFile, appliedBy = 'reload' }: CredentialLocation,
+  location: CredentialLocation,
   { states }: Texts,
 ): string[] {
   const { corrections } = states;
-  if (reason === 'client_unknown') return [corrections.clientId(portal)];
+  const { portal, secretFile, appliedBy = 'reload' } = location;
+  if (reason === 'client_unknown')
+    return [corrections.clientId(portal, corrections.apply[clientIdApplyMethod(location)])];
   return reason === 'misconfigured' ? [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])] : [];
 }
 

@@ -125,10 +125,11 @@ export const health: typeof english.health = {
     apply: {
       reload: 'führen Sie auf dem Hub „sudo latchkey reload“ aus',
       service_restart: 'starten Sie den Hub neu („sudo systemctl restart latchkey“)',
+      app_restart: 'starten Sie die App in Home Assistant neu',
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
-    clientId: (portal) =>
-      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach führen Sie auf dem Hub „sudo latchkey reload“ aus.`,
+    clientId: (portal, apply) =>
+      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach ${apply}.`,
     credentials: (portal, secretFile, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id oder das Client-Secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Danach ${apply}.`,
   },

@@ -134,10 +134,11 @@ export const health = {
     apply: {
       reload: 'run “sudo latchkey reload” on the hub',
       service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
+      app_restart: 'restart the app in Home Assistant',
       new_start: 'stop the hub and start it again',
     } satisfies Readonly<Record<ApplyMethod, string>>,
-    clientId: (portal: string) =>
-      `In the hub’s configuration, correct portals.${portal}.client_id. Then run “sudo latchkey reload” on the hub.`,
+    clientId: (portal: string, apply: string) =>
+      `In the hub’s configuration, correct portals.${portal}.client_id. Then ${apply}.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id or the client secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Then ${apply}.`,
   },
