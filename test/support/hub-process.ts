@@ -48,6 +48,11 @@ export interface LoginPortal {
 export interface HubProcessOptions {
   /** The portal of the hub, named `home`. */
   readonly emulator?: Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret'>;
+  /**
+   * The hub is configured by options of the Home Assistant app instead of TOML: these keys of its portal, which is the
+   * emulator. The keys of TOML are ignored.
+   */
+  readonly appPortal?: Readonly<Record<string, string>>;
   /** More TOML after the sections that every test hub has. */
   readonly toml?: string;
   /** Default: `helper`. With `oauth2` the hub uses the emulator as a generic OAuth 2.0 server. */
@@ -83,6 +88,7 @@ export class HubProcess implements AsyncDisposable {
   readonly #within: readonly string[];
   readonly #daemon: readonly string[];
   readonly #isHere: boolean;
+  readonly #config: string;
   #child: ChildProcess | null = null;
   #here: InProcessDaemon | null = null;
   #log = '';
@@ -96,7 +102,9 @@ export class HubProcess implements AsyncDisposable {
     within: readonly string[],
     daemon: readonly string[],
     isHere: boolean,
+    config: string,
   ) {
+    this.#config = config;
     this.directory = directory;
     this.httpPort = httpPort;
     this.httpsPort = httpsPort;
@@ -138,11 +146,24 @@ export class HubProcess implements AsyncDisposable {
       ...(portal ?? []),
       options.toml ?? '',
     ];
-    await writeFile(join(directory, 'latchkey.toml'), `${toml.join('\n')}\n`);
     const env = { PATH: process.env['PATH'], HOME: directory, XDG_CACHE_HOME: SHARED_CACHE, ...options.env };
+    const config = join(directory, options.appPortal === undefined ? 'latchkey.toml' : 'options.json');
+    if (options.appPortal === undefined) await writeFile(config, `${toml.join('\n')}\n`);
+    else {
+      const { baseUrl, frontendUrl, clientId, clientSecret } = emulator ?? {};
+      const home = { name: 'home', base_url: baseUrl, frontend_url: frontendUrl, client_id: clientId };
+      const portals = [{ ...home, client_secret: clientSecret, ...options.appPortal }];
+      const ports = { http_port: httpPort, https_port: httpsPort };
+      await writeFile(config, JSON.stringify({ name: 'Test hub', address: '127.0.0.1', ...ports, portals }));
+      Object.assign(env, {
+        LATCHKEY_HUB_STATE_DIR: join(directory, 'state'),
+        LATCHKEY_LAN_LISTEN: '127.0.0.1',
+        LATCHKEY_METRICS_LISTEN: '',
+      });
+    }
     const { within = [], flags = [], main = MAIN, serve = [], here = false } = options;
-    const daemon = [process.execPath, ...flags, main, 'serve', '--config', `${directory}/latchkey.toml`, ...serve];
-    return new HubProcess(directory, httpPort, httpsPort, env, within, daemon, here);
+    const daemon = [process.execPath, ...flags, main, 'serve', '--config', config, ...serve];
+    return new HubProcess(directory, httpPort, httpsPort, env, within, daemon, here, config);
   }
 
   /** Writes a configuration and starts the hub; retries once if another test took its port. */
@@ -212,7 +233,7 @@ export class HubProcess implements AsyncDisposable {
     this.#log = logFile('hub');
     if (this.#isHere) {
       const { startInProcessDaemon: startDaemonHere } = await import('./in-process-daemon.ts');
-      this.#here = await startDaemonHere(`${this.directory}/latchkey.toml`, this.#env, this.#log);
+      this.#here = await startDaemonHere(this.#config, this.#env, this.#log);
       return;
     }
     const [program = '', ...args] = [...this.#within, ...this.#daemon];
@@ -252,7 +273,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Runs a CLI command against this hub. */
   cli(...args: string[]): Promise<ProcessResult> {
-    return runLatchkey([...args, '--config', `${this.directory}/latchkey.toml`], this.#env);
+    return runLatchkey([...args, '--config', this.#config], this.#env);
   }
 
   /** Runs a command with `--json` and returns its result. */
