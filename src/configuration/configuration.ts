@@ -201,11 +201,6 @@ export function requirePortal(configuration: Configuration): Configuration {
   );
 }
 
-/** The client secret is in no file, and the Supervisor writes the options only when it starts the app. */
-function inAppOptions({ secretFile: _, ...portal }: PortalConfiguration): PortalConfiguration {
-  return { ...portal, appliedBy: 'app_restart' };
-}
-
 async function loadCustomCertificate(
   { certificate_file: certificate, key_file: key }: v.InferOutput<typeof configurationSchema>['lan'],
   directory: string,
@@ -225,4 +220,9 @@ function resolveCommand(command: readonly string[] | undefined, directory: strin
   const [program, ...args] = command ?? [];
   if (program === undefined) return null;
   return [program.includes('/') ? resolve(directory, program) : program, ...args];
+}
+
+/** The client secret is in no file, and the Supervisor writes the options only when it starts the app. */
+function inAppOptions({ secretFile: _, ...portal }: PortalConfiguration): PortalConfiguration {
+  return { ...portal, appliedBy: 'app_restart' };
 }
