@@ -6,7 +6,7 @@ import { requestToken, runCurl } from '../netns/hub-on-host.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Machine, type MachineResult, machineSkipReason } from '../support/machine.ts';
+import { type DebianSuite, Machine, type MachineResult, machineSkipReason } from '../support/machine.ts';
 import { createLan, type Host } from '../support/netns.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -28,8 +28,12 @@ export interface InstallOptions {
  * Sets up a machine for all tests of a file. They are skipped if none can be booted. @param tools programs that they
  * need in addition
  */
-export function setUpMachine(tools: readonly string[], make: (parts: AsyncDisposableStack) => Promise<void>): void {
-  setUpOnce(make, { skipReason: () => machineSkipReason(tools), timeout: scaleDeadline(120_000) });
+export function setUpMachine(
+  tools: readonly string[],
+  make: (parts: AsyncDisposableStack) => Promise<void>,
+  suite?: DebianSuite,
+): void {
+  setUpOnce(make, { skipReason: () => machineSkipReason(tools, suite), timeout: scaleDeadline(120_000) });
 }
 
 /** A single line that matches, for `toMatchObject`. */
@@ -63,13 +67,13 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Boots a machine without the package. */
-  static async boot(): Promise<InstalledHub> {
+  static async boot(suite?: DebianSuite): Promise<InstalledHub> {
     await using parts = new AsyncDisposableStack();
     const { hosts } = parts.use(await createLan(['hub', 'peer']));
     const folder = parts.use(stateFolder());
     // The folder of packages may not exist yet.
     await mkdir(PACKAGES_FOLDER, { recursive: true });
-    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER));
+    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER, suite));
     return new InstalledHub(machine, hosts, parts.move(), folder.path);
   }
 

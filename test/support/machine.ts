@@ -31,15 +31,21 @@ export interface MachineResult {
  * 40 s.
  * @param tools that the test runs besides it, as absolute paths
  */
-export async function machineSkipReason(tools: readonly string[] = []): Promise<string | null> {
+export async function machineSkipReason(
+  tools: readonly string[] = [],
+  suite: DebianSuite = 'bookworm',
+): Promise<string | null> {
   const noLan = await lanSkipReason([...TOOLS, ...tools]);
   if (noLan !== null) return noLan;
   if ((await hierarchies()) === null) return 'cgroups cannot be created here';
-  return debian().then(
+  return debian(suite).then(
     () => null,
     (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
   );
 }
+
+/** A release of Debian: 12 or 13. */
+export type DebianSuite = 'bookworm' | 'trixie';
 
 /** The number of machines that this process has booted. */
 let booted = 0;
@@ -68,8 +74,8 @@ export class Machine implements AsyncDisposable {
    * Boots a machine and waits until all its services have started.
    * @param folder mounted read-only in it as /mnt
    */
-  static async boot({ namespace }: Host, folder: string): Promise<Machine> {
-    const root = await debian();
+  static async boot({ namespace }: Host, folder: string, suite: DebianSuite = 'bookworm'): Promise<Machine> {
+    const root = await debian(suite);
     const name = `latchkey-test-${process.pid}-${booted++}`;
     const parents = (await hierarchies()) ?? [];
     await removeLeftCgroups(parents);
@@ -214,8 +220,8 @@ export class Machine implements AsyncDisposable {
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG: 'C.UTF-8' };
 
 /** The folder of the Debian that machines boot. */
-export async function debian(): Promise<string> {
-  const { stdout } = await run(MAKE_DEBIAN, { timeout: scaleDeadline(120_000) });
+export async function debian(suite: DebianSuite = 'bookworm'): Promise<string> {
+  const { stdout } = await run(MAKE_DEBIAN, ['--suite', suite], { timeout: scaleDeadline(120_000) });
   return stdout.trim();
 }
 
