@@ -1,6 +1,5 @@
 // Runs every shell command (```sh) of docs/deploy.md in order, as an installer who follows it from top to bottom.
-import { readFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { en } from '../../src/page/texts/en.ts';
 import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
@@ -9,8 +8,9 @@ import { ScriptlessBrowser } from '../machine/scriptless-browser.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { buildPackage } from './chroot.ts';
+import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
 
-const GUIDE = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8');
+const GUIDE = readPage('deploy.md');
 const HOME = '/home/installer';
 const SECRET = 'the-emulated-portals-client-secret';
 
@@ -21,9 +21,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   hub = parts.use(await InstalledHub.boot());
   const { machine } = hub;
   await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
-  // sudo and apt prompt for nothing.
-  await machine.write('/usr/bin/sudo', '#!/bin/sh\nexec "$@"\n', '755');
-  await machine.write('/etc/apt/apt.conf.d/yes', 'APT::Get::Assume-Yes "true";\n');
+  await promptForNothing(machine);
   await machine.write(`${HOME}/passphrase`, 'twelve characters and more\n', '600');
   await machine.sh(`mkdir ${HOME}/first ${HOME}/second`);
   for (const [index, folder] of ['first', 'second'].entries()) {
@@ -34,10 +32,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
 
 /** The commands below a heading, one string per block. */
 function blocks(heading: string): string[] {
-  const section = GUIDE.split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
-  const found = [...(section ?? '').matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, block]) => block ?? '');
-  expect(found, heading).not.toEqual([]);
-  return found;
+  return shellBlocks(GUIDE, heading);
 }
 
 /** Types a block, in a folder with one package. @returns its output */

@@ -1,11 +1,12 @@
 // Updates that fail half-way leave the previous version running.
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
 import { type DebPackage, PACKAGES_FOLDER } from '../machine/packages.ts';
+import { buildChangedPackage, forgetSchemas } from './changed-package.ts';
 import { buildPackage } from './chroot.ts';
 
 const run = promisify(execFile);
@@ -39,9 +40,7 @@ describe('failed updates of the package', () => {
   });
 
   it('an update that could not read the store is refused before the hub stops', async () => {
-    const older = await buildChanged('older', async (tree) => {
-      await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=0/', join(tree, 'DEBIAN/preinst')]);
-    });
+    const older = await buildChanged('older', forgetSchemas);
     const before = await hub.machine.property('latchkey', 'MainPID');
     const { status, stderr } = await hub.machine.run(hub.installing(older), { seconds: 120 });
     expect(status).not.toBe(0);
@@ -61,12 +60,7 @@ describe('failed updates of the package', () => {
 
 /** A package with another version and a changed tree. */
 async function buildChanged(name: string, change: (tree: string) => Promise<void>): Promise<DebPackage> {
-  const tree = join(folder, name);
-  await mkdir(tree);
-  await run('dpkg-deb', ['-R', await buildPackage(VERSION), tree]);
-  await change(tree);
   const path = join(folder, `${name}.deb`);
-  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, path]);
-  await rm(tree, { recursive: true });
+  await buildChangedPackage(await buildPackage(VERSION), path, change);
   return { path, version: VERSION };
 }
