@@ -77,12 +77,17 @@ function dateOf(output: string): number {
   return Date.parse(date) / 1000;
 }
 
-/** The ids of the keys that have signed the list. */
-async function signersOf(output: string): Promise<string[]> {
+/** The ids of the keys that have signed the list, and when, in seconds since 1970. */
+async function signaturesOf(output: string): Promise<readonly { readonly signer: string; readonly time: number }[]> {
   const args = ['--status-fd', '1', '--keyring', join(output, 'latchkey.gpg'), join(output, 'dists/stable/InRelease')];
   const { status, stdout, stderr } = await runCommand('gpgv', args);
   expect(status, stderr).toBe(0);
-  return [...stdout.matchAll(/^\[GNUPG:\] VALIDSIG (\S+)/gm)].map(([, signer = '']) => signer).sort();
+  const valid = stdout.matchAll(/^\[GNUPG:\] VALIDSIG (\S+) \S+ (\d+)/gm);
+  return [...valid].map(([, signer = '', time]) => ({ signer, time: Number(time) }));
+}
+
+async function signersOf(output: string): Promise<string[]> {
+  return (await signaturesOf(output)).map(({ signer }) => signer).sort();
 }
 
 it('an apt repository has a signed list for both architectures with the hash of each file', async () => {
@@ -107,7 +112,7 @@ it('an apt repository has a signed list for both architectures with the hash of 
   expect(packages).toContain(`SHA256: ${hashes[file]}\n`);
   expect(gunzipSync(readFileSync(join(output, LIST, 'Packages.gz'))).toString()).toBe(packages);
 
-  expect(await signersOf(output)).toHaveLength(1);
+  expect(await signaturesOf(output)).toMatchObject([{ time: COMMIT }]);
   const list = join(output, 'dists/stable/Release');
   const detached = ['--keyring', join(output, 'latchkey.gpg'), `${list}.gpg`, list];
   expect(await runCommand('gpgv', detached)).toMatchObject({ status: 0 });
