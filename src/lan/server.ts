@@ -1,14 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { CaStatus } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
-import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
-import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
+import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
@@ -17,12 +16,11 @@ import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, tlsOptions } from './tls.ts';
 
 /** The pages for browsers on the two listeners. */
-interface HubPages {
+interface HubPages extends NotFoundPage {
   /** @param httpsPort of the other listener */
   registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
   /** @param httpPort of the other listener */
   registerHttpsRoutes(app: FastifyInstance, httpPort: number): void;
-  sendNotFound(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
 }
 
 export interface LanServerOptions {
@@ -55,14 +53,6 @@ export interface LanServer extends AsyncDisposable {
   renewLeaf(leaf: LeafPem): void;
 }
 
-/** Limits for slow or malicious clients, in ms and bytes. Node checks the first two timeouts once per interval. */
-const HTTP_OPTIONS = {
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  connectionsCheckingInterval: 2000,
-  keepAliveTimeout: 65_000,
-  maxHeaderSize: 16 * 1024,
-};
 const HTTPS_OPTIONS = { ...HTTP_OPTIONS, handshakeTimeout: 10_000 };
 
 const PEM_TYPE = 'application/x-pem-file';
@@ -102,40 +92,7 @@ async function createRequestListener(
   routes: (app: FastifyInstance) => void,
 ): Promise<RequestListener> {
   const { pages, hostNames: names, log, ca } = options;
-  const app = fastify({
-    exposeHeadRoutes: false,
-    bodyLimit: 16 * 1024,
-    routerOptions: { maxParamLength: 200 },
-    schemaController: NO_SCHEMAS,
-    // Fastify calls no hook for requests that it rejects itself, such as a path with "%zz".
-    frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
-      reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${BAD_REQUEST_TEXT}\n`);
-    },
-  });
-  app.setErrorHandler((error, request, reply) => {
-    const status = errorStatus(error);
-    // The error may be that one of these headers can't be sent: if it stayed, Fastify would send its own response.
-    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
-    // The rest of a rejected body is not read, however long it is.
-    if (!request.raw.complete) reply.header('connection', 'close');
-    if (status >= 500) log.error('request_failed', { error: messageOf(error) });
-    return reply
-      .code(status)
-      .type('text/plain; charset=utf-8')
-      .send(status >= 500 ? "Internal error; see the hub's log.\n" : `${BAD_REQUEST_TEXT}\n`);
-  });
-  app.setNotFoundHandler((request, reply) => {
-    const allowed = ['GET', 'HEAD', 'POST'].filter(
-      (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
-    );
-    if (allowed.length === 0) return pages.sendNotFound(request, reply, 404);
-    reply.header('allow', allowed.join(', '));
-    // A person has opened the address of a form again.
-    if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
-      return pages.sendNotFound(request, reply, 405);
-    }
-    return reply.code(405).send();
-  });
+  const app = createHttpApp(pages, log);
   app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) => {
     const { certificate, old } = ca();
     // RFC 5829, section 3.3.
@@ -159,29 +116,12 @@ async function createRequestListener(
 
 /** The rejection of a request that is not meant for this hub; null if it is. */
 function rejectionFor(
-  { headers, rawHeaders, socket, url }: IncomingMessage,
+  request: IncomingMessage,
   names: readonly string[],
 ): { readonly status: number; readonly text: string } | null {
-  // RFC 9112, 3.2: exactly one Host header, and no absolute URL, which would override it.
-  if (countHostHeaders(rawHeaders) > 1 || url?.startsWith('/') !== true) return { status: 400, text: BAD_REQUEST_TEXT };
-  if (isOwnHost(headers.host, names) && isOwnServerName(socket, names)) return null;
+  if (!isWellFormed(request)) return { status: 400, text: BAD_REQUEST_TEXT };
+  if (isOwnHost(request.headers.host, names) && isOwnServerName(request.socket, names)) return null;
   return { status: 421, text: 'This Latchkey hub does not have the host name in the request.\n' };
-}
-
-/** @param headers alternating names and values, as received */
-function countHostHeaders(headers: readonly string[]): number {
-  let count = 0;
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] ?? '';
-    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
-  }
-  return count;
-}
-
-/** The HTTP status for an uncaught error. */
-function errorStatus(error: unknown): number {
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
-  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }
 
 function serveHttpsRoutes(

@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { messageOf } from '../core/failure.ts';
+import type { Log } from '../core/log.ts';
+import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
+import { BAD_REQUEST_TEXT } from './listener.ts';
+
+/** Limits for slow or malicious clients, in ms and bytes. Node checks the first two timeouts once per interval. */
+export const HTTP_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+};
+
+/** What browsers see if there is no such page. */
+export interface NotFoundPage {
+  /** @param status 405 if the path exists for other methods */
+  sendNotFound(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
+}
+
+/** Creates an app that responds to errors and to unknown paths; the caller adds the routes. */
+export function createHttpApp(pages: NotFoundPage, log: Log): FastifyInstance {
+  const app = fastify({
+    exposeHeadRoutes: false,
+    bodyLimit: 16 * 1024,
+    routerOptions: { maxParamLength: 200 },
+    schemaController: NO_SCHEMAS,
+    // Fastify calls no hook for requests that it rejects itself, such as a path with "%zz".
+    frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
+      reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${BAD_REQUEST_TEXT}\n`);
+    },
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const status = errorStatus(error);
+    // The error may be that one of these headers can't be sent: if it stayed, Fastify would send its own response.
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
+    // The rest of a rejected body is not read, however long it is.
+    if (!request.raw.complete) reply.header('connection', 'close');
+    if (status >= 500) log.error('request_failed', { error: messageOf(error) });
+    return reply
+      .code(status)
+      .type('text/plain; charset=utf-8')
+      .send(status >= 500 ? "Internal error; see the hub's log.\n" : `${BAD_REQUEST_TEXT}\n`);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = ['GET', 'HEAD', 'POST'].filter(
+      (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
+    );
+    if (allowed.length === 0) return pages.sendNotFound(request, reply, 404);
+    reply.header('allow', allowed.join(', '));
+    // A person has opened the address of a form again.
+    if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
+      return pages.sendNotFound(request, reply, 405);
+    }
+    return reply.code(405).send();
+  });
+  return app;
+}
+
+/** Whether a request has exactly one Host header, and no absolute URL, which would override it (RFC 9112, 3.2). */
+export function isWellFormed({ rawHeaders, url }: IncomingMessage): boolean {
+  return countHostHeaders(rawHeaders) <= 1 && url?.startsWith('/') === true;
+}
+
+/** @param headers alternating names and values, as received */
+function countHostHeaders(headers: readonly string[]): number {
+  let count = 0;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
+}
+
+/** The HTTP status for an uncaught error. */
+function errorStatus(error: unknown): number {
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
+  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
+}
