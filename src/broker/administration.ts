@@ -39,6 +39,7 @@ export interface HubLinks {
 /** The part of {@link Administration} that the broker provides; the hub provides the rest. */
 export type BrokerAdministration = Omit<
   Administration,
+  | 'asUser'
   | 'status'
   | 'testNotices'
   | 'describePortals'
@@ -59,8 +60,11 @@ export type BrokerAdministration = Omit<
   applianceStatusOf(appliance: Appliance, status: ConnectionStatus): ApplianceStatus;
 };
 
-/** Creates the administration service behind the control socket and the installer's page. */
-export function createBrokerAdministration(broker: Broker, links: HubLinks): BrokerAdministration {
+/**
+ * Creates the administration service behind the control socket and the installer's page.
+ * @param user the name of the user in whose name it acts, as a reverse proxy reports it; left out if it is unknown
+ */
+export function createBrokerAdministration(broker: Broker, links: HubLinks, user?: string): BrokerAdministration {
   const { connections, appliances, grants, grantImports, pairings, sessions, registrations, access, notices, store } =
     broker;
   const { clock, log, emit } = broker.environment;
@@ -119,8 +123,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     await grants.delete(id);
     for (const user of appliances.usersOf(id)) await sessions.endAll(user.id);
     if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
-    if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now() });
-    log.info('connection_unpaired', { connection: name });
+    if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
+    log.info('connection_unpaired', { connection: name, user });
     await revoke();
   }
 
@@ -155,7 +159,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     async addConnection(name, scope, portal) {
       await appliances.releaseName(name);
       const connection = await connections.add(name, scope, portal);
-      log.info('connection_added', { connection: name, portal: connection.portal });
+      log.info('connection_added', { connection: name, portal: connection.portal, user });
       return connectionStatusOf(connection);
     },
     async removeConnection(name, evenIfUsed) {
@@ -175,7 +179,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
         await revoke();
       } else await unpair(connection);
       notices.scheduleCheck();
-      log.info('connection_removed', { connection: name });
+      log.info('connection_removed', { connection: name, user });
     },
     async importGrant({ name, portal, scope, ...request }) {
       await broker.ready;
@@ -192,7 +196,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     async addAppliance(name, choice) {
       const credentials = await appliances.add(name, choice);
       const connection = connections.ofAppliance(credentials.appliance).name;
-      log.info('appliance_added', { appliance: name, connection });
+      log.info('appliance_added', { appliance: name, connection, user });
       return toIssuedCredentials(credentials);
     },
     async moveAppliance(name, connection) {
@@ -206,7 +210,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       await pairings.endDeviceFlows(appliance.id);
       if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);
       notices.scheduleCheck();
-      log.info('appliance_moved', { appliance: name, before: former.name, connection });
+      log.info('appliance_moved', { appliance: name, before: former.name, connection, user });
       return statusOf(moved);
     },
     async removeAppliance(name) {
@@ -218,7 +222,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
-      log.info('appliance_removed', { appliance: name, reason: 'request' });
+      log.info('appliance_removed', { appliance: name, reason: 'request', user });
       if (removed === null) return;
       await pairings.removeAll(removed);
       grants.stopManaging(removed);
@@ -226,14 +230,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
-      log.info('secret_rotated', { appliance: name });
+      log.info('secret_rotated', { appliance: name, user });
       return toIssuedCredentials(credentials);
     },
     async approveAppliance(name, code, connection) {
       const chosen = connection === null ? null : connections.get(connection);
       const appliance = await registrations.approve(appliances.get(name), code, chosen);
       notices.scheduleCheck();
-      log.info('appliance_approved', { appliance: name });
+      log.info('appliance_approved', { appliance: name, user });
       return statusOf(appliance);
     },
     async invite(request) {
@@ -245,14 +249,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
     async openRegistration(seconds) {
       checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
       registrations.setOpenFor(seconds * 1000);
-      if (seconds > 0) log.warn('registration_opened', { expires_in: seconds });
-      else log.info('registration_closed');
+      if (seconds > 0) log.warn('registration_opened', { expires_in: seconds, user });
+      else log.info('registration_closed', { user });
       return registrationEndpoint();
     },
     async pair(name) {
       await broker.ready;
-      const run = await pairings.begin(requireApproved(getConnection(name)));
-      log.info('pairing_started', { connection: name, by: 'person' });
+      const run = await pairings.begin(requireApproved(getConnection(name)), { user });
+      log.info('pairing_started', { connection: name, by: 'person', user });
       return run.pairing.id;
     },
     async getOpenPairing(name) {
@@ -267,7 +271,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks): Bro
       const run = pairings.get(id);
       yield* followPairing(run, signal, () => links.shortLink(run.shortKey));
     },
-    ...createPairingAdministration(broker, requireApproved),
+    ...createPairingAdministration(broker, requireApproved, user),
     unpair: async (name) => unpair(getConnection(name)),
     async token(name) {
       const result = await broker.tokenIssuer.issue(requireApproved(getConnection(name)).id, null);
@@ -316,8 +320,8 @@ export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
   throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
 }
 
-function toHistoryEntry({ kind, why, first, last, count }: StoredHistoryEntry): HistoryEntry {
-  return { kind, why, first: rfc3339(first), last: rfc3339(last), count };
+function toHistoryEntry({ first, last, ...line }: StoredHistoryEntry): HistoryEntry {
+  return { ...line, first: rfc3339(first), last: rfc3339(last) };
 }
 
 /** @throws Failure `not_allowed` */

@@ -113,14 +113,14 @@ export function createLanService(
       const pairing = deviceFlows.findByUserCode(userCode);
       return pairing && foundDeviceFlow(pairing);
     },
-    async approveDeviceFlow(userCode) {
+    async approveDeviceFlow(userCode, user) {
       await ready;
       const pairing = deviceFlows.findByUserCode(userCode);
       const grant = pairing === null ? undefined : usableGrant(pairing);
       if (pairing === null || grant === undefined) return;
       if (!(await deviceFlows.approve(userCode, grant.scope))) return;
       const { appliance, connection } = foundDeviceFlow(pairing);
-      log.info('device_flow_approved', { appliance, connection });
+      log.info('device_flow_approved', { appliance, connection, user });
     },
     async refuseDeviceFlow(userCode) {
       await ready;

@@ -177,6 +177,7 @@ export const historyResponseSchema = v.array(
     first: text,
     last: text,
     count: number,
+    user: optional(text),
   }),
 );
 

@@ -163,6 +163,11 @@ export type ReloadOutcome =
  * `store_unwritable`, and with the codes that its docstring names.
  */
 export interface Administration extends SetupCodeAdministration, ConnectionAdministration, PairingAdministration {
+  /**
+   * The same operations in the name of a user, for the log and the history.
+   * @param user the name, as a reverse proxy reports it
+   */
+  asUser(user: string): Administration;
   status(): Promise<StatusReport>;
   /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;

@@ -220,9 +220,10 @@ export interface LanService {
   /**
    * Lets the appliance of a user code use the grant that its connection has, if {@link FoundDeviceFlow.isApprovable}.
    * Only for an installer.
+   * @param user the installer's name, if it is known
    * @throws Failure as {@link Store}
    */
-  approveDeviceFlow(userCode: string): Promise<void>;
+  approveDeviceFlow(userCode: string, user?: string): Promise<void>;
   /** Ends the device flow of a user code as refused. Only for an installer. */
   refuseDeviceFlow(userCode: string): Promise<void>;
   /** The pairing of a short link; null for a key that the hub did not issue. Changes nothing. */

@@ -128,8 +128,9 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     return 'the hub can\'t write its store, and what is only in memory would be lost: check the disk ("latchkey status"), and then reload';
   });
 
-  return {
+  const hubAdministration: HubAdministration = {
     ...administration,
+    asUser: (user) => ({ ...hubAdministration, ...createBrokerAdministration(broker, endpoints, user) }),
     async status() {
       const { fingerprint, old } = rotation.report();
       const { problems, facts, ...statuses } = await collectStatus();
@@ -206,4 +207,5 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     },
     reloadOutcome: (reload) => context.reloads?.outcome(reload) ?? { state: 'unknown' },
   };
+  return hubAdministration;
 }

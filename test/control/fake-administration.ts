@@ -58,6 +58,10 @@ export class FakeAdministration implements Administration {
   restarts = 0;
   reloads = 0;
   readonly invites: InviteRequest[] = [];
+
+  asUser(): Administration {
+    return this;
+  }
   readonly imports: GrantImport[] = [];
   /** The history of every connection, the newest entry first. */
   events: HistoryEntry[] = [];

@@ -17,6 +17,7 @@ const MAX_VERSIONED_PAIRINGS = 100;
 /**
  * Creates the administration of pairings and pairing batches.
  * @param requireApproved throws a Failure `not_allowed` for a connection whose appliance waits for approval
+ * @param user the name of the user in whose name it acts
  */
 export function createPairingAdministration(
   {
@@ -26,6 +27,7 @@ export function createPairingAdministration(
     environment: { log },
   }: Pick<Broker, 'connections' | 'pairings' | 'pairingBatches' | 'environment'>,
   requireApproved: (connection: Connection) => Connection,
+  user: string | undefined,
 ): Omit<PairingAdministration, 'label' | 'getOpenPairing'> {
   const nameOf = (id: string) => connections.byId(id)?.name ?? '?';
 
@@ -51,21 +53,21 @@ export function createPairingAdministration(
 
   return {
     async getOrStartPairing(name) {
-      const run = await pairings.begin(requireApproved(connections.get(name)), { joinOpen: true });
-      log.info('pairing_started', { connection: name, by: 'person' });
+      const run = await pairings.begin(requireApproved(connections.get(name)), { joinOpen: true, user });
+      log.info('pairing_started', { connection: name, by: 'person', user });
       return run.pairing.id;
     },
     getPairing: (id) => view(pairings.get(id)),
     async retryPairing(id) {
       const { pairing } = pairings.get(id);
       const connection = requireApproved(connections.get(nameOf(pairing.connection)));
-      const run = await pairingBatches.retry(connection, pairing);
-      log.info('pairing_started', { connection: connection.name, by: 'person' });
+      const run = await pairingBatches.retry(connection, pairing, user);
+      log.info('pairing_started', { connection: connection.name, by: 'person', user });
       return run.pairing.id;
     },
     confirmLogin(id, login) {
       // The exchange ends when the portal responds; the page shows the result.
-      void pairings.get(id).confirm(login);
+      void pairings.get(id).confirm(login, user);
     },
     async pasteAddress(id, address) {
       const { pairing } = pairings.get(id);
@@ -115,8 +117,8 @@ export function createPairingAdministration(
           return [...fields, ...logins].join(' ');
         })
         .join('\n'),
-    pairAll: () => pairingBatches.begin(),
-    startNextPairing: (batch) => pairingBatches.next(batch),
+    pairAll: () => pairingBatches.begin(user),
+    startNextPairing: (batch) => pairingBatches.next(batch, user),
     getBatch: (id) => pairingBatches.view(id),
   };
 }

@@ -79,11 +79,11 @@ export class PairingBatches {
    * Begins a batch with the first connection that needs pairing, or returns the batch that is under way.
    * @throws Failure as `Pairings.begin`
    */
-  begin(): Promise<PairingBatch> {
+  begin(user?: string): Promise<PairingBatch> {
     return this.#serialize(async () => {
       const open = this.#context.pairings.find((run) => run.isOpen && run.pairing.batch !== undefined);
       const id = open?.pairing.batch ?? this.#context.environment.random.uuid();
-      if (open === undefined) await this.#beginNext(id);
+      if (open === undefined) await this.#beginNext(id, user);
       return this.view(id);
     });
   }
@@ -92,9 +92,9 @@ export class PairingBatches {
    * Begins the pairing of the batch's next connection, unless one of the batch is open already.
    * @throws Failure as `Pairings.begin`
    */
-  next(id: string): Promise<PairingBatch> {
+  next(id: string, user?: string): Promise<PairingBatch> {
     return this.#serialize(async () => {
-      if (this.#findOpen(id) === undefined) await this.#beginNext(id);
+      if (this.#findOpen(id) === undefined) await this.#beginNext(id, user);
       return this.view(id);
     });
   }
@@ -103,8 +103,8 @@ export class PairingBatches {
    * Begins another pairing of the same connection, in the same batch if it was in one.
    * @throws Failure as `Pairings.begin`
    */
-  async retry(connection: Connection, { batch }: Pairing): Promise<PairingRun> {
-    const run = await this.#context.pairings.begin(connection, batch === undefined ? {} : { batch });
+  async retry(connection: Connection, { batch }: Pick<Pairing, 'batch'>, user?: string): Promise<PairingRun> {
+    const run = await this.#context.pairings.begin(connection, { batch, user });
     if (batch !== undefined) this.#continueAfter(run);
     return run;
   }
@@ -172,7 +172,7 @@ export class PairingBatches {
       return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(connection, run)));
     await this.#serialize(async () => {
       const isDue = this.#findOpen(batch) === undefined && this.#findNext(batch) !== undefined;
-      if (isDue && this.#takeStartPermit()) await this.#beginNext(batch);
+      if (isDue && this.#takeStartPermit()) await this.#beginNext(batch, run.pairing.user);
     });
     return this.#openLinkOf(this.#findOpen(batch));
   }
@@ -183,7 +183,7 @@ export class PairingBatches {
       return pairing.batch === undefined ? undefined : this.#findOpen(pairing.batch);
     const newest = this.#context.pairings.newestFor(connection.id);
     if (newest?.isOpen === true && isInstallerInitiated(newest.pairing)) return newest;
-    return this.#takeStartPermit() ? this.retry(connection, pairing) : undefined;
+    return this.#takeStartPermit() ? this.retry(connection, pairing, pairing.user) : undefined;
   }
 
   #isValidToken(batch: string, batchToken: string | null): boolean {
@@ -218,11 +218,11 @@ export class PairingBatches {
     return link.kind === 'over' || connection === undefined ? { kind: 'over' } : { kind: 'unreachable', connection };
   }
 
-  async #beginNext(id: string): Promise<void> {
+  async #beginNext(id: string, user: string | undefined): Promise<void> {
     const connection = this.#findNext(id);
     if (connection === undefined) return;
-    const run = await this.#context.pairings.begin(connection, { joinOpen: true, batch: id });
-    this.#context.environment.log.info('pairing_started', { connection: connection.name, by: 'person' });
+    const run = await this.#context.pairings.begin(connection, { joinOpen: true, batch: id, user });
+    this.#context.environment.log.info('pairing_started', { connection: connection.name, by: 'person', user });
     this.#continueAfter(run);
   }
 
@@ -275,7 +275,7 @@ export class PairingBatches {
       if (step.kind !== 'ended') return;
       unwatch();
       if (step.result.kind !== 'paired' || batch === undefined) return;
-      this.next(batch).catch((error: unknown) => {
+      this.next(batch, run.pairing.user).catch((error: unknown) => {
         this.#context.environment.log.warn('pairing_start_failed', {
           error: messageOf(error),
         });

@@ -23,7 +23,11 @@ export function emitPairingFailed({ clock, emit }: Environment, { connection, st
   emit({ kind: 'pairing_failed', connection, at: clock.now(), reason: step.result.reason });
 }
 
-/** Emits that a pairing has produced this grant. */
-export function emitPaired({ clock, emit }: Environment, { connection, scope }: Grant): void {
-  emit({ kind: 'paired', connection, at: clock.now(), scope });
+/** Emits that a pairing, or an import, has produced this grant. */
+export function emitPaired(
+  { clock, emit }: Environment,
+  { connection, scope }: Grant,
+  { user }: Pick<Pairing, 'user'> = {},
+): void {
+  emit({ kind: 'paired', connection, at: clock.now(), scope, ...(user !== undefined && { user }) });
 }

@@ -144,7 +144,7 @@ export class PairingExchange {
       // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
       if (saved === false) continue;
       grants.replace(grant, saved === null ? save : null);
-      progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope });
+      progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope, user: paired.user });
       if (grant.refreshToken === null) {
         progress.log.warn('refresh_token_missing', {
           connection: progress.name,
@@ -152,7 +152,7 @@ export class PairingExchange {
           what_to_do: 'ask for the scope offline_access, then connect again',
         });
       }
-      emitPaired(this.#context.environment, grant);
+      emitPaired(this.#context.environment, grant, paired);
       progress.setInMemory(paired);
       return;
     }

@@ -164,9 +164,9 @@ export class PairingRun implements AsyncDisposable {
     return this.#redirectedCodes.confirmationStatus(code);
   }
 
-  /** An installer confirms a login. @param login its id; an unknown one is ignored */
-  async confirm(login: string): Promise<void> {
-    await this.#redirectedCodes.confirm(login);
+  /** An installer confirms a login. @param login its id; an unknown one is ignored @param user the installer's name */
+  async confirm(login: string, user?: string): Promise<void> {
+    await this.#redirectedCodes.confirm(login, user);
   }
 
   /**
@@ -187,7 +187,7 @@ export class PairingRun implements AsyncDisposable {
    * @returns false if that needs another pairing
    * @throws Failure as {@link Store}
    */
-  async takeOver(): Promise<boolean> {
+  async takeOver(user?: string): Promise<boolean> {
     await this.#exchange.whenGrantStored();
     const { environment, times } = this.#context;
     const at = environment.clock.now();
@@ -197,6 +197,7 @@ export class PairingRun implements AsyncDisposable {
       at,
       lifetime: times.lifetime,
       isLinkUsable,
+      ...(user !== undefined && { user }),
     });
     if (this.pairing.step.kind === 'asking') this.#state.wake();
     return applied;

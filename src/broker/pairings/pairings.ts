@@ -36,11 +36,13 @@ const MAX_OPEN = 100;
  */
 const MAX_ENDED = 1000;
 
-/** Whether an open pairing of the connection is joined, and the batch of the new pairing. */
+/** Whether an open pairing of the connection is joined, and what the new pairing records. */
 export interface BeginPairingOptions {
   /** True: an open pairing of the connection is returned. Default: it is replaced. */
   readonly joinOpen?: boolean;
-  readonly batch?: string;
+  readonly batch?: string | undefined;
+  /** The name of the user who starts it through a reverse proxy. */
+  readonly user?: string | undefined;
 }
 
 /**
@@ -81,7 +83,7 @@ export class Pairings implements AsyncDisposable {
    * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
    * @throws Failure `not_allowed` if too many are open, or as {@link Store}
    */
-  begin(connection: Connection, { joinOpen = false, batch }: BeginPairingOptions = {}): Promise<PairingRun> {
+  begin(connection: Connection, { joinOpen = false, batch, user }: BeginPairingOptions = {}): Promise<PairingRun> {
     return this.#serialize(connection.id, async () => {
       const joinable = joinOpen ? this.#findMatchingOpen(connection) : undefined;
       if (joinable !== undefined && isInstallerInitiated(joinable.pairing)) {
@@ -91,9 +93,9 @@ export class Pairings implements AsyncDisposable {
         throw new Failure('not_allowed', `${MAX_OPEN} pairings are open: wait until one of them has ended`);
       }
       const open = this.#findMatchingOpen(connection);
-      const isTakenOver = open !== undefined && open.pairing.device !== null && (await open.takeOver());
+      const isTakenOver = open !== undefined && open.pairing.device !== null && (await open.takeOver(user));
       if (isTakenOver && (batch === undefined || (await open.joinBatch(batch)))) return open;
-      return this.#replace(connection, null, batch);
+      return this.#replace(connection, null, { batch, user });
     });
   }
 
@@ -144,7 +146,11 @@ export class Pairings implements AsyncDisposable {
   }
 
   /** Begins a pairing that replaces the open one, if any. A device flow replaces only that of the same appliance. */
-  async #replace({ id, portal, scope }: Connection, device: DeviceFlow | null, batch?: string): Promise<PairingRun> {
+  async #replace(
+    { id, portal, scope }: Connection,
+    device: DeviceFlow | null,
+    { batch, user }: BeginPairingOptions = {},
+  ): Promise<PairingRun> {
     const { random, clock } = this.#context.environment;
     const pairing: Pairing = {
       id: random.uuid(),
@@ -158,6 +164,7 @@ export class Pairings implements AsyncDisposable {
       lastFailure: null,
       device,
       ...(batch === undefined ? {} : { batch }),
+      ...(user === undefined ? {} : { user }),
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);

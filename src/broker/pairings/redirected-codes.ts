@@ -108,10 +108,10 @@ export class RedirectedCodes {
   /**
    * An installer confirms that a login was theirs. Resolves when its exchange has ended; an unknown login is ignored.
    */
-  async confirm(id: string): Promise<void> {
+  async confirm(id: string, user?: string): Promise<void> {
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
-    this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address });
+    this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address, user });
     await this.#receiver.takeCode(held.code, null);
   }
 

@@ -44,8 +44,9 @@ function historyRow(entry: HistoryEntry): string[] {
   return [formatTimeSpan(entry), entry.count === 1 ? '' : `×${entry.count}`, entryText(entry)];
 }
 
-function entryText({ kind, why }: HistoryEntry): string {
-  return why === null ? KIND_TEXTS[kind] : `${KIND_TEXTS[kind]}: ${SHORT_REASONS[why]}`;
+function entryText({ kind, why, user }: HistoryEntry): string {
+  const text = why === null ? KIND_TEXTS[kind] : `${KIND_TEXTS[kind]}: ${SHORT_REASONS[why]}`;
+  return user === undefined ? text : `${text}, by ${user}`;
 }
 
 /** Local time, such as `2026-11-22 07:14 – 23:50`. An end that is earlier than the start is on the next day. */

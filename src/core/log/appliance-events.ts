@@ -8,6 +8,7 @@ import {
   number,
   optional,
   text,
+  user,
   whatToDo,
 } from './table.ts';
 
@@ -20,6 +21,7 @@ export const applianceEvents = {
   appliance_added: event('info', 'Somebody added an appliance.', {
     appliance,
     connection,
+    user,
   }),
   appliance_declared: event('info', 'The configuration declares this appliance for the first time.', {
     appliance,
@@ -42,12 +44,13 @@ export const applianceEvents = {
     waits_for_approval: flag('whether somebody must approve it'),
     repeated: flag('whether it registered again with the same invite, because the first response was lost'),
   }),
-  appliance_approved: event('info', 'Somebody approved an appliance that registered itself.', { appliance }),
+  appliance_approved: event('info', 'Somebody approved an appliance that registered itself.', { appliance, user }),
   appliance_removed: event(['info', 'warn'], 'An appliance was removed.', {
     appliance,
     reason: text(
       '`request`, `approval_timeout` (not approved in time) or `approval_quota` (its device had too many pending registrations)',
     ),
+    user,
   }),
   appliance_removal_failed: event(
     ['debug', 'error'],
@@ -61,22 +64,28 @@ export const applianceEvents = {
     appliance,
     before: text('name of the former connection'),
     connection,
+    user,
   }),
-  secret_rotated: event('info', 'An appliance has a new client secret.', { appliance }),
+  secret_rotated: event('info', 'An appliance has a new client secret.', { appliance, user }),
   invite_created: event('info', 'Somebody made an invite.', {
     appliance: optional(text('name that the appliance will get, if the invite has one')),
     expires_in: number('seconds until it expires'),
   }),
   registration_opened: event('warn', 'Any appliance on the network may register without an invite.', {
     expires_in: number('seconds until that ends'),
+    user,
   }),
-  registration_closed: event('info', 'Appliances can register with an invite only.'),
+  registration_closed: event('info', 'Appliances can register with an invite only.', { user }),
 };
 
 /** Connections: added, declared, imported, removed. */
 export const connectionEvents = {
-  connection_added: event('info', 'Somebody added a connection.', { connection, portal: text('name of its portal') }),
-  connection_removed: event('info', 'Somebody removed a connection.', { connection }),
+  connection_added: event('info', 'Somebody added a connection.', {
+    connection,
+    portal: text('name of its portal'),
+    user,
+  }),
+  connection_removed: event('info', 'Somebody removed a connection.', { connection, user }),
   connection_undeclared: event('info', 'The configuration no longer declares this connection.', {
     connection,
     kept: flag('whether the hub keeps it, because it has a grant or is in use'),
@@ -124,6 +133,7 @@ export const pairingEvents = {
     connection,
     by: text('`person` or `appliance` (RFC 8628)'),
     times: optional(number('the number of consecutive pairings of this connection that nobody opened')),
+    user,
   }),
   pairing_start_failed: event('warn', 'A pairing could not be started.', { connection: optional(connection), error }),
   login_link_created: event('info', 'A pairing of `pairing.on_start` waits for a login.', {
@@ -166,15 +176,18 @@ export const pairingEvents = {
   login_confirmed: event('info', 'Somebody confirmed a login that came from another device.', {
     connection: connectionIfKnown,
     address,
+    user,
   }),
   connection_paired: event('info', 'A pairing has succeeded: a login was successful.', {
     connection: connectionIfKnown,
     scope: optional(text('the scope of the grant')),
+    user,
   }),
-  connection_unpaired: event('info', 'Somebody removed the grant of a connection.', { connection }),
+  connection_unpaired: event('info', 'Somebody removed the grant of a connection.', { connection, user }),
   device_flow_approved: event('info', 'An installer let an appliance use a connection that is paired already.', {
     appliance,
     connection,
+    user,
   }),
   pairing_failed: event(['debug', 'info'], 'A pairing has ended without a grant. Start another.', {
     connection: connectionIfKnown,

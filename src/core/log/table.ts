@@ -64,6 +64,8 @@ export const connection = text('name of the connection');
 export const connectionIfKnown = optional(text('name of the connection; missing if it was removed'));
 export const error = text('what went wrong, in words');
 export const retryIn = number('seconds until the next attempt');
+/** Who did it, if a reverse proxy has named them. */
+export const user = optional(text('name of the user who did it, as the reverse proxy of `[ingress]` reports it'));
 export const whatToDo = text('what to do about it, in words');
 /** How long a problem has lasted, and how many connections it affects. */
 export const repeatedProblemMembers = {

@@ -71,6 +71,8 @@ export interface Pairing {
   readonly device: DeviceFlow | null;
   /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
   readonly batch?: string;
+  /** The name of the user who started it through a reverse proxy; left out if it is unknown. */
+  readonly user?: string;
   /**
    * When it failed. Left out if it did not fail, if it is a device flow that nobody opened and that expired, was
    * replaced or was cancelled, or if its failure is no longer reported.
@@ -132,7 +134,14 @@ export type PairingEvent =
    * An installer takes over a device flow: its lifetime starts again, and the hub requests a new link at once. If an
    * installer waits already and the newest link is still usable (`isLinkUsable`), that link stays the newest.
    */
-  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly isLinkUsable: boolean };
+  | {
+      readonly kind: 'installer';
+      readonly at: Instant;
+      readonly lifetime: number;
+      readonly isLinkUsable: boolean;
+      /** The installer's name; left out if it is unknown. */
+      readonly user?: string;
+    };
 
 /** Links of one pairing that are valid at the same time; a further link replaces the oldest. */
 const MAX_LINKS = 3;
@@ -201,6 +210,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
         begun: event.at,
         lifetime: event.lifetime,
         device: pairing.device && { ...pairing.device, shared: true },
+        ...(event.user !== undefined && { user: event.user }),
         step: keepsStep ? step : askingWithLinks(linksOf(step)),
       };
     }

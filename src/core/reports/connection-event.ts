@@ -7,12 +7,12 @@ export type ConnectionEvent = {
   /** The connection's id. */
   readonly connection: string;
   readonly at: Instant;
-} & (
-  | { readonly kind: 'paired'; readonly scope: string | null }
+} /** `user`: the name of the user who started the pairing through a reverse proxy; left out if it is unknown. */ & (
+  | { readonly kind: 'paired'; readonly scope: string | null; readonly user?: string }
   /** Not emitted for a device flow that nobody opened, if it expired, was replaced or was cancelled. */
   | { readonly kind: 'pairing_failed'; readonly reason: PairingFailureReason }
-  /** A person removed the grant. */
-  | { readonly kind: 'unpaired' }
+  /** A person removed the grant; `user` as above. */
+  | { readonly kind: 'unpaired'; readonly user?: string }
   /** New tokens are stored; `took` is the time in ms from sending the request until then. */
   | { readonly kind: 'refreshed'; readonly took: number }
   /**

@@ -26,10 +26,12 @@ export interface HistoryEntry {
   readonly last: string;
   /** How often it happened. */
   readonly count: number;
+  /** The name of the user who did it, as a reverse proxy reported it; left out if it is unknown. */
+  readonly user?: string;
 }
 
 /** A line in the store; times in ms since 1970. */
-export interface StoredHistoryEntry extends Pick<HistoryEntry, 'kind' | 'why' | 'count'> {
+export interface StoredHistoryEntry extends Pick<HistoryEntry, 'kind' | 'why' | 'count' | 'user'> {
   readonly first: number;
   readonly last: number;
 }
@@ -64,7 +66,8 @@ export interface PendingHistory {
 /** The history line for an event. @param at when it happened, in ms since 1970 */
 export function historyEntryOf(event: ConnectionEvent, at: number): StoredHistoryEntry {
   const why = event.kind === 'refresh_failed' ? event.problem : event.kind === 'pairing_failed' ? event.reason : null;
-  return { kind: event.kind, why, first: at, last: at, count: 1 };
+  const user = event.kind === 'paired' || event.kind === 'unpaired' ? event.user : undefined;
+  return { kind: event.kind, why, first: at, last: at, count: 1, ...(user !== undefined && { user }) };
 }
 
 /**

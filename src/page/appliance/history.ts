@@ -137,8 +137,9 @@ const SEVERITIES: Readonly<Record<DayState, DisplaySeverity>> = {
 
 function renderEntry(texts: Texts, entry: HistoryEntry): string {
   const { history, result } = texts;
-  const { kind, why, count, first, last } = entry;
-  const description = [history.kinds[kind], history.repeatCount(count)].filter((part) => part !== '').join(', ');
+  const { kind, why, count, first, last, user } = entry;
+  const by = user === undefined ? '' : history.by(user);
+  const description = [history.kinds[kind], by, history.repeatCount(count)].filter((part) => part !== '').join(', ');
   const reason = why === null ? '' : `: ${{ ...result.reasons, ...history.failureReasons }[why]}`;
   const newest = dateTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${dateTimeElement(texts, Date.parse(first))} &ndash; ` : '';

@@ -16,9 +16,14 @@ const commonColumns = {
   count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
 };
 
-/** A row of `history`: the lines of each connection are numbered in their order. */
+/**
+ * A row of `history`: the lines of each connection are numbered in their order. What a person did has no reason, so its
+ * `why` is the name of that user, if it is known.
+ */
 export const historyRow = v.variant('kind', [
-  v.object({ ...commonColumns, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
+  v.object({ ...commonColumns, kind: v.literal('paired'), why: v.nullable(v.string()) }),
+  v.object({ ...commonColumns, kind: v.literal('unpaired'), why: v.nullable(v.string()) }),
+  v.object({ ...commonColumns, kind: v.picklist(['refreshed', 'token_refused']), why: v.null() }),
   v.object({ ...commonColumns, kind: v.literal('pairing_failed'), why: v.picklist(PAIRING_FAILURE_REASONS) }),
   v.object({ ...commonColumns, kind: v.literal('refresh_failed'), why: v.picklist(PROBLEM_CODES) }),
 ]);
@@ -38,9 +43,7 @@ export class HistoryTable {
 
   /** The oldest first; invalid rows are left out. */
   list(connection: string): StoredHistoryEntry[] {
-    return this.#readNewest(connection, MAX_HISTORY_ENTRIES).map(({ kind, why, first, last, count }) => ({
-      ...{ kind, why, first, last, count },
-    }));
+    return this.#readNewest(connection, MAX_HISTORY_ENTRIES).map(toLine);
   }
 
   /** Runs several statements: call it in a transaction. Writes nothing for a connection that was removed. */
@@ -50,7 +53,7 @@ export class HistoryTable {
 
   #addOne(connection: string, next: StoredHistoryEntry): void {
     const rows = this.#readNewest(connection, MAX_MERGE_CANDIDATES);
-    const { index, line } = placeHistoryEntry(rows, next);
+    const { index, line } = placeHistoryEntry(rows.map(toLine), next);
     const row = rows[index];
     if (row !== undefined) {
       this.#sql.run(
@@ -64,7 +67,7 @@ export class HistoryTable {
       `INSERT INTO history (connection, number, kind, why, first, last, count)
        SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE connection = id), ?, ?, ?, ?, ?
        FROM connections WHERE id = ?`,
-      ...[line.kind, line.why, line.first, line.last, line.count, connection],
+      ...[line.kind, line.why ?? line.user ?? null, line.first, line.last, line.count, connection],
     );
     this.#sql.run(
       `DELETE FROM history WHERE connection = ? AND number <=
@@ -82,4 +85,10 @@ export class HistoryTable {
       })
       .toReversed();
   }
+}
+
+function toLine(row: HistoryRow): StoredHistoryEntry {
+  const { first, last, count } = row;
+  if (row.kind !== 'paired' && row.kind !== 'unpaired') return { kind: row.kind, why: row.why, first, last, count };
+  return { kind: row.kind, why: null, first, last, count, ...(row.why !== null && { user: row.why }) };
 }

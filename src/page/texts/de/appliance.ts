@@ -99,6 +99,7 @@ export const history: typeof english.history = {
     refresh_failed: 'Zugang konnte nicht erneuert werden',
     token_refused: 'Das Gerät meldet, dass die Cloud seinen Zugang abgelehnt hat',
   },
+  by: (user) => `durch ${user}`,
   repeatCount: (count) => (count === 1 ? '' : `${count}-mal`),
   failureReasons: {
     portal_unreachable: 'Das Portal war nicht erreichbar.',

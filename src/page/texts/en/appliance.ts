@@ -103,6 +103,8 @@ export const history = {
     refresh_failed: 'Access could not be refreshed',
     token_refused: 'The appliance reports that the cloud rejected its access',
   },
+  /** Who did it. */
+  by: (user: string) => `by ${user}`,
   repeatCount: (count: number) => (count === 1 ? '' : `${count} times`),
   /** Why a refresh failed, if the reason of a failed login has other words. */
   failureReasons: {
