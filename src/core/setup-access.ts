@@ -1,11 +1,15 @@
 import type { Secret } from './secret.ts';
 
-/** A browser's session on the hub's page. */
+/** The session of somebody who is signed in to the hub's page. */
 export interface PageSession {
+  /** Every form of the page sends this token, so that the forms of other sites are rejected. */
+  readonly csrfToken: string;
+}
+
+/** The session of a browser that has signed in with the setup code or a one-time address. */
+export interface BrowserSession extends PageSession {
   /** The cookie by which the browser authenticates. */
   readonly cookie: Secret;
-  /** Every form of the page sends this token besides the cookie, so that the forms of other sites are rejected. */
-  readonly csrfToken: string;
   /** The longest time that the session lasts, in seconds. */
   readonly lifetime: number;
 }
@@ -31,7 +35,7 @@ export interface SignedInBrowser extends BrowserInfo {
 
 /** The result of a sign-in with a typed setup code. */
 export type SignInResult =
-  | { readonly kind: 'signed_in'; readonly session: PageSession }
+  | { readonly kind: 'signed_in'; readonly session: BrowserSession }
   | { readonly kind: 'wrong' }
   /** Too many wrong codes: for `retryAfter` whole seconds the hub checks no code, not even the right one. */
   | { readonly kind: 'locked'; readonly retryAfter: number };
@@ -44,22 +48,28 @@ export interface SetupAccess {
    */
   signIn(code: string, from: BrowserInfo, browserCookie: string | null): Promise<SignInResult>;
   /** Signs in with the token of a one-time address, and invalidates the token. Null if the token is not valid. */
-  redeemSignInToken(token: string, from: BrowserInfo): Promise<PageSession | null>;
+  redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null>;
   /** The session of a cookie; null if there is none, or it has ended. */
-  findSession(cookie: string): PageSession | null;
-  signOut(session: PageSession): Promise<void>;
+  findSession(cookie: string): BrowserSession | null;
+  signOut(session: BrowserSession): Promise<void>;
   /** The signed-in browsers: this one first, then the others, the last sign-in first. @param session of this browser */
-  listBrowsers(session: PageSession): readonly SignedInBrowser[];
+  listBrowsers(session: BrowserSession): readonly SignedInBrowser[];
   /** Signs a browser out; does nothing if it is not signed in. @param id from {@link listBrowsers} */
   signOutBrowser(id: string): Promise<void>;
   /** Signs out all browsers except the one of this session. */
-  signOutOthers(session: PageSession): Promise<void>;
+  signOutOthers(session: BrowserSession): Promise<void>;
   /**
    * A cookie that identifies a browser that has signed in. At its next sign-in such a browser has its own limit of
    * wrong codes, which the wrong codes of others do not affect. The cookie grants no access, and outlives the session.
    * @param present the cookie that the browser sent; null if it has none
    */
   browserCookie(present: string | null): Secret;
+  /**
+   * The CSRF token of somebody whom a reverse proxy has signed in: the same in each run of the hub, and different for
+   * each user.
+   * @param user the user's id at the proxy
+   */
+  proxiedCsrfToken(user: string): string;
 }
 
 /** The setup code, and what else a person needs to open the hub's page. */

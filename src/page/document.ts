@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import { detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
 import { type DisplaySeverity, icon } from './elements.ts';
+import { addBasePath } from './ingress/base-path.ts';
 import type { PageContext } from './page-context.ts';
 import { PUBLIC_STYLE } from './style.ts';
 
@@ -44,26 +45,19 @@ interface HtmlDocument {
   readonly body: string;
 }
 
-/** Sends an HTML document. No cache stores it, no site can frame it, and it loads nothing from elsewhere. */
+/**
+ * Sends an HTML document. No cache stores it, and it loads nothing from elsewhere. No site can frame it, except that of
+ * a reverse proxy through which it is requested.
+ */
 export function sendDocument(
   reply: FastifyReply,
   status: number,
-  { language }: PageContext['texts'],
+  { texts: { language }, ingress }: PageContext,
   { policy, referrer, vary, title, style, head, body }: HtmlDocument,
 ): FastifyReply {
-  const general = ["default-src 'none'", 'img-src data:', "base-uri 'none'", "frame-ancestors 'none'"];
-  return reply
-    .code(status)
-    .headers({
-      'cache-control': 'no-store',
-      'content-security-policy': [...general, ...policy].join('; '),
-      'referrer-policy': referrer,
-      vary,
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
-    .type('text/html; charset=utf-8')
-    .send(html`<!doctype html>
+  const parents = ingress === undefined ? "frame-ancestors 'none'" : "frame-ancestors 'self'";
+  const general = ["default-src 'none'", 'img-src data:', "base-uri 'none'", parents];
+  const document = html`<!doctype html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
@@ -78,7 +72,19 @@ export function sendDocument(
 !${rewriteHtmlCommands(body)}
 </body>
 </html>
-`);
+`;
+  return reply
+    .code(status)
+    .headers({
+      'cache-control': 'no-store',
+      'content-security-policy': [...general, ...policy].join('; '),
+      'referrer-policy': referrer,
+      vary,
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': ingress === undefined ? 'DENY' : 'SAMEORIGIN',
+    })
+    .type('text/html; charset=utf-8')
+    .send(addBasePath(document, ingress?.basePath ?? ''));
 }
 
 /** Rewrites the commands in HTML to the way in which they are typed on this hub. */
@@ -119,7 +125,7 @@ export function sendPublicPage(
 ): FastifyReply {
   const { hubName, texts } = context;
   const { severity, heading, body, reloadAfter, hasForm = false } = page;
-  return sendDocument(reply, status, texts, {
+  return sendDocument(reply, status, context, {
     // Browsers apply `form-action` to every redirect after a form too, and a portal may redirect anywhere. With
     // `no-referrer` they send `Origin: null`, and the hub could not check where the form came from.
     policy: hasForm ? CONTENT_SECURITY_POLICY : [...CONTENT_SECURITY_POLICY, "form-action 'none'"],

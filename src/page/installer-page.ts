@@ -3,7 +3,7 @@ import { html } from 'ghtml';
 import type { PageSession } from '../core/setup-access.ts';
 import { sendDocument, styleSrcDirective } from './document.ts';
 import { mainScript } from './scripts.ts';
-import type { AuthenticatedRequest } from './sign-in/authenticated-routes.ts';
+import type { AuthenticatedRequest, PageRequest } from './sign-in/authenticated-routes.ts';
 import { INSTALLER_STYLE, PUBLIC_STYLE } from './style.ts';
 
 /** A page of the installer, who is signed in. */
@@ -35,15 +35,17 @@ const CONTENT_SECURITY_POLICY = [
 ];
 
 /** Sends a page to a browser that is signed in. */
-export function sendInstallerPage(req: AuthenticatedRequest, status: number, page: InstallerPage): FastifyReply {
+export function sendInstallerPage(req: PageRequest, status: number, page: InstallerPage): FastifyReply {
   const { context, session } = req;
   const { hubName, texts } = context;
   const { title, body, now, live, reloadAfter, narrow } = page;
   const { installer } = texts;
   const reload =
     reloadAfter === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${reloadAfter}"></noscript>`;
-  const signOut = csrfForm(session, '/sign-out', html`<button>${installer.signOut}</button>`);
-  return sendDocument(req.reply.header('cross-origin-opener-policy', 'same-origin'), status, texts, {
+  // A user of a reverse proxy signs out there.
+  const signOut =
+    context.ingress === undefined ? csrfForm(session, '/sign-out', html`<button>${installer.signOut}</button>`) : '';
+  return sendDocument(req.reply.header('cross-origin-opener-policy', 'same-origin'), status, context, {
     policy: CONTENT_SECURITY_POLICY,
     // With `no-referrer` browsers send `Origin: null`, and the hub could not check where a form came from.
     referrer: 'same-origin',

@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import type { Administration, StatusReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { LoginStatus } from '../core/connections/connection-status.ts';
-import type { PageSession, SetupAccess } from '../core/setup-access.ts';
 import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
 /** How often the hub checks whether anything has changed, in ms. */
@@ -25,18 +24,20 @@ const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
+  // Some reverse proxies would hold the events back otherwise.
+  'x-accel-buffering': 'no',
 };
 
 /** An open page that receives events. */
 interface Subscriber {
   readonly stream: ServerResponse;
-  readonly session: PageSession;
+  /** Whether its session has not ended. */
+  isSignedIn(): boolean;
 }
 
 /** What {@link LiveUpdates} needs. */
 export interface LiveUpdatesOptions {
   readonly administration: Pick<Administration, 'status' | 'pairingsVersion'>;
-  readonly access: Pick<SetupAccess, 'findSession'>;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -58,7 +59,7 @@ export class LiveUpdates {
 
   /** Serves `GET /live`. */
   serve(guard: AuthenticatedRoutes): void {
-    guard.page('/live', async ({ request, reply, session }) => {
+    guard.page('/live', async ({ request, reply, isSignedIn }) => {
       if (this.#isClosed) return reply.code(503).send();
       // A HEAD request must not take a subscriber's place.
       if (request.method === 'HEAD') return reply.headers(HEADERS).send();
@@ -67,7 +68,7 @@ export class LiveUpdates {
       stream.writeHead(200, HEADERS);
       stream.write('retry: 2000\n\n');
       request.raw.socket.setNoDelay(true);
-      this.#subscribe({ stream, session });
+      this.#subscribe({ stream, isSignedIn });
       return reply;
     });
   }
@@ -104,9 +105,9 @@ export class LiveUpdates {
   }
 
   async #poll(run: { cancel(): void }): Promise<void> {
-    const { administration, access, clock, timers } = this.#options;
+    const { administration, clock, timers } = this.#options;
     for (const subscriber of this.#subscribers) {
-      if (access.findSession(subscriber.session.cookie.reveal()) === null) this.#unsubscribe(subscriber);
+      if (!subscriber.isSignedIn()) this.#unsubscribe(subscriber);
     }
     const before = this.#fingerprint;
     const startedAt = clock.now().uptime;

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import type { IngressRequest } from './ingress/ingress-request.ts';
 import { de } from './texts/de.ts';
 import { en, type Texts } from './texts/en.ts';
 
@@ -7,11 +8,13 @@ export interface PageContext {
   readonly hubName: string;
   /** In the language of the browser. */
   readonly texts: Texts;
+  /** The reverse proxy that shows the page in a frame of its own site; left out at the hub's own address. */
+  readonly ingress?: IngressRequest;
 }
 
 /** The context of the response to a request. */
-export function pageContext(hubName: string, { headers }: FastifyRequest): PageContext {
-  return { hubName, texts: textsFor(headers['accept-language']) };
+export function pageContext(hubName: string, { headers, ingress }: FastifyRequest): PageContext {
+  return { hubName, texts: textsFor(headers['accept-language']), ...(ingress !== undefined && { ingress }) };
 }
 
 /**

@@ -15,11 +15,14 @@ import { serveShortLink } from './callback/short-link.ts';
 import { serveAddConnection } from './connection/add-connection.ts';
 import { serveConnections } from './connection/connection.ts';
 import { sendMessagePage } from './document.ts';
+import { ingressAuthentication } from './ingress/ingress-authentication.ts';
+import { acceptIngressRequests } from './ingress/ingress-hooks.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { serveOverview } from './overview/overview.ts';
 import { pageContext } from './page-context.ts';
 import { servePairing } from './pairing/pairing.ts';
 import { serveScripts } from './scripts.ts';
+import { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
 import { serveSignedInBrowsers } from './sign-in/signed-in-browsers.ts';
 import { serveDeviceFlowApproval } from './user-code/approval.ts';
@@ -40,11 +43,13 @@ export interface PagesOptions extends RateLimiterContext {
   readonly random: Random;
 }
 
-/** The pages of a hub, for its HTTP and its HTTPS listener. */
+/** The pages of a hub, for each of its listeners. */
 export interface Pages {
   /** @param httpsPort the port of the HTTPS listener */
   registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
   registerHttpsRoutes(app: FastifyInstance): void;
+  /** The installer's page alone, for a reverse proxy that signs its users in. */
+  registerIngressRoutes(app: FastifyInstance): void;
   /** @param status 404, or 405 if the path exists for other methods only */
   sendNotFound(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
   /** Ends the streams of live updates, so that a shutdown does not wait for them. */
@@ -56,6 +61,21 @@ export function openPages(options: PagesOptions): Pages {
   const { service, access, hubName } = options;
   const live = new LiveUpdates(options);
   const cache = new CredentialsCache(options);
+
+  /** The pages that the hub's own address and a reverse proxy show alike. */
+  function serveInstallerPages(app: FastifyInstance, guard: AuthenticatedRoutes): void {
+    serveScripts(app);
+    live.serve(guard);
+    serveOverview(guard, options);
+    serveAddAppliance(guard, { ...options, cache });
+    serveCredentials(guard, { ...options, cache });
+    serveAppliances(guard, options);
+    serveAddConnection(guard, options);
+    serveConnections(guard, options);
+    servePairing(guard, options);
+    serveDeviceFlowApproval(guard, options);
+  }
+
   return {
     registerHttpRoutes(app, httpsPort) {
       const hubUrl = ({ hostname }: FastifyRequest) => `https://${hostname}:${httpsPort}`;
@@ -84,18 +104,13 @@ export function openPages(options: PagesOptions): Pages {
       serveStatefulCallback(app, service, hubName, hubUrl);
       serveNextLogin(app, service, hubName, hubUrl);
       servePairPage(app, service, hubName, options);
-      const guard = serveSignIn(app, access, hubName, options.ready);
-      serveScripts(app);
-      live.serve(guard);
-      serveOverview(guard, options);
-      serveAddAppliance(guard, { ...options, cache });
-      serveCredentials(guard, { ...options, cache });
-      serveAppliances(guard, options);
-      serveAddConnection(guard, options);
-      serveConnections(guard, options);
-      servePairing(guard, options);
-      serveDeviceFlowApproval(guard, options);
+      const guard = serveSignIn(app, access, options);
+      serveInstallerPages(app, guard);
       serveSignedInBrowsers(guard, options);
+    },
+    registerIngressRoutes(app) {
+      acceptIngressRequests(app);
+      serveInstallerPages(app, new AuthenticatedRoutes(app, ingressAuthentication(access), options));
     },
     sendNotFound(request, reply, status) {
       const context = pageContext(hubName, request);

@@ -1,9 +1,14 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+
+/** Whether a page of another origin caused the request, by the browser's Fetch Metadata; false if it sends none. */
+export function isCrossOriginFetch({ 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+  return site === 'cross-site' || site === 'same-site';
+}
 
 /** Whether the request did not come from another site's page, by the browser's Fetch Metadata and `Origin` headers. */
 export function isSameOrigin({ headers, host }: FastifyRequest): boolean {
-  const site = headers['sec-fetch-site'];
-  if (site === 'cross-site' || site === 'same-site') return false;
+  if (isCrossOriginFetch(headers)) return false;
   return headers.origin === undefined || headers.origin.toLowerCase() === `https://${host}`.toLowerCase();
 }
 
@@ -12,14 +17,12 @@ export function isSameOrigin({ headers, host }: FastifyRequest): boolean {
  * the hub's machine counts as another site, although the browser sends it the same cookies.
  */
 export function isCrossSiteEmbedding({ headers }: FastifyRequest): boolean {
-  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
-  return (site === 'cross-site' || site === 'same-site') && destination !== 'document';
+  return isCrossOriginFetch(headers) && (headers['sec-fetch-dest'] ?? 'document') !== 'document';
 }
 
 /** Whether a link on another site, in a mail or in a chat opened this page. */
 export function isCrossSiteNavigation({ headers }: FastifyRequest): boolean {
-  const site = headers['sec-fetch-site'];
-  return (site === 'cross-site' || site === 'same-site') && headers['sec-fetch-dest'] === 'document';
+  return isCrossOriginFetch(headers) && headers['sec-fetch-dest'] === 'document';
 }
 
 /** Whether a browser fetches a page before its user opens it. */
@@ -39,9 +42,10 @@ const APPROVAL_PATH = /^(\/pair)\/approve(\?.*)?$/;
  * click, meant for that site's page, could confirm (clickjacking). Null for other pages, and for links of the hub's own
  * pages.
  */
-export function crossSiteConfirmationRedirect({ headers, url }: FastifyRequest): string | null {
-  const site = headers['sec-fetch-site'];
-  if (site !== 'cross-site' && site !== 'same-site') return null;
+export function crossSiteConfirmationRedirect({ headers, url, ingress }: FastifyRequest): string | null {
+  if (!isCrossOriginFetch(headers)) return null;
+  // `/pair` is only at the hub's own address.
+  if (ingress !== undefined && APPROVAL_PATH.test(url)) return '/';
   const [, page, query = ''] = APPROVAL_PATH.exec(url) ?? CONFIRMATION_PATH.exec(url) ?? [];
   return page === undefined ? null : page + query;
 }

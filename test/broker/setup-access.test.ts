@@ -4,7 +4,7 @@ import { type SignInState, StoredSetupAccess } from '../../src/broker/access/set
 import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
-import type { BrowserInfo, PageSession } from '../../src/core/setup-access.ts';
+import type { BrowserInfo, BrowserSession } from '../../src/core/setup-access.ts';
 import { captureState, restoreState } from '../../src/store/backup/backup.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -81,12 +81,12 @@ async function restart(): Promise<void> {
   setupAccess = await load();
 }
 
-function rememberSession(session: PageSession): PageSession {
+function rememberSession(session: BrowserSession): BrowserSession {
   rememberSecrets([session.cookie.reveal(), session.csrfToken]);
   return session;
 }
 
-async function signIn(from = PHONE): Promise<PageSession> {
+async function signIn(from = PHONE): Promise<BrowserSession> {
   const result = await setupAccess.signIn(setupAccess.code.reveal(), browserAt(from));
   if (result.kind !== 'signed_in') throw new Error(`not signed in: ${result.kind}`);
   return rememberSession(result.session);
@@ -98,7 +98,7 @@ function issue(): string {
   return token;
 }
 
-const isSignedIn = ({ cookie }: PageSession) => setupAccess.findSession(cookie.reveal()) !== null;
+const isSignedIn = ({ cookie }: BrowserSession) => setupAccess.findSession(cookie.reveal()) !== null;
 const eventsNamed = (name: string) => events.filter(({ event }) => event === name);
 
 describe('setup code', () => {

@@ -31,6 +31,7 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
   await forms.get('/appliances/:name/refresh')?.({
     request: { params: { name: 'wallbox' } },
     reply,
+    administration,
   } as unknown as FormSubmission);
   await Promise.resolve();
   return { to, isPatienceOver };

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
@@ -15,8 +16,8 @@ function shown(texts: Texts, view: Partial<PairingView & { appliances: string[] 
   const request = {
     context: { hubName: 'Hub', texts },
     session,
-    request: { hostname: '127.0.0.1' },
-  } as AuthenticatedRequest;
+    request: { hostname: '127.0.0.1' } as Partial<FastifyRequest> as FastifyRequest,
+  } as Partial<AuthenticatedRequest> as AuthenticatedRequest;
   const fullView = {
     id: 'one',
     connection: 'wallbox',
@@ -160,7 +161,10 @@ it.each([
   ['German', de],
 ])('in %s the page of a pairing batch warns of different accounts, and shows which appliance has which', (_, texts) => {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
-  const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
+  const request = {
+    context: { hubName: 'Hub', texts },
+    session,
+  } as Partial<AuthenticatedRequest> as AuthenticatedRequest;
   const batch = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
   const differentAccounts = [
     { connection: 'battery', account: 'anna' },

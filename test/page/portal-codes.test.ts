@@ -48,7 +48,9 @@ describe('a portal whose code a person types', () => {
     expect(code).toMatch(/^[A-Z]{4}-[A-Z]{4}$/);
     expect(text).toContain(`id="user-code">${code}<`);
     expect(text).toContain(en.pairing.enterCode);
-    expect(text).toContain(`href="${side.emulator.frontendUrl}/oauth2/device" rel="noreferrer" target="_blank"`);
+    expect(text).toContain(
+      `href="${side.emulator.frontendUrl}/oauth2/device" rel="noopener noreferrer" target="_blank"`,
+    );
     expect(text).not.toContain(`${path}/address`);
     const pasting = await side.visitor.get(`${path}/address`);
     expect(pasting).toMatchObject({ status: 303, headers: { location: path } });

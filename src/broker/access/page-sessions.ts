@@ -3,7 +3,7 @@ import { PAGE_SESSIONS_SETTING } from '../../core/backup-contents.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
-import type { BrowserInfo, PageSession, SignedInBrowser } from '../../core/setup-access.ts';
+import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
@@ -85,7 +85,7 @@ export class PageSessions {
     return new PageSessions(store, environment, code, sessions, stored !== null);
   }
 
-  async create({ address, browser }: BrowserInfo): Promise<PageSession> {
+  async create({ address, browser }: BrowserInfo): Promise<BrowserSession> {
     const { clock, random } = this.#environment;
     const cookie = random.token(COOKIE_BYTES);
     this.#sessions.set(sha256(cookie), { begun: clock.now(), address, browser });
@@ -95,7 +95,7 @@ export class PageSessions {
   }
 
   /** The session of this cookie; null if there is none or it has expired. */
-  find(cookie: string): PageSession | null {
+  find(cookie: string): BrowserSession | null {
     const hash = sha256(cookie);
     const found = this.#sessions.get(hash);
     const left = found === undefined ? 0 : this.#timeLeft(found.begun);
@@ -105,7 +105,7 @@ export class PageSessions {
   }
 
   /** The browsers that are signed in: the one of this session first, then the latest sign-ins. */
-  list({ cookie }: PageSession): SignedInBrowser[] {
+  list({ cookie }: BrowserSession): SignedInBrowser[] {
     const now = this.#environment.clock.now();
     const own = sha256(cookie.reveal());
     return [...this.#sessions]
@@ -126,7 +126,7 @@ export class PageSessions {
       .toSorted((a, b) => Number(b.isCurrent) - Number(a.isCurrent));
   }
 
-  end({ cookie }: PageSession): Promise<void> {
+  end({ cookie }: BrowserSession): Promise<void> {
     return this.endById(sha256(cookie.reveal()));
   }
 
@@ -136,7 +136,7 @@ export class PageSessions {
   }
 
   /** Ends all sessions but this one. */
-  async endOthers({ cookie }: PageSession): Promise<void> {
+  async endOthers({ cookie }: BrowserSession): Promise<void> {
     const own = sha256(cookie.reveal());
     const others = [...this.#sessions.keys()].filter((id) => id !== own);
     for (const id of others) this.#remove(id);
@@ -186,6 +186,6 @@ function sessionAge(begun: Instant, now: Instant): number {
 }
 
 /** The CSRF token of forms is derived from the cookie and does not reveal it. @param left in ms */
-function toPageSession(cookie: string, left: number): PageSession {
+function toPageSession(cookie: string, left: number): BrowserSession {
   return { cookie: new Secret(cookie), csrfToken: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
 }

@@ -1,7 +1,13 @@
 import { messageOf } from '../../core/failure.ts';
 import { SETUP_CODE_FORMAT } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
-import type { BrowserInfo, PageSession, SetupAccess, SignedInBrowser, SignInResult } from '../../core/setup-access.ts';
+import type {
+  BrowserInfo,
+  BrowserSession,
+  SetupAccess,
+  SignedInBrowser,
+  SignInResult,
+} from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
@@ -149,22 +155,22 @@ export class StoredSetupAccess implements SetupAccess {
     return { token: new Secret(token), lifetime: TOKEN_LIFETIME };
   }
 
-  async redeemSignInToken(token: string, from: BrowserInfo): Promise<PageSession | null> {
+  async redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null> {
     const { clock, log } = this.#environment;
     if (!this.signInState.tokens.consume(token, clock.now().uptime)) return null;
     log.info('signed_in', { address: from.address, by: 'sign_in_link' });
     return this.#sessions.create(from);
   }
 
-  findSession(cookie: string): PageSession | null {
+  findSession(cookie: string): BrowserSession | null {
     return this.#sessions.find(cookie);
   }
 
-  signOut(session: PageSession): Promise<void> {
+  signOut(session: BrowserSession): Promise<void> {
     return this.#sessions.end(session);
   }
 
-  listBrowsers(session: PageSession): readonly SignedInBrowser[] {
+  listBrowsers(session: BrowserSession): readonly SignedInBrowser[] {
     return this.#sessions.list(session);
   }
 
@@ -172,13 +178,17 @@ export class StoredSetupAccess implements SetupAccess {
     return this.#sessions.endById(id);
   }
 
-  signOutOthers(session: PageSession): Promise<void> {
+  signOutOthers(session: BrowserSession): Promise<void> {
     return this.#sessions.endOthers(session);
   }
 
   browserCookie(cookie: string | null): Secret {
     const isKnown = cookie !== null && this.#browsers.verifyCookie(cookie, this.#code) !== null;
     return isKnown ? new Secret(cookie) : this.#browsers.createCookie(this.#code);
+  }
+
+  proxiedCsrfToken(user: string): string {
+    return this.#browsers.proxiedUserToken(user);
   }
 
   /**

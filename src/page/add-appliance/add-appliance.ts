@@ -1,11 +1,11 @@
 import { html } from 'ghtml';
-import type { Administration } from '../../core/administration.ts';
 import { checkApplianceName } from '../../core/appliances/appliance.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { renderConnectionChoice, sharableConnections } from '../connection/connection-choice.ts';
 import { sendFailure } from '../failures.ts';
 import { renderSelectField, renderTextField } from '../form-field.ts';
@@ -19,7 +19,7 @@ import type { CredentialsCache } from './credentials-cache.ts';
 
 /** What the pages that issue and show credentials need. */
 export interface CredentialPagesOptions {
-  readonly administration: Administration;
+  readonly administration: AdministrationView;
   readonly random: Random;
   readonly cache: CredentialsCache;
 }
@@ -64,7 +64,7 @@ export function serveAddAppliance(
     try {
       const { name, scope, portal } = typed;
       await cache.getOrIssue(session, token, name, async () => ({
-        credentials: await administration.addAppliance(name, {
+        credentials: await submission.administration.addAppliance(name, {
           connection: connection || null,
           scope: scope || null,
           portal: portal || null,

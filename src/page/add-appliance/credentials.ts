@@ -40,7 +40,7 @@ export function serveCredentials(
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     try {
       await cache.getOrIssue(session, token, name, async () => ({
-        credentials: await administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
+        credentials: await submission.administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
         isNewAppliance: false,
       }));
       return reply.redirect(credentialsPath(token, name), 303);

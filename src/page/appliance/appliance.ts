@@ -8,6 +8,7 @@ import { Failure } from '../../core/failure.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { connectionsFor } from '../connection/connection-choice.ts';
 import { timeElement } from '../elements.ts';
 import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
@@ -29,7 +30,7 @@ import { sendMoveFailure, serveMove } from './move.ts';
 
 /** What the pages of appliances need. */
 interface AppliancePagesOptions {
-  readonly administration: Administration;
+  readonly administration: AdministrationView;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -45,13 +46,13 @@ export function serveAppliances(
   /** A form that acts without a confirmation. @param redirectPath the page after the action */
   function serveAction(
     action: string,
-    act: (name: string) => Promise<unknown>,
+    act: (name: string, own: Administration) => Promise<unknown>,
     redirectPath: (name: string) => string = appliancePath,
   ): void {
     guard.form(`/appliances/:name/${action}`, async (submission: FormSubmission) => {
       const name = pathParameter(submission, 'name');
       try {
-        await act(name);
+        await act(name, submission.administration);
       } catch (error) {
         return sendFailure(submission, name, error);
       }
@@ -94,13 +95,13 @@ export function serveAppliances(
       const { name, connection } = appliance;
       if (findConnection(connections, appliance)?.own !== true)
         return submission.reply.redirect(connectionPath(connection, 'unpair'), 303);
-      await administration.unpair(connection);
+      await submission.administration.unpair(connection);
       return submission.reply.redirect(appliancePath(name), 303);
     }),
   );
   serveAction(
     'remove',
-    (name) => administration.removeAppliance(name),
+    (name, own) => own.removeAppliance(name),
     () => '/',
   );
   serveAction('refresh', refresh);
@@ -108,7 +109,7 @@ export function serveAppliances(
     const name = pathParameter(submission, 'name');
     const connection = submission.form.get('connection') || null;
     try {
-      await approve(name, submission.form.get('client_id') ?? '', connection);
+      await approve(name, submission.form.get('client_id') ?? '', connection, submission.administration);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
       return sendMoveFailure(submission, administration, name, connection ?? '', error);
@@ -117,17 +118,22 @@ export function serveAppliances(
   serveMove(guard, administration);
 
   /** A refresh that takes longer continues; the page then shows its result. */
-  async function refresh(name: string): Promise<void> {
-    await withTimeout(administration.refresh(await connectionOf(administration, name)), REFRESH_TIMEOUT_MS, timers);
+  async function refresh(name: string, own: Administration): Promise<void> {
+    await withTimeout(own.refresh(await connectionOf(administration, name)), REFRESH_TIMEOUT_MS, timers);
   }
 
   /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
-  async function approve(name: string, clientId: string, connection: string | null): Promise<void> {
+  async function approve(
+    name: string,
+    clientId: string,
+    connection: string | null,
+    own: Administration,
+  ): Promise<void> {
     const { appliances } = await administration.status();
     const appliance = appliances.find((one) => one.name === name && one.clientId === clientId);
     if (appliance === undefined) throw new Failure('appliance_unknown', name);
     if (appliance.waitingForApproval === undefined) return;
-    await administration.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection);
+    await own.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection);
   }
 }
 

@@ -4,6 +4,7 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { connectionOption, connectionsFor } from '../connection/connection-choice.ts';
 import { sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
 import { renderSelectField } from '../form-field.ts';
@@ -13,7 +14,7 @@ import { appliancePath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 
 /** Serves the form that lets an appliance use another connection. */
-export function serveMove(guard: AuthenticatedRoutes, administration: Administration): void {
+export function serveMove(guard: AuthenticatedRoutes, administration: AdministrationView): void {
   guard.page('/appliances/:name/move', (req) =>
     withAppliance(req, administration, (appliance, status) => {
       if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
@@ -26,7 +27,7 @@ export function serveMove(guard: AuthenticatedRoutes, administration: Administra
   guard.form('/appliances/:name/move', async (submission) => {
     const name = pathParameter(submission, 'name');
     try {
-      await administration.moveAppliance(name, submission.form.get('connection') ?? '');
+      await submission.administration.moveAppliance(name, submission.form.get('connection') ?? '');
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
       return sendMoveFailure(submission, administration, name, submission.form.get('connection') ?? '', error);

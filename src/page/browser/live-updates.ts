@@ -6,6 +6,9 @@ const RETRY_INTERVAL = 2000;
 /** After the start of a navigation, updates pause for this long, in ms. If the page is still open then, they resume. */
 const UNLOAD_GRACE = 15_000;
 
+/** Relative to this script, because a reverse proxy may show the page below a path. */
+const LIVE_URL = new URL('../live', import.meta.url);
+
 const offlineBanner = document.getElementById('offline');
 let eventSource: EventSource | null = null;
 let isUpdating = false;
@@ -30,7 +33,7 @@ function connect(): void {
   disconnect();
   isUnloading = false;
   if (document.visibilityState === 'hidden') return;
-  eventSource = new EventSource('/live');
+  eventSource = new EventSource(LIVE_URL);
   // Changes before the stream opened arrive only with a new copy of the page.
   eventSource.addEventListener('open', () => void updateSerially());
   eventSource.addEventListener('changed', () => void updateSerially());

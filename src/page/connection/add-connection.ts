@@ -1,10 +1,10 @@
 import { html } from 'ghtml';
-import type { Administration } from '../../core/administration.ts';
 import { checkConnectionName } from '../../core/connections/connection.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { sendConnectionFailure } from '../failures.ts';
 import { renderSelectField, renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -15,7 +15,7 @@ import type { Texts } from '../texts/en.ts';
 
 /** What the form that adds a connection needs. */
 interface AddConnectionOptions {
-  readonly administration: Administration;
+  readonly administration: AdministrationView;
   readonly random: Random;
 }
 
@@ -72,7 +72,7 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
     if (Object.keys(problems).length > 0) return send(submission, 400, key, typed, problems);
     try {
       await addOnce(JSON.stringify([session.csrfToken, key, name]), () =>
-        administration.addConnection(name, scope || null, portal || null),
+        submission.administration.addConnection(name, scope || null, portal || null),
       );
       return reply.redirect(connectionPath(name), 303);
     } catch (error) {

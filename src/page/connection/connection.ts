@@ -8,6 +8,7 @@ import { groupByConnection } from '../../core/health/condition.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderHistory } from '../appliance/history.ts';
@@ -23,7 +24,7 @@ import { groupByUser, MAX_SHOWN_USERS, renderConnectAction, renderUserList } fro
 
 /** What the pages of connections need. */
 interface ConnectionPagesOptions {
-  readonly administration: Administration;
+  readonly administration: AdministrationView;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -47,11 +48,11 @@ export function serveConnections(
   }
 
   /** A form that acts without a further confirmation. */
-  function serveAction(action: string, act: (name: string) => Promise<unknown>): void {
+  function serveAction(action: string, act: (name: string, own: Administration) => Promise<unknown>): void {
     guard.form(`/connections/:name/${action}`, async (submission) => {
       const name = pathParameter(submission, 'name');
       try {
-        await act(name);
+        await act(name, submission.administration);
       } catch (error) {
         return sendConnectionFailure(submission, name, error);
       }
@@ -66,9 +67,9 @@ export function serveConnections(
 
   guard.page('/connections/:name', sendConnectionPage);
   guard.page('/connections/:name/', sendConnectionPage);
-  serveAction('unpair', (name) => administration.unpair(name));
+  serveAction('unpair', (name, own) => own.unpair(name));
   // A refresh that takes longer continues; the page then shows its result.
-  serveAction('refresh', (name) => withTimeout(administration.refresh(name), REFRESH_TIMEOUT_MS, timers));
+  serveAction('refresh', (name, own) => withTimeout(own.refresh(name), REFRESH_TIMEOUT_MS, timers));
   guard.page('/connections/:name/unpair', (req) =>
     withConnection(req, administration, (connection) => {
       const confirmation = disconnectConfirmation(req.context.texts, connection);
@@ -85,7 +86,7 @@ export function serveConnections(
     const name = pathParameter(submission, 'name');
     const { form, reply } = submission;
     try {
-      await administration.removeConnection(name, form.get('even_if_used') === 'yes');
+      await submission.administration.removeConnection(name, form.get('even_if_used') === 'yes');
       return reply.redirect('/', 303);
     } catch (error) {
       if (!(error instanceof Failure && error.code === 'connection_in_use'))

@@ -1,8 +1,10 @@
 import { html } from 'ghtml';
-import type { Administration, HubStatus, StatusReport } from '../../core/administration.ts';
+import type { HubStatus, StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { urlHost } from '../../system/addresses.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { renderHealth, renderLoginDetails, renderNextAction } from '../appliance/appliance-fragments.ts';
 import { connectionsFor } from '../connection/connection-choice.ts';
 import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
@@ -30,7 +32,7 @@ const REGISTRATION_SECONDS = 600;
 
 /** What the overview needs. */
 interface OverviewOptions {
-  readonly administration: Administration;
+  readonly administration: AdministrationView;
   readonly clock: Clock;
 }
 
@@ -46,8 +48,8 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
     ['/registration/open', REGISTRATION_SECONDS],
     ['/registration/close', 0],
   ] as const) {
-    guard.form(path, async ({ reply }) => {
-      await administration.openRegistration(seconds);
+    guard.form(path, async ({ reply, administration: own }) => {
+      await own.openRegistration(seconds);
       return reply.redirect('/', 303);
     });
   }
@@ -60,7 +62,7 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
  */
 export function overviewPage(
   status: StatusReport,
-  { texts }: PageContext,
+  { texts, ingress }: PageContext,
   session: PageSession,
   portals: readonly string[],
   now: number,
@@ -95,9 +97,9 @@ export function overviewPage(
 !${renderActions(texts, session, status)}
 !${cards.length === 0 ? '' : list}
 !${renderRegistration(texts, session, hub, now)}
-<p><a class="back" href="/pair">${overview.connectByCode}</a></p>
+!${renderConnectByCode(texts, hub, ingress !== undefined)}
 <p><a class="back" id="add-connection" href="/connections/add">${texts.addConnection.title}</a></p>
-<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>
+!${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>` : ''}
 !${renderAbout(texts, hub)}`,
   };
 }
@@ -217,6 +219,14 @@ function renderRegistration(
     : html`<p class="quiet">${overview.registrationHint}</p>!${button('/registration/open', overview.openRegistration)}`;
   return html`<details id="registration-part" !${isOpen ? 'open' : ''}><summary>${overview.registration}</summary>
 !${content}</details>`;
+}
+
+/** The page that takes an appliance's code is only at the hub's own address, and no other site can frame it. */
+function renderConnectByCode({ overview }: Texts, { address, httpsPort }: HubStatus, isProxied: boolean): string {
+  if (!isProxied) return html`<p><a class="back" href="/pair">${overview.connectByCode}</a></p>`;
+  if (address === null) return '';
+  const url = `https://${urlHost(address)}:${httpsPort}/pair`;
+  return html`<p><a class="back" href="${url}" target="_blank" rel="noopener noreferrer">${overview.connectByCode}</a></p>`;
 }
 
 function renderAbout({ overview }: Texts, { version, address, caFingerprint }: HubStatus): string {

@@ -14,7 +14,10 @@ type WaitingStatus = Extract<PairingView['status'], { event: 'waiting' }>;
  * @returns HTML
  */
 export function renderLoginLink(req: AuthenticatedRequest, pairing: string, status: WaitingStatus): string {
-  const { pairing: texts } = req.context.texts;
+  const { texts: allTexts, ingress } = req.context;
+  const { pairing: texts } = allTexts;
+  // Portals do not let other sites frame their login.
+  const isFramed = ingress !== undefined;
   const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false } = status;
   const pastePath = pasteAddressPath(pairing);
   if (acceptsAddress && redirectsNowhere(authorizeUrl, req)) {
@@ -27,7 +30,7 @@ export function renderLoginLink(req: AuthenticatedRequest, pairing: string, stat
       ? ''
       : html`<p>${containsUserCode ? texts.compareCode : texts.enterCode}</p><p class="user-code" id="user-code">${userCode}</p>`;
   const paste = acceptsAddress ? html`<a class="back" id="paste" href="${pastePath}">${texts.paste.question}</a>` : '';
-  return html`!${renderButton(texts, authorizeUrl, userCode !== undefined && !containsUserCode)}
+  return html`!${renderButton(texts, authorizeUrl, isFramed || (userCode !== undefined && !containsUserCode))}
 !${code}
 !${renderQrCode(texts, authorizeUrl, acceptsAddress)}
 !${paste}`;
@@ -36,7 +39,7 @@ export function renderLoginLink(req: AuthenticatedRequest, pairing: string, stat
 /** @param inNewTab if the person still needs this page at the portal, or afterwards */
 function renderButton({ logIn }: Texts['pairing'], authorizeUrl: string, inNewTab: boolean): string {
   const target = inNewTab ? ' target="_blank"' : '';
-  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noreferrer"!${target}>${logIn}</a>`;
+  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noopener noreferrer"!${target}>${logIn}</a>`;
 }
 
 /** Nothing if the link is too long. @param isRedirected whether the portal redirects the browser to the hub */

@@ -1,7 +1,8 @@
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import type { PairingAdministration, PairingView } from '../../core/pairings/pairing-administration.ts';
+import type { PairingView } from '../../core/pairings/pairing-administration.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { pagePathOf } from '../connection-names.ts';
 import { connectionOf, handlePairingFailures } from '../failures.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
@@ -15,7 +16,7 @@ import { servePrintedLabels } from './printed-label.ts';
 
 /** What the pages for pairing need. */
 export interface PairingPagesOptions {
-  readonly administration: PairingAdministration & Pick<Administration, 'followPairing' | 'status'>;
+  readonly administration: AdministrationView;
   readonly service: Pick<LanService, 'browserToken'>;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -40,12 +41,15 @@ export function servePairing(
   guard.form('/appliances/:name/pair', (submission) =>
     handlePairingFailures(submission, async () => {
       const connection = await connectionOf(administration, pathParameter(submission, 'name'));
-      return redirectTo(submission, pairingPath(await administration.getOrStartPairing(connection)));
+      return redirectTo(submission, pairingPath(await submission.administration.getOrStartPairing(connection)));
     }),
   );
   guard.form('/connections/:name/pair', (submission) =>
     handlePairingFailures(submission, async () =>
-      redirectTo(submission, pairingPath(await administration.getOrStartPairing(pathParameter(submission, 'name')))),
+      redirectTo(
+        submission,
+        pairingPath(await submission.administration.getOrStartPairing(pathParameter(submission, 'name'))),
+      ),
     ),
   );
   guard.page('/pairings/:id', (req) =>
@@ -60,14 +64,14 @@ export function servePairing(
   guard.form('/pairings/:id/fresh', (submission) =>
     handlePairingFailures(submission, async () => {
       const { batch } = administration.getPairing(pathParameter(submission, 'id'));
-      const retried = await administration.retryPairing(pathParameter(submission, 'id'));
+      const retried = await submission.administration.retryPairing(pathParameter(submission, 'id'));
       return redirectTo(submission, batch === null ? pairingPath(retried) : pairingBatchPath(batch.id));
     }),
   );
   guard.form('/pairings/:id/confirm', (submission) =>
     handlePairingFailures(submission, async () => {
       const id = pathParameter(submission, 'id');
-      administration.confirmLogin(id, submission.form.get('login') ?? '');
+      submission.administration.confirmLogin(id, submission.form.get('login') ?? '');
       const { batch } = administration.getPairing(id);
       return redirectTo(submission, batch === null ? pairingPath(id) : pairingBatchPath(batch.id));
     }),
@@ -76,7 +80,7 @@ export function servePairing(
     handlePairingFailures(submission, async () => {
       const id = pathParameter(submission, 'id');
       const { connection, batch } = administration.getPairing(id);
-      await administration.cancelPairing(id);
+      await submission.administration.cancelPairing(id);
       if (batch !== null) return redirectTo(submission, pairingBatchPath(batch.id));
       return redirectTo(submission, pagePathOf({ connection, appliances: await appliancesOf(connection) }));
     }),
@@ -84,7 +88,7 @@ export function servePairing(
 
   guard.form('/pair-all', (submission) =>
     handlePairingFailures(submission, async () =>
-      redirectTo(submission, pairingBatchPath((await administration.pairAll()).id)),
+      redirectTo(submission, pairingBatchPath((await submission.administration.pairAll()).id)),
     ),
   );
   guard.page('/batches/:id', (req) =>
@@ -106,9 +110,9 @@ export function servePairing(
       const { current } = administration.getBatch(id);
       // An older page must not skip a pairing that has started since.
       if (current !== null && current.pairing === submission.form.get('skip')) {
-        await administration.cancelPairing(current.pairing);
+        await submission.administration.cancelPairing(current.pairing);
       }
-      await administration.startNextPairing(id);
+      await submission.administration.startNextPairing(id);
       return redirectTo(submission, pairingBatchPath(id));
     }),
   );

@@ -1,9 +1,6 @@
 import { html } from 'ghtml';
-import {
-  AddressRejection,
-  type PairingAdministration,
-  type PairingView,
-} from '../../core/pairings/pairing-administration.ts';
+import { AddressRejection, type PairingView } from '../../core/pairings/pairing-administration.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { handlePairingFailures } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, redirectTo, sendInstallerPage } from '../installer-page.ts';
@@ -20,7 +17,7 @@ const MAX_ADDRESS_LENGTH = 8192;
  */
 export function servePasteAddress(
   guard: AuthenticatedRoutes,
-  administration: Pick<PairingAdministration, 'getPairing' | 'pasteAddress'>,
+  administration: Pick<AdministrationView, 'getPairing'>,
 ): void {
   guard.page('/pairings/:id/address', (req) =>
     handlePairingFailures(req, async () => {
@@ -34,7 +31,7 @@ export function servePasteAddress(
       const id = pathParameter(submission, 'id');
       const address = submission.form.get('address') ?? '';
       try {
-        await administration.pasteAddress(id, address);
+        await submission.administration.pasteAddress(id, address);
       } catch (error) {
         if (!(error instanceof AddressRejection)) throw error;
         const { reason } = error;

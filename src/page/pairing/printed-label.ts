@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration } from '../../core/administration.ts';
-import type { PairingAdministration } from '../../core/pairings/pairing-administration.ts';
 import { labelSvg } from '../../system/label.ts';
+import type { AdministrationView } from '../administration-view.ts';
 import { connectionOf, handlePairingFailures } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { appliancePath, pairingPath } from '../paths.ts';
@@ -10,10 +9,7 @@ import { isPrefetch } from '../request-origin.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 
 /** Serves the printable label of an appliance, and the target of its link. */
-export function servePrintedLabels(
-  guard: AuthenticatedRoutes,
-  administration: PairingAdministration & Pick<Administration, 'status'>,
-): void {
+export function servePrintedLabels(guard: AuthenticatedRoutes, administration: AdministrationView): void {
   guard.page('/appliances/:name/label', (req) =>
     handlePairingFailures(req, async () => {
       const { addressLink, ...label } = administration.label(pathParameter(req, 'name'));
@@ -29,7 +25,7 @@ export function servePrintedLabels(
     handlePairingFailures(req, async () => {
       const { name } = administration.label(pathParameter(req, 'name'));
       if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, name);
-      const id = await administration.getOrStartPairing(await connectionOf(administration, name));
+      const id = await req.administration.getOrStartPairing(await connectionOf(administration, name));
       return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );
@@ -68,8 +64,9 @@ function sendPairingConfirmation(req: AuthenticatedRequest, name: string): Fasti
  * the hub.
  */
 function isUserNavigation(request: FastifyRequest): boolean {
-  const { method, headers, host } = request;
-  if (method !== 'GET' || isPrefetch(request)) return false;
+  const { method, headers, host, ingress } = request;
+  // A printed label leads to the hub's own address.
+  if (method !== 'GET' || isPrefetch(request) || ingress !== undefined) return false;
   const site = headers['sec-fetch-site'];
   if (site !== 'same-origin') return site === undefined || site === 'none';
   return URL.parse(headers.referer ?? '')?.host.toLowerCase() === host.toLowerCase();

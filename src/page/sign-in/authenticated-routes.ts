@@ -1,41 +1,52 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
+import type { Administration } from '../../core/administration.ts';
+import type { PageSession } from '../../core/setup-access.ts';
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { BROWSER_ROUTE, readFormBody } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
-import { crossSiteConfirmationRedirect, isCrossSiteEmbedding, isSameOrigin, refererPath } from '../request-origin.ts';
-import { readSessionCookie, sendCsrfFailure, sendFormError, sendUnauthenticated } from './sign-in-responses.ts';
+import { crossSiteConfirmationRedirect, isCrossSiteEmbedding } from '../request-origin.ts';
+import type { PageAuthentication } from './page-authentication.ts';
+import { sendCsrfFailure, sendFormError } from './sign-in-responses.ts';
 
-/** A request of a browser that is signed in. */
-export interface AuthenticatedRequest {
-  readonly request: FastifyRequest;
+/** What a page for somebody who is signed in is made from. */
+export interface PageRequest {
   readonly reply: FastifyReply;
   readonly context: PageContext;
   readonly session: PageSession;
 }
 
-/** A form that a signed-in browser sent from the hub's own page. */
+/** A request of somebody who is signed in. */
+export interface AuthenticatedRequest extends PageRequest {
+  readonly request: FastifyRequest;
+  /** The operations, in the name of the user if that is known. Everything that a request changes goes through it. */
+  readonly administration: Administration;
+  /** Whether the session has not ended since. */
+  isSignedIn(): boolean;
+}
+
+/** A form that a signed-in user sent from the hub's own page. */
 export interface FormSubmission extends AuthenticatedRequest {
   readonly form: ReadonlyMap<string, string>;
+}
+
+/** The hub behind the routes that need a sign-in. */
+export interface GuardedHub {
+  readonly hubName: string;
+  readonly administration: Administration;
+  /** Requests wait for it. */
+  readonly ready: Promise<void>;
 }
 
 /** Routes that need a sign-in. A form of another site is rejected. */
 export class AuthenticatedRoutes {
   readonly #app: FastifyInstance;
-  readonly #access: SetupAccess;
-  readonly #hubName: string;
-  readonly #ready: Promise<void>;
+  readonly #authentication: PageAuthentication;
+  readonly #hub: GuardedHub;
 
-  /** @param hub `ready`: requests wait for it */
-  constructor(
-    app: FastifyInstance,
-    access: SetupAccess,
-    hub: { readonly hubName: string; readonly ready: Promise<void> },
-  ) {
+  constructor(app: FastifyInstance, authentication: PageAuthentication, hub: GuardedHub) {
     this.#app = app;
-    this.#access = access;
-    this.#hubName = hub.hubName;
-    this.#ready = hub.ready;
+    this.#authentication = authentication;
+    this.#hub = hub;
   }
 
   /**
@@ -44,42 +55,44 @@ export class AuthenticatedRoutes {
    */
   page(path: string, handler: (req: AuthenticatedRequest) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...BROWSER_ROUTE, exposeHeadRoute: true }, async (request, reply) => {
-      const context = pageContext(this.#hubName, request);
-      if (isCrossSiteEmbedding(request)) return sendCsrfFailure(reply, context, submittingPage(request));
+      const authentication = this.#authentication;
+      const context = pageContext(this.#hub.hubName, request);
+      if (isCrossSiteEmbedding(request)) return sendCsrfFailure(reply, context, authentication.submittingPage(request));
       const redirect = crossSiteConfirmationRedirect(request);
       if (redirect !== null) return reply.header('cache-control', 'no-store').redirect(redirect, 303);
-      const session = this.#sessionOf(request);
-      if (session === null) return sendUnauthenticated(request, reply, context);
-      await this.#ready;
-      return handler({ request, reply, context, session });
+      const session = authentication.findSession(request);
+      if (session === null) return authentication.sendUnauthenticated(request, reply, context);
+      await this.#hub.ready;
+      return handler({ reply, context, session, ...this.#describe(request) });
     });
   }
 
   /** Serves a form, which carries the session's CSRF token in `csrf`. @param path a Fastify route path */
   form(path: string, handler: (submission: FormSubmission) => Promise<FastifyReply>): void {
     this.#app.post(path, BROWSER_ROUTE, async (request, reply) => {
-      const context = pageContext(this.#hubName, request);
-      if (!isSameOrigin(request)) return sendCsrfFailure(reply, context, submittingPage(request));
-      const session = this.#sessionOf(request);
-      if (session === null) return sendUnauthenticated(request, reply, context);
+      const authentication = this.#authentication;
+      const context = pageContext(this.#hub.hubName, request);
+      const page = authentication.submittingPage(request);
+      if (!authentication.isSameOrigin(request)) return sendCsrfFailure(reply, context, page);
+      const session = authentication.findSession(request);
+      if (session === null) return authentication.sendUnauthenticated(request, reply, context);
       const form = readFormBody(request);
-      if (typeof form === 'number') return sendFormError(reply, form, context, submittingPage(request));
-      if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrfToken))
-        return sendCsrfFailure(reply, context, submittingPage(request));
-      await this.#ready;
-      return handler({ request, reply, context, session, form });
+      if (typeof form === 'number') return sendFormError(reply, form, context, page);
+      if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrfToken)) return sendCsrfFailure(reply, context, page);
+      await this.#hub.ready;
+      return handler({ reply, context, session, ...this.#describe(request), form });
     });
   }
 
-  #sessionOf(request: FastifyRequest): PageSession | null {
-    const cookie = readSessionCookie(request);
-    return cookie === null ? null : this.#access.findSession(cookie);
+  #describe(request: FastifyRequest): Pick<AuthenticatedRequest, 'request' | 'administration' | 'isSignedIn'> {
+    const { administration } = this.#hub;
+    const user = this.#authentication.userName(request);
+    return {
+      request,
+      administration: user === null ? administration : administration.asUser(user),
+      isSignedIn: () => this.#authentication.findSession(request) !== null,
+    };
   }
-}
-
-/** The page of the hub from which a request was sent. */
-function submittingPage({ headers, host }: FastifyRequest): string {
-  return refererPath(headers.referer, host);
 }
 
 /** A parameter of the request's path; empty if there is none. */

@@ -1,15 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type BrowserInfo, browserName, type PageSession, type SetupAccess } from '../../core/setup-access.ts';
+import { type BrowserInfo, type BrowserSession, browserName, type SetupAccess } from '../../core/setup-access.ts';
 import { BROWSER_ROUTE, cookieValue, readFormBody } from '../http.ts';
 import { pageContext } from '../page-context.ts';
-import { isPrefetch, isSameOrigin, safeRedirectPath } from '../request-origin.ts';
-import { AuthenticatedRoutes } from './authenticated-routes.ts';
+import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
+import { AuthenticatedRoutes, type GuardedHub } from './authenticated-routes.ts';
+import type { PageAuthentication } from './page-authentication.ts';
 import {
   readSessionCookie,
   SESSION_COOKIE,
   sendCsrfFailure,
   sendFormError,
   sendSignInPage,
+  sendUnauthenticated,
 } from './sign-in-responses.ts';
 
 /** What the prefix `__Host-` requires. With `SameSite=Strict` the requests of other sites do not carry the cookie. */
@@ -19,16 +21,25 @@ const KNOWN_BROWSER_COOKIE = '__Host-latchkey-known';
 /** Lifetime of that cookie in seconds: the longest that browsers keep a cookie (RFC 6265bis, 5.5). */
 const KNOWN_BROWSER_MAX_AGE = 400 * 86_400;
 
+/** Recognises browsers that have signed in with the setup code or a one-time address, by their session cookie. */
+function cookieAuthentication(access: SetupAccess): PageAuthentication {
+  return {
+    findSession(request) {
+      const cookie = readSessionCookie(request);
+      return cookie === null ? null : access.findSession(cookie);
+    },
+    sendUnauthenticated,
+    isSameOrigin,
+    submittingPage: ({ headers, host }) => refererPath(headers.referer, host),
+    userName: () => null,
+  };
+}
+
 /** Serves signing in and out. @returns the routes that need a sign-in */
-export function serveSignIn(
-  app: FastifyInstance,
-  access: SetupAccess,
-  hubName: string,
-  ready: Promise<void>,
-): AuthenticatedRoutes {
-  const guard = new AuthenticatedRoutes(app, access, { hubName, ready });
-  const contextOf = (request: FastifyRequest) => pageContext(hubName, request);
-  const withCookies = (request: FastifyRequest, reply: FastifyReply, { cookie, lifetime }: PageSession) => {
+export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: GuardedHub): AuthenticatedRoutes {
+  const guard = new AuthenticatedRoutes(app, cookieAuthentication(access), hub);
+  const contextOf = (request: FastifyRequest) => pageContext(hub.hubName, request);
+  const withCookies = (request: FastifyRequest, reply: FastifyReply, { cookie, lifetime }: BrowserSession) => {
     const browser = access.browserCookie(cookieValue(request, KNOWN_BROWSER_COOKIE)).reveal();
     reply.header('set-cookie', [
       `${SESSION_COOKIE}=${cookie.reveal()}; Max-Age=${lifetime}; ${COOKIE_ATTRIBUTES}`,
@@ -73,8 +84,9 @@ export function serveSignIn(
     return withCookies(request, reply, session).redirect('/', 303);
   });
 
-  guard.form('/sign-out', async ({ reply, session }) => {
-    await access.signOut(session);
+  guard.form('/sign-out', async ({ request, reply }) => {
+    const session = access.findSession(readSessionCookie(request) ?? '');
+    if (session !== null) await access.signOut(session);
     return reply
       .headers({ 'set-cookie': `${SESSION_COOKIE}=; Max-Age=0; ${COOKIE_ATTRIBUTES}`, 'cache-control': 'no-store' })
       .redirect('/sign-in?out', 303);

@@ -1,11 +1,13 @@
+import type { FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { Clock } from '../../core/clock.ts';
-import type { PageSession, SetupAccess, SignedInBrowser } from '../../core/setup-access.ts';
+import type { BrowserSession, PageSession, SetupAccess, SignedInBrowser } from '../../core/setup-access.ts';
 import { timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
 import type { AuthenticatedRoutes } from './authenticated-routes.ts';
+import { readSessionCookie } from './sign-in-responses.ts';
 
 const BROWSERS_PATH = '/browsers';
 /** The command that replaces the setup code. */
@@ -16,19 +18,20 @@ export function serveSignedInBrowsers(
   guard: AuthenticatedRoutes,
   { access, clock }: { readonly access: SetupAccess; readonly clock: Clock },
 ): void {
-  guard.page(BROWSERS_PATH, async (req) =>
-    sendInstallerPage(
-      req,
-      200,
-      signedInBrowsersPage(access.listBrowsers(req.session), req.context, req.session, clock.now().wall),
-    ),
-  );
+  const sessionOf = (request: FastifyRequest): BrowserSession | null =>
+    access.findSession(readSessionCookie(request) ?? '');
+  guard.page(BROWSERS_PATH, async (req) => {
+    const own = sessionOf(req.request);
+    const browsers = own === null ? [] : access.listBrowsers(own);
+    return sendInstallerPage(req, 200, signedInBrowsersPage(browsers, req.context, req.session, clock.now().wall));
+  });
   guard.form(`${BROWSERS_PATH}/sign-out`, async ({ reply, form }) => {
     await access.signOutBrowser(form.get('id') ?? '');
     return reply.redirect(BROWSERS_PATH, 303);
   });
-  guard.form(`${BROWSERS_PATH}/sign-out-others`, async ({ reply, session }) => {
-    await access.signOutOthers(session);
+  guard.form(`${BROWSERS_PATH}/sign-out-others`, async ({ request, reply }) => {
+    const own = sessionOf(request);
+    if (own !== null) await access.signOutOthers(own);
     return reply.redirect(BROWSERS_PATH, 303);
   });
 }

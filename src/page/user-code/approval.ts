@@ -7,7 +7,12 @@ import { handlePairingFailures } from '../failures.ts';
 import { readQuery } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { userCodePath } from '../paths.ts';
-import type { AuthenticatedRequest, AuthenticatedRoutes, FormSubmission } from '../sign-in/authenticated-routes.ts';
+import type {
+  AuthenticatedRequest,
+  AuthenticatedRoutes,
+  FormSubmission,
+  PageRequest,
+} from '../sign-in/authenticated-routes.ts';
 import { approvalHeading, hasCurrentCode } from './user-code-pages.ts';
 
 /** What the approval of device flows needs. */
@@ -32,21 +37,21 @@ export function serveDeviceFlowApproval(
     return sendApprovalPage(req, administration, found);
   });
 
-  const serveDecision = (path: string, decide: (userCode: string) => Promise<void>) =>
+  const serveDecision = (path: string, decide: (userCode: string, user?: string) => Promise<void>) =>
     guard.form(path, (submission: FormSubmission) =>
       handlePairingFailures(submission, async () => {
         const userCode = submission.form.get('user_code') ?? '';
-        await decide(userCode);
+        await decide(userCode, submission.context.ingress?.userName ?? undefined);
         return redirectToResult(submission, userCode);
       }),
     );
-  serveDecision('/pair/approve', (userCode) => service.approveDeviceFlow(userCode));
+  serveDecision('/pair/approve', (userCode, user) => service.approveDeviceFlow(userCode, user));
   serveDecision('/pair/refuse', (userCode) => service.refuseDeviceFlow(userCode));
 }
 
 /** Sends the question to a browser that is signed in. */
 export async function sendApprovalPage(
-  req: AuthenticatedRequest,
+  req: PageRequest,
   administration: ApprovalOptions['administration'],
   found: FoundDeviceFlow,
 ): Promise<FastifyReply> {
@@ -55,13 +60,15 @@ export async function sendApprovalPage(
   return sendInstallerPage(req, 200, approvalPage(req, found, account));
 }
 
-function redirectToResult({ reply }: AuthenticatedRequest, userCode: string): FastifyReply {
-  return reply.header('cache-control', 'no-store').redirect(userCodePath(userCode), 303);
+/** Behind a reverse proxy there is no `/pair`; the overview shows what has become of the appliance. */
+function redirectToResult({ reply, context }: AuthenticatedRequest, userCode: string): FastifyReply {
+  const path = context.ingress === undefined ? userCodePath(userCode) : '/';
+  return reply.header('cache-control', 'no-store').redirect(path, 303);
 }
 
 /** The question, and whose login the appliance would use. */
 function approvalPage(
-  { context: { texts }, session }: AuthenticatedRequest,
+  { context: { texts }, session }: PageRequest,
   found: FoundDeviceFlow,
   account: string | null,
 ): InstallerPage {

@@ -102,7 +102,7 @@ export function servePairPage(
       return sendPublicPage(reply, 200, context, userCodeConfirmationPage(pairing, appliance, context.texts));
     const cookie = readSessionCookie(request);
     const session = cookie === null ? null : access.findSession(cookie);
-    if (session !== null) return sendApprovalPage({ request, reply, context, session }, administration, result);
+    if (session !== null) return sendApprovalPage({ reply, context, session }, administration, result);
     return sendPublicPage(reply, 200, context, approvalNeededPage(result, context.texts));
   });
 
