@@ -52,6 +52,8 @@ export interface Configuration {
   readonly notify: HooksConfiguration;
   /** The address that serves metrics and health checks; null if turned off. */
   readonly metrics: SocketAddress | null;
+  /** The address that serves the installer's page to a reverse proxy, and the proxy's address; null if turned off. */
+  readonly ingress: (SocketAddress & { readonly from: string }) | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentialsDirectory: string | undefined;
   /**
@@ -115,16 +117,13 @@ export async function readConfiguration(
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
-  const { hub, lan, portals, pairing, connections, appliances, notify, metrics } = usable;
+  const { hub, lan, portals, pairing, connections, appliances, notify, metrics, ingress } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
 
-  const taken = (['http_port', 'https_port'] as const).find(
-    (key) => lan[key] === metrics.listen?.port && lan[key] !== 0,
-  );
-  if (taken !== undefined) {
-    report('metrics.listen', `port ${lan[taken]} is also lan.${taken}; choose another port`);
-  }
+  const ports = { 'lan.http_port': lan.http_port, 'lan.https_port': lan.https_port };
+  reportTakenPort('metrics.listen', metrics.listen, ports, report);
+  reportTakenPort('ingress.listen', ingress.listen, { ...ports, 'metrics.listen': metrics.listen?.port ?? 0 }, report);
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
@@ -170,6 +169,7 @@ export async function readConfiguration(
       webhook: notify.webhook ? new Secret(notify.webhook) : null,
     },
     metrics: metrics.listen,
+    ingress: ingress.listen && { ...ingress.listen, from: ingress.from },
     credentialsDirectory: credentials,
   };
   return { configuration, errors };
@@ -199,6 +199,17 @@ export function requirePortal(configuration: Configuration): Configuration {
     'portals',
     'no portal is configured; add a section [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
+}
+
+/** Reports an address to listen on whose port another key uses. @param others ports by key; 0 is any free one */
+function reportTakenPort(
+  key: string,
+  listen: SocketAddress | null,
+  others: Readonly<Record<string, number>>,
+  report: (key: string, problem: string) => void,
+): void {
+  const [taken] = Object.entries(others).find(([, port]) => port === listen?.port && port !== 0) ?? [];
+  if (taken !== undefined) report(key, `port ${listen?.port} is also ${taken}; choose another port`);
 }
 
 async function loadCustomCertificate(

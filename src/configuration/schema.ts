@@ -27,11 +27,20 @@ const listen = v.pipe(
   v.nonEmpty(LISTEN),
 );
 
+/** An address to listen on, or "" for none. */
+const socketAddress = (expected: string) =>
+  v.pipe(
+    v.string(expected),
+    v.check((value) => value === '' || parseSocketAddress(value) !== null, expected),
+    v.transform(parseSocketAddress),
+  );
 const METRICS = 'an IP address and a port, such as "127.0.0.1:9480" or "[::1]:9480", or "" for none';
-const metricsListen = v.pipe(
-  v.string(METRICS),
-  v.check((value) => value === '' || parseSocketAddress(value) !== null, METRICS),
-  v.transform(parseSocketAddress),
+const INGRESS = 'an IP address and a port, such as "0.0.0.0:8099" or "[::]:8099", or "" for none';
+
+const PROXY = 'the IP address of the reverse proxy, such as "172.30.32.2"';
+const proxyAddress = v.pipe(
+  v.string(PROXY),
+  v.check((value) => isIP(value) !== 0, PROXY),
 );
 
 const COMMAND = 'a list of strings, a program and its arguments, such as ["/etc/latchkey/notify", "--urgent"]';
@@ -106,7 +115,12 @@ const pairing = v.strictObject(
   TABLE,
 );
 
-const metrics = v.strictObject({ listen: v.optional(metricsListen, '127.0.0.1:9480') }, TABLE);
+const metrics = v.strictObject({ listen: v.optional(socketAddress(METRICS), '127.0.0.1:9480') }, TABLE);
+
+const ingress = v.strictObject(
+  { listen: v.optional(socketAddress(INGRESS), ''), from: v.optional(proxyAddress, '172.30.32.2') },
+  TABLE,
+);
 
 const notify = v.strictObject({ command: v.optional(command), webhook: v.optional(webhook) }, TABLE);
 
@@ -119,6 +133,7 @@ export const configurationSchema = v.strictObject({
   appliances: v.optional(v.record(v.string(), applianceSchema, TABLE), {}),
   notify: v.optional(notify, {}),
   metrics: v.optional(metrics, {}),
+  ingress: v.optional(ingress, {}),
 });
 
 /**
@@ -126,7 +141,8 @@ export const configurationSchema = v.strictObject({
  * @param type the kind of a portal
  */
 export function sectionEntries(section: string, type?: unknown): object {
-  const sections = { hub, lan, pairing, notify, metrics, connections: connectionSchema, appliances: applianceSchema };
+  const named = { connections: connectionSchema, appliances: applianceSchema };
+  const sections = { hub, lan, pairing, notify, metrics, ingress, ...named };
   const found = Object.entries(sections).find(([name]) => name === section)?.[1].entries;
   return found ?? (type === 'oauth2' ? oauth2PortalSchema : helperPortalSchema).entries;
 }

@@ -10,6 +10,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { NoticeReport } from '../core/reports/notice.ts';
+import { IngressServer } from '../lan/ingress-server.ts';
 import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import { startLanServer } from '../lan/server.ts';
@@ -205,6 +206,8 @@ export async function startHub(
       timers,
     }),
   );
+  const { ingress } = configuration;
+  if (ingress !== null) parts.use(await IngressServer.open({ ...ingress, pages, log, clock, timers }));
   parts.defer(() => pages.close());
   leaf.keepCurrent(lanServer);
   // Disposed of before the server, so that the goodbye is sent first.

@@ -24,6 +24,7 @@ const LINGER_TIMEOUT = 1000;
 /** OpenSSL's code for a plain HTTP request in place of a TLS handshake. */
 const HTTP_ON_TLS_ERROR = 'ERR_SSL_HTTP_REQUEST';
 
+const REFUSED_RESPONSE = ['403 Forbidden', 'This port is only for the reverse proxy of the hub.'] as const;
 const REQUEST_TIMEOUT_RESPONSE = ['408 Request Timeout', 'The request took too long.'] as const;
 
 /** Responses to errors that occur before a request is complete; all other errors are bad requests. */
@@ -44,6 +45,8 @@ export interface ListenerOptions {
   readonly allowHalfOpen: boolean;
   readonly timers: Timers;
   readonly limits?: ConnectionLimits;
+  /** Whether to refuse a connection, whatever it requests; default: never. */
+  refuses?(connection: Socket): boolean;
 }
 
 /**
@@ -97,14 +100,20 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
       if (this.#limiter.size === 0) this.server.close();
     });
     connection.allowHalfOpen = this.#options.allowHalfOpen;
-    this.server.emit('connection', connection);
+    if (this.#options.refuses?.(connection)) {
+      connection.on('error', () => undefined);
+      this.#sendAndClose(connection, REFUSED_RESPONSE);
+    } else this.server.emit('connection', connection);
     connection.resume();
   }
 
   /** Responds to a request that Node could not parse. */
   #rejectRequest({ code = '' }: Error & { code?: string }, failed: Duplex): void {
     const socket = code === HTTP_ON_TLS_ERROR ? this.#rawSocket(failed) : failed;
-    const [status, text] = ERROR_RESPONSES[code] ?? ['400 Bad Request', BAD_REQUEST_TEXT];
+    this.#sendAndClose(socket, ERROR_RESPONSES[code] ?? ['400 Bad Request', BAD_REQUEST_TEXT]);
+  }
+
+  #sendAndClose(socket: Duplex, [status, text]: readonly [status: string, text: string]): void {
     const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;
     if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${text}`);
     // Otherwise a client that never closes, or never finished its TLS handshake, would hold the connection for ever.

@@ -178,6 +178,20 @@ describe('errors of the configuration file', () => {
     ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'port 8443 is also lan.https_port; choose another port'],
     ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'port 8480 is also lan.http_port; choose another port'],
     ['metrics.port = 9480', 'metrics.port', 'unknown key; allowed keys: listen'],
+    ['ingress.listen = 8099', 'ingress.listen', 'found 8099', 'an IP address and a port, such as "0.0.0.0:8099"'],
+    ['ingress.listen = "8099"', 'ingress.listen', 'found "8099"', '"" for none'],
+    ['ingress.listen = "localhost:8099"', 'ingress.listen', 'found "localhost:8099"', 'an IP address and a port'],
+    ['ingress.listen = "0.0.0.0:8443"', 'ingress.listen', 'port 8443 is also lan.https_port; choose another port'],
+    ['ingress.listen = "0.0.0.0:9480"', 'ingress.listen', 'port 9480 is also metrics.listen; choose another port'],
+    ['ingress.from = ""', 'ingress.from', 'found ""', 'the IP address of the reverse proxy, such as "172.30.32.2"'],
+    [
+      'ingress.from = "172.30.32.0/24"',
+      'ingress.from',
+      'found "172.30.32.0/24"',
+      'the IP address of the reverse proxy',
+    ],
+    ['ingress.from = ["172.30.32.2"]', 'ingress.from', 'the IP address of the reverse proxy'],
+    ['ingress.port = 8099', 'ingress.port', 'unknown key; allowed keys: listen, from'],
     ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
@@ -520,6 +534,17 @@ describe('the address of the metrics', () => {
   });
 });
 
+describe('the reverse proxy', () => {
+  it('ingress.listen can be set in the file or the environment, and ingress.from has the default of Home Assistant', async () => {
+    const ingress = { host: '0.0.0.0', port: 8099, from: '172.30.32.2' };
+    expect((await load('ingress.listen = "0.0.0.0:8099"')).ingress).toEqual(ingress);
+    expect((await load('', { LATCHKEY_INGRESS_LISTEN: '0.0.0.0:8099' })).ingress).toEqual(ingress);
+    const env = { LATCHKEY_INGRESS_LISTEN: '[::1]:0', LATCHKEY_INGRESS_FROM: '::1' };
+    expect((await load('', env)).ingress).toEqual({ host: '::1', port: 0, from: '::1' });
+    expect((await load('ingress.listen = ""\ningress.from = "10.0.0.2"')).ingress).toBeNull();
+  });
+});
+
 describe('the defaults of the configuration', () => {
   it('every omitted key has a default', async () => {
     expect(await load('')).toEqual({
@@ -541,6 +566,7 @@ describe('the defaults of the configuration', () => {
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
       notify: { command: null, webhook: null },
       metrics: { host: '127.0.0.1', port: 9480 },
+      ingress: null,
       credentialsDirectory: undefined,
     });
     expect((await load(portal())).portals).toMatchObject([

@@ -106,6 +106,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
     notify: { command: null, webhook: null },
     metrics: null,
+    ingress: null,
     credentialsDirectory: undefined,
   };
   const { administration } = parts.use(await startHub(configuration, log));

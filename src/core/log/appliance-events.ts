@@ -247,6 +247,11 @@ export const accessEvents = {
     count,
   }),
   too_many_registrations: event('warn', 'A device tried to register too often and has to wait.', { address, count }),
+  ingress_connection_refused: event(
+    'warn',
+    'A device other than the reverse proxy (`ingress.from`) has connected to the port of `ingress.listen`, and was refused. Logged at most every ten minutes.',
+    { address, count },
+  ),
   too_many_failed_authentications: event('warn', 'A device failed to authenticate too often and has to wait.', {
     address,
     count,

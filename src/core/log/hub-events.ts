@@ -135,6 +135,17 @@ export const listenerEvents = {
   pairing_events_failed: event('error', 'Internal error while reporting the progress of a pairing to a command.', {
     error,
   }),
+  ingress_listening: event('info', "The installer's page is served to the reverse proxy.", {
+    host: text('IP address'),
+    port: number('port'),
+    from: text('the only address that is accepted'),
+  }),
+  ingress_unavailable: event('warn', 'The listener for the reverse proxy could not be opened; the hub keeps trying.', {
+    host: text('IP address'),
+    port: number('port'),
+    error,
+    retry_in: retryIn,
+  }),
   metrics_listening: event('info', 'The metrics are served.', {
     host: text('address of the listener'),
     port: optional(number('port of the listener')),

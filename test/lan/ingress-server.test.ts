@@ -1,0 +1,208 @@
+import diagnostics from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { describe, expect, it } from 'vitest';
+import type { Administration } from '../../src/core/administration.ts';
+import type { LanService } from '../../src/core/lan-service.ts';
+import type { SetupAccess } from '../../src/core/setup-access.ts';
+import { IngressServer, type IngressServerOptions } from '../../src/lan/ingress-server.ts';
+import { openPages } from '../../src/page/pages.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { startForeignSite } from '../support/foreign-site.ts';
+import { HubProcess, reservePort } from '../support/hub-process.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
+import { logTo } from '../support/log-to.ts';
+import { startPortal } from '../support/portal.ts';
+import { ProxyClient } from '../support/proxy-client.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+interface LogLine {
+  readonly event: string;
+  readonly fields: object | undefined;
+}
+
+/** A listener without a hub behind it. */
+async function openServer(options: Partial<IngressServerOptions> = {}) {
+  const lines: LogLine[] = [];
+  const log = logTo((event, fields) => void lines.push({ event, fields }));
+  const shared = { log, clock: systemClock(), timers: systemTimers };
+  const pages = openPages({
+    ...shared,
+    service: {} as LanService,
+    administration: {} as Administration,
+    access: { proxiedCsrfToken: () => 'a-token' } as Partial<SetupAccess> as SetupAccess,
+    hubName: 'Test hub',
+    ready: Promise.resolve(),
+    random: systemRandom,
+  });
+  const server = await IngressServer.open({
+    host: '127.0.0.1',
+    port: 0,
+    from: '127.0.0.1',
+    pages,
+    ...shared,
+    ...options,
+  });
+  return { server, lines, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+/** The routes of the apps that `start` creates, one list for each app. */
+async function recordRoutes(start: () => Promise<AsyncDisposable>): Promise<string[][]> {
+  const apps: string[][] = [];
+  const watch = (message: unknown) => {
+    const { fastify: app } = message as { fastify: FastifyInstance };
+    const routes: string[] = [];
+    apps.push(routes);
+    app.addHook('onRoute', ({ method, url }) => void routes.push(...[method].flat().map((one) => `${one} ${url}`)));
+  };
+  diagnostics.subscribe('fastify.initialization', watch);
+  await using _started = await start();
+  diagnostics.unsubscribe('fastify.initialization', watch);
+  return apps;
+}
+
+describe('the listener for a reverse proxy', () => {
+  it('only the pages of the installer are served, without those of the sign-in', async () => {
+    const [ingress = []] = await recordRoutes(openServer);
+    const [https = []] = await recordRoutes(() => LanServerHarness.start());
+    const left = https.filter((route) => !ingress.includes(route));
+    expect(ingress.filter((route) => !https.includes(route))).toEqual([]);
+    expect(left.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual([
+      'GET /.well-known/oauth-authorization-server',
+      'GET /browsers',
+      'GET /ca-old.pem',
+      'GET /ca.pem',
+      'GET /callback',
+      'GET /openapi.json',
+      'GET /pair',
+      'GET /sign-in',
+      'GET /sign-in/:token',
+      'POST /browsers/sign-out',
+      'POST /browsers/sign-out-others',
+      'POST /callback/:nonce/next',
+      'POST /oauth/device_authorization',
+      'POST /oauth/register',
+      'POST /oauth/revoke',
+      'POST /oauth/token',
+      'POST /pair',
+      'POST /sign-in',
+      'POST /sign-out',
+    ]);
+    expect(ingress.length).toBeGreaterThan(30);
+  });
+
+  it('a connection from another address gets 403, whatever it sends, and is logged once', async () => {
+    await using opened = await openServer();
+    const port = opened.server.port ?? 0;
+    for (const from of ['127.0.0.5', '127.0.0.6', '127.0.0.5']) {
+      await using other = new ProxyClient(port, '/', {}, from);
+      expect(await other.get('/page/page.js')).toMatchObject({
+        status: 403,
+        text: expect.stringContaining('reverse proxy'),
+      });
+      expect(await other.post('/registration/open', { csrf: 'a-token' })).toMatchObject({ status: 403 });
+    }
+    const silent = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.5' });
+    silent.resume();
+    await once(silent, 'close');
+    await using proxy = new ProxyClient(port, '/');
+    expect((await proxy.get('/page/nothing.js')).status).toBe(404);
+    const refused = opened.lines.filter(({ event }) => event === 'ingress_connection_refused');
+    expect(refused.map(({ fields }) => fields)).toEqual([{ address: '127.0.0.5', count: 1 }]);
+  });
+
+  it('refused connections are counted, and logged again after ten minutes', async () => {
+    let uptime = 0;
+    await using opened = await openServer({
+      clock: { now: () => ({ boot: 'one', uptime, wall: 0 }) },
+      from: '127.0.0.9',
+    });
+    await using client = new ProxyClient(opened.server.port ?? 0, '/');
+    for (const at of [0, 1000, 599_000, 600_000, 601_000]) {
+      uptime = at;
+      expect((await client.get('/')).status).toBe(403);
+    }
+    const refused = opened.lines.filter(({ event }) => event === 'ingress_connection_refused');
+    expect(refused.map(({ fields }) => fields)).toEqual([
+      { address: '127.0.0.1', count: 1 },
+      { address: '127.0.0.1', count: 3 },
+    ]);
+  });
+
+  it('the proxy may use an IPv6 address, in any spelling', async () => {
+    await using opened = await openServer({ host: '::1', from: '0:0:0:0:0:0:0:1' });
+    const response = await fetch(`http://[::1]:${opened.server.port}/page/nothing.js`, {
+      headers: { 'x-ingress-path': '/' },
+    });
+    expect(response.status).toBe(404);
+    expect(opened.lines).toEqual([
+      { event: 'ingress_listening', fields: { host: '::1', port: opened.server.port, from: '0:0:0:0:0:0:0:1' } },
+    ]);
+  });
+
+  it('a request with two Host headers or an absolute URL is rejected', async () => {
+    await using opened = await openServer();
+    for (const request of [
+      'GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n',
+      'GET http://a/ HTTP/1.1\r\nhost: a\r\n\r\n',
+    ]) {
+      const socket = connect(opened.server.port ?? 0, '127.0.0.1');
+      socket.end(request);
+      const [data] = await once(socket, 'data');
+      expect(String(data)).toMatch(/^HTTP\/1\.1 400 /);
+      socket.destroy();
+    }
+  });
+
+  it('a port that is in use is logged once, and tried again', async () => {
+    await using other = await startForeignSite(() => 'other');
+    const port = Number(new URL(other.url).port);
+    const retries: (() => void)[] = [];
+    const timers = {
+      ...systemTimers,
+      after(_ms: number, run: () => void) {
+        retries.push(run);
+        return () => undefined;
+      },
+    };
+    await using opened = await openServer({ port, timers });
+    expect(opened.server.port).toBeNull();
+    retries.shift()?.();
+    await waitFor(() => expect(retries).toHaveLength(1));
+    await other[Symbol.asyncDispose]();
+    retries.shift()?.();
+    await waitFor(() => expect(opened.server.port).toBe(port));
+    expect(opened.lines.map(({ event }) => event)).toEqual(['ingress_unavailable', 'ingress_listening']);
+  });
+});
+
+it('a reload moves the listener, changes the address of the proxy, and turns the listener off', async () => {
+  const [first, second] = [await reservePort(), await reservePort()];
+  await using emulator = await startPortal();
+  await using hub = await HubProcess.start({
+    emulator,
+    toml: `[ingress]\nlisten = "127.0.0.1:${first}"\nfrom = "127.0.0.1"`,
+  });
+  const statusFrom = async (port: number, from: string) => {
+    await using client = new ProxyClient(port, '/', {}, from);
+    return (await client.get('/')).status;
+  };
+  const change = async (listen: string, from: string) => {
+    const file = join(hub.directory, 'latchkey.toml');
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, text.replace(/\[ingress\].*/s, `[ingress]\nlisten = "${listen}"\nfrom = "${from}"\n`));
+    await hub.reload();
+  };
+  expect([await statusFrom(first, '127.0.0.1'), await statusFrom(first, '127.0.0.5')]).toEqual([200, 403]);
+  await change(`127.0.0.1:${first}`, '127.0.0.5');
+  expect([await statusFrom(first, '127.0.0.1'), await statusFrom(first, '127.0.0.5')]).toEqual([403, 200]);
+  await change(`127.0.0.1:${second}`, '127.0.0.5');
+  await expect(statusFrom(first, '127.0.0.5')).rejects.toThrow('ECONNREFUSED');
+  expect(await statusFrom(second, '127.0.0.5')).toBe(200);
+  await change('', '127.0.0.5');
+  await expect(statusFrom(second, '127.0.0.5')).rejects.toThrow('ECONNREFUSED');
+});

@@ -1,0 +1,366 @@
+import { request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../../lan/hub-client.ts';
+import { eventually, HubProcess, reservePort, stateParameterOf } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { type PageResponse, PageVisitor } from '../../support/page-visitor.ts';
+import { startPortal } from '../../support/portal.ts';
+import { PROXY_HOST, ProxyClient } from '../../support/proxy-client.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const BASE_PATH = '/api/hassio_ingress/a-token_1';
+const ANNA = { 'x-remote-user-id': 'id-of-anna', 'x-remote-user-name': 'anna', 'x-remote-user-display-name': 'Anna' };
+
+let emulator: Emulator;
+let hub: HubProcess;
+let port: number;
+let anna: ProxyClient;
+let csrf: string;
+
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startPortal());
+  port = await reservePort();
+  const toml = `[ingress]\nlisten = "127.0.0.1:${port}"\nfrom = "127.0.0.1"`;
+  hub = parts.use(await HubProcess.start({ emulator, toml }));
+  anna = parts.use(new ProxyClient(port, BASE_PATH, ANNA));
+  csrf = await anna.csrf();
+});
+
+/** Everything on a page that a browser could follow, load or send a form to. */
+function targetsOn({ text }: PageResponse): { readonly kind: string; readonly target: string; readonly tag: string }[] {
+  return [...text.matchAll(/<(\w+)([^>]*?\s)(href|src|action|formaction|content)="([^"]*)"([^>]*)>/g)].flatMap(
+    ([tag, element = '', , attribute = '', target = '']) =>
+      attribute === 'content' && !/http-equiv="refresh"/.test(tag)
+        ? []
+        : [{ kind: `${element} ${attribute}`, target, tag }],
+  );
+}
+
+/** Whether a browser that follows this stays in the proxy's frame, or leaves it for a new tab. */
+function isAllowed({ kind, target, tag }: ReturnType<typeof targetsOn>[number]): boolean {
+  if (target.startsWith(`${BASE_PATH}/`) || target.startsWith('#') || /^\d+$/.test(target)) return true;
+  if (target === 'data:,') return kind === 'link href';
+  return (
+    kind === 'a href' && /^https?:\/\//.test(target) && /target="_blank"/.test(tag) && /rel="[^"]*noopener/.test(tag)
+  );
+}
+
+/** The value of an attribute. */
+function unescapeHtml(text: string): string {
+  return text.replaceAll(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))).replaceAll('&amp;', '&');
+}
+
+/** Logs in with the link on the page of a pairing; the portal redirects the browser to the hub's own address. */
+async function logIn(path: string): Promise<void> {
+  const { text } = await anna.get(path);
+  const link = unescapeHtml(/id="login" href="([^"]+)"/.exec(text)?.[1] ?? '');
+  const { location } = await emulator.login({ state: stateParameterOf(link), user: 'demo' });
+  await (await request(location)).body.dump();
+}
+
+/** An appliance begins a device flow. @returns its user code */
+async function beginDeviceFlow(credentials: { readonly client_id: string; readonly client_secret: string }) {
+  await using client = await HubClient.of(hub);
+  const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
+  const begun = parseJsonBody(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
+  rememberSecrets([String(begun['device_code'])]);
+  return String(begun['user_code']);
+}
+
+describe('the pages below the path of a reverse proxy', () => {
+  it('no link, form, script or redirect of any page leads out of the path', async () => {
+    await hub.addAppliance('wallbox', 'Monitoring');
+    await hub.pair('wallbox', emulator);
+    await hub.addAppliance('heater');
+    await hub.beginPairing('heater');
+    await hub.addConnection('netatmo', 'Monitoring');
+    const thermostat = await hub.addAppliance('thermostat', null, null, 'netatmo');
+    await hub.addAppliance('dashboard', null, null, 'netatmo');
+    await hub.pair('netatmo', emulator);
+    const userCode = await beginDeviceFlow(thermostat);
+
+    const redirects: string[] = [];
+    const submit = async (path: string, form: Record<string, string> = {}) => {
+      const { status, headers } = await anna.post(path, { csrf, ...form });
+      expect(status, path).toBe(303);
+      redirects.push(String(headers['location']));
+      return String(headers['location']).slice(BASE_PATH.length);
+    };
+    const seeds = [
+      '/',
+      `/pair/approve?user_code=${userCode}`,
+      '/p/wallbox',
+      '/nothing-here',
+      '/appliances/nobody',
+      await submit('/pair-all'),
+      await submit('/appliances/add', { name: 'battery', form: 'A'.repeat(22) }),
+      await submit('/connections/add', { name: 'tado', form: 'B'.repeat(22) }),
+      await submit('/appliances/wallbox/rotate-secret', { form: 'C'.repeat(22) }),
+      await submit('/appliances/wallbox/refresh'),
+      await submit('/appliances/heater/pair'),
+    ];
+    const visited = new Map<string, PageResponse>();
+    const waiting = [...seeds];
+    for (let path = waiting.pop(); path !== undefined && visited.size < 200; path = waiting.pop()) {
+      if (visited.has(path) || path === '/live') continue;
+      const page = await anna.get(path);
+      visited.set(path, page);
+      const { location } = page.headers;
+      if (location !== undefined) redirects.push(String(location));
+      const targets = targetsOn(page);
+      expect(
+        targets.filter((target) => !isAllowed(target)),
+        path,
+      ).toEqual([]);
+      const found = [...targets.filter(({ kind }) => kind === 'a href').map(({ target }) => target), location];
+      for (const target of found) {
+        if (typeof target === 'string' && target.startsWith(`${BASE_PATH}/`))
+          waiting.push(unescapeHtml(target.slice(BASE_PATH.length)));
+      }
+    }
+    expect(redirects.filter((target) => !target.startsWith(`${BASE_PATH}/`))).toEqual([]);
+    const kinds = new Set(
+      [...visited.keys()].map((path) =>
+        path.replace(/[?].*/, '').replaceAll(/(?<=s\/|credentials\/)[\w-]{22,}/g, ':id'),
+      ),
+    );
+    for (const path of [
+      '/',
+      '/appliances/add',
+      '/appliances/wallbox/label',
+      '/appliances/battery/remove',
+      '/connections/netatmo/remove',
+      '/appliances/thermostat/move',
+      '/connections/add',
+      '/batches/:id',
+      '/credentials/:id/battery',
+    ])
+      expect([...kinds]).toContain(path);
+    expect([...kinds].filter((path) => path.startsWith('/pairings/')).length).toBeGreaterThan(0);
+    const forms = [...visited.values()].flatMap(targetsOn).filter(({ kind }) => kind === 'form action');
+    expect(new Set(forms.map(({ target }) => target)).size).toBeGreaterThan(15);
+    expect([...visited].filter(([, { status }]) => status >= 500)).toEqual([]);
+
+    const script = await anna.get('/page/live-updates.js');
+    expect(script.text).toContain("new URL('../live', import.meta.url)");
+    expect(script.text).not.toMatch(/['"`]\/\w/);
+    // It is printed, so it leads to the hub's own address, whatever the path is today.
+    expect(visited.get('/appliances/wallbox/label')?.text).not.toContain('hassio_ingress/a-token_1/p/');
+  });
+
+  it('links follow the path of each request, and a path of "/" is the root of a site', async () => {
+    for (const [path, link] of [
+      ['/other', '/other/appliances/add'],
+      ['/other/', '/other/appliances/add'],
+      ['/', '/appliances/add'],
+    ] as const) {
+      expect((await anna.get('/', { 'x-ingress-path': path })).text).toContain(`id="add" href="${link}"`);
+    }
+    const { headers } = await anna.post('/registration/close', { csrf }, { 'x-ingress-path': '/other' });
+    expect(headers['location']).toBe('/other/');
+  });
+
+  it.each(['', '/a/../b', '//evil.example', '/a"b', undefined])('the path %j is answered with 400', async (path) => {
+    for (const url of ['/', '/nothing-here', '/page/page.js']) {
+      const { status, text } = await anna.get(url, { 'x-ingress-path': path });
+      expect([status, text]).toEqual([400, expect.stringContaining('X-Ingress-Path')]);
+    }
+    expect((await anna.post('/registration/open', { csrf }, { 'x-ingress-path': path })).status).toBe(400);
+  });
+
+  it('only the proxy’s own site can frame a page, and no page sets a cookie', async () => {
+    const paths = [
+      '/',
+      '/nothing-here',
+      '/appliances/add',
+      await hub.addAppliance('pump').then(() => '/appliances/pump'),
+    ];
+    await hub.beginPairing('pump');
+    const { headers } = await anna.post('/appliances/pump/pair', { csrf });
+    const pairing = String(headers['location']).slice(BASE_PATH.length);
+    for (const path of [...paths, pairing]) {
+      const page = await anna.get(path);
+      expect(page.headers, path).toMatchObject({ 'x-frame-options': 'SAMEORIGIN', 'cache-control': 'no-store' });
+      expect(page.headers['content-security-policy'], path).toMatch(/(^|; )frame-ancestors 'self'(;|$)/);
+      expect(page.headers['set-cookie'], path).toBeUndefined();
+    }
+    expect(headers['set-cookie']).toBeUndefined();
+  });
+
+  it('the page has no sign-in, no sign-out and no list of browsers', async () => {
+    const { status, text } = await anna.get('/');
+    expect(status).toBe(200);
+    expect(text).not.toMatch(/sign-out|\/browsers/);
+    for (const path of ['/sign-in', '/sign-out', '/browsers', '/pair', '/ca.pem', '/callback', '/openapi.json', '/l/x'])
+      expect((await anna.get(path)).status, path).toBe(404);
+    for (const path of ['/oauth/token', '/oauth/register', '/sign-in', '/sign-out', '/pair'])
+      expect((await anna.post(path, { csrf })).status, path).toBe(404);
+  });
+});
+
+describe('the hub’s own address', () => {
+  it('the headers of a proxy change nothing there', async () => {
+    await using visitor = await PageVisitor.open(hub);
+    const headers = { 'x-ingress-path': BASE_PATH, ...ANNA };
+    const signIn = await visitor.get('/', headers);
+    expect(signIn.status).toBe(401);
+    expect(signIn.headers).toMatchObject({ 'x-frame-options': 'DENY' });
+    expect(signIn.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    expect(signIn.text).not.toContain(BASE_PATH);
+    expect((await visitor.post('/registration/open', { csrf }, headers)).status).toBe(401);
+
+    await using installer = await PageVisitor.signedIn(hub);
+    const page = await installer.get('/', headers);
+    expect(page.text).toContain('href="/appliances/add"');
+    expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    await installer.post(
+      '/appliances/add',
+      { csrf: await installer.csrf(), name: 'own', form: 'D'.repeat(22) },
+      headers,
+    );
+    const added = await waitFor(() => {
+      const found = hub.events('appliance_added').find(({ appliance }) => appliance === 'own');
+      expect(found).toBeDefined();
+      return found;
+    });
+    expect(added).not.toHaveProperty('user');
+  });
+});
+
+describe('a form below the path of a reverse proxy', () => {
+  const origin = `http://${PROXY_HOST}`;
+  const registration = async () => (await hub.status()).hub.registration_open_for;
+
+  it.each([
+    ['the host of the proxy’s site', {}],
+    ['no port in Host', { host: 'parent.example' }],
+    ['X-Forwarded-Host', { host: '127.0.0.1:1', 'x-forwarded-host': `${PROXY_HOST}, inner.example` }],
+    ['no Fetch Metadata, as over plain HTTP', { 'sec-fetch-site': undefined }],
+    ['neither Origin nor Fetch Metadata', { origin: undefined, 'sec-fetch-site': undefined }],
+    ['an origin in capitals', { origin: 'HTTP://PARENT.example:8123' }],
+  ])('a form with %s is accepted', async (_, headers) => {
+    await anna.post('/registration/close', { csrf });
+    expect((await anna.post('/registration/open', { csrf }, headers)).status).toBe(303);
+    expect(await registration()).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['of another site', { 'sec-fetch-site': 'cross-site' }],
+    ['of another port of the host', { 'sec-fetch-site': 'same-site' }],
+    ['with a foreign origin', { origin: 'http://evil.example', 'sec-fetch-site': undefined }],
+    ['with the origin of another port', { origin: 'http://parent.example:9', 'sec-fetch-site': undefined }],
+    ['of a sandboxed frame', { origin: 'null', 'sec-fetch-site': undefined }],
+    [
+      'with an origin that only begins like the host',
+      { origin: `${origin}.evil.example`, 'sec-fetch-site': undefined },
+    ],
+  ])('a form %s is rejected', async (_, headers) => {
+    await anna.post('/registration/close', { csrf });
+    expect((await anna.post('/registration/open', { csrf }, headers)).status).toBe(403);
+    expect(await registration()).toBeUndefined();
+  });
+
+  it('a form needs the token of its own user', async () => {
+    await using ben = new ProxyClient(port, BASE_PATH, { 'x-remote-user-id': 'id-of-ben' });
+    await using nobody = new ProxyClient(port, BASE_PATH);
+    await anna.post('/registration/close', { csrf });
+    for (const token of [await ben.csrf(), await nobody.csrf(), '', 'x', undefined]) {
+      const form: Record<string, string> = token === undefined ? {} : { csrf: token };
+      expect((await anna.post('/registration/open', form)).status).toBe(403);
+    }
+    expect(await registration()).toBeUndefined();
+    expect((await ben.post('/registration/open', { csrf: await ben.csrf() })).status).toBe(303);
+  });
+
+  it('a user’s token is still valid after a restart of the hub', async () => {
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    await eventually(async () => hub.events('ingress_listening').length > 0);
+    expect(await anna.csrf()).toBe(csrf);
+    expect(csrf).toMatch(/^[\w-]{43}$/);
+  });
+
+  it('a rejected form leads back to the page that it was on, below the path', async () => {
+    const back = async (referer: string) => {
+      const { text } = await anna.post('/registration/open', {}, { referer });
+      return unescapeHtml(/<a href="([^"]*)">/.exec(text)?.[1] ?? '');
+    };
+    expect(await back(`${origin}${BASE_PATH}/appliances/pump?x=1`)).toBe(`${BASE_PATH}/appliances/pump?x=1`);
+    expect(await back(`${origin}/elsewhere`)).toBe(`${BASE_PATH}/`);
+    expect(await back('http://evil.example/appliances/pump')).toBe(`${BASE_PATH}/`);
+  });
+
+  it.each(['image', 'iframe', 'empty'])('another site can not load a page as %s', async (destination) => {
+    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': destination };
+    expect((await anna.get('/', headers)).status).toBe(403);
+  });
+
+  it('a link of another site to a confirmation leads to a page that changes nothing', async () => {
+    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' };
+    const targets = ['/appliances/pump/remove', '/pair/approve?user_code=WDJB-MJHT'];
+    const responses = await Promise.all(targets.map((target) => anna.get(target, headers)));
+    expect(responses.map((page) => page.headers['location'])).toEqual([
+      `${BASE_PATH}/appliances/pump`,
+      `${BASE_PATH}/`,
+    ]);
+  });
+});
+
+describe('what a user of a reverse proxy does', () => {
+  it('the log and the history name the user', async () => {
+    const submit = (path: string, form: Record<string, string> = {}) => anna.post(path, { csrf, ...form });
+    /** Waits for an event, because the log arrives later than the response. */
+    const expectEvent = (event: string, members: object = {}) =>
+      waitFor(() => expect(hub.events(event).at(-1)).toMatchObject({ user: 'Anna', ...members }));
+    await submit('/connections/add', { name: 'shared', form: 'E'.repeat(22) });
+    await expectEvent('connection_added');
+    await submit('/appliances/add', { name: 'boiler', form: 'F'.repeat(22) });
+    await expectEvent('appliance_added');
+    await submit('/appliances/boiler/rotate-secret', { form: 'G'.repeat(22) });
+    await expectEvent('secret_rotated');
+    await submit('/registration/open');
+    await expectEvent('registration_opened');
+    await submit('/registration/close');
+    await expectEvent('registration_closed');
+
+    const { headers } = await submit('/appliances/boiler/pair');
+    await expectEvent('pairing_started', { connection: 'boiler', by: 'person' });
+    const pairing = String(headers['location']).slice(BASE_PATH.length);
+    await logIn(pairing);
+    await hub.until('boiler', ({ state }) => state === 'active', 30);
+    await expectEvent('connection_paired');
+    await submit('/appliances/boiler/unpair');
+    await expectEvent('connection_unpaired');
+    const history = await hub.json<{ kind: string; user?: string }[]>('history', 'boiler');
+    expect(history.map(({ kind, user }) => [kind, user])).toEqual([
+      ['unpaired', 'Anna'],
+      ['paired', 'Anna'],
+    ]);
+    expect((await anna.get('/appliances/boiler')).text).toMatch(
+      /Disconnected, by Anna.*Connected after a login, by Anna/s,
+    );
+    expect((await hub.cli('history', 'boiler')).stdout).toMatch(/unpaired, by Anna.*paired, by Anna/s);
+
+    await submit('/appliances/boiler/move', { connection: 'shared' });
+    await expectEvent('appliance_moved');
+    await submit('/appliances/boiler/remove');
+    await expectEvent('appliance_removed', { appliance: 'boiler' });
+    await submit('/connections/shared/remove');
+    await expectEvent('connection_removed');
+  });
+
+  it('the history still names the user after a restart', async () => {
+    await anna.post('/appliances/add', { csrf, name: 'stove', form: 'H'.repeat(22) });
+    const { headers } = await anna.post('/appliances/stove/pair', { csrf });
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    const pairing = String(headers['location']).slice(BASE_PATH.length);
+    await logIn(pairing);
+    await hub.until('stove', ({ state }) => state === 'active', 30);
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    expect(await hub.json('history', 'stove')).toMatchObject([{ kind: 'paired', user: 'Anna' }]);
+  });
+});
