@@ -1,0 +1,164 @@
+import type { FrameLocator, Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { en } from '../../src/page/texts/en.ts';
+import { type Browser, browserSkipReason, DESKTOP, startBrowser, type Visit } from '../support/browser.ts';
+import { startForeignSite } from '../support/foreign-site.ts';
+import { reservePort } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type Nginx, nginxSkipReason, startNginx } from '../support/nginx.ts';
+import { ProxyClient } from '../support/proxy-client.ts';
+import { setUpOnce } from '../support/set-up.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { type BrowserTestHub, logIn, startBrowserTestHub } from './browser-test-hub.ts';
+
+/** The address from which the proxy connects, as the Supervisor does from its own. */
+const PROXY_ADDRESS = '127.0.0.5';
+const PREFIXES = ['/api/hassio_ingress/one', '/api/hassio_ingress/two'] as const;
+
+/** What Home Assistant's ingress does: it strips the path, and names it and the user in headers. */
+function locations(port: number): string {
+  const ingress = PREFIXES.map(
+    (prefix) => `location ${prefix}/ {
+  proxy_pass http://127.0.0.1:${port}/;
+  proxy_bind ${PROXY_ADDRESS};
+  proxy_http_version 1.1;
+  proxy_set_header Host $http_host;
+  proxy_set_header Connection "";
+  proxy_set_header X-Forwarded-Host $http_host;
+  proxy_set_header X-Ingress-Path ${prefix};
+  proxy_set_header X-Remote-User-Id 5f2c;
+  proxy_set_header X-Remote-User-Name anna;
+  proxy_set_header X-Remote-User-Display-Name "Anna Müller";
+}`,
+  );
+  const style =
+    'body{margin:0;display:grid;grid-template-columns:12rem 1fr;height:100vh;font-family:sans-serif}iframe{border:0;width:100%;height:100%}';
+  const parent = `<!doctype html><meta charset="utf-8"><title>Parent</title><style>${style}</style><nav>Parent</nav><iframe src="${PREFIXES[0]}/"></iframe>`;
+  return [...ingress, `location = / { default_type text/html; return 200 '${parent}'; }`].join('\n');
+}
+
+let browser: Browser;
+let testHub: BrowserTestHub;
+let port: number;
+let nginx: Nginx;
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    port = await reservePort();
+    const toml = `[ingress]\nlisten = "127.0.0.1:${port}"\nfrom = "${PROXY_ADDRESS}"`;
+    testHub = parts.use(await startBrowserTestHub({}, { toml, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
+    nginx = parts.use(await startNginx(locations(port)));
+  },
+  { skipReason: async () => nginxSkipReason() ?? (await browserSkipReason()) },
+);
+
+/** Opens the parent's page. */
+async function openParent(visit: Visit): Promise<FrameLocator> {
+  await visit.page.goto(`${nginx.origin}/`);
+  return visit.page.frameLocator('iframe');
+}
+
+/** The address of the page in the frame. */
+function frameUrl(page: Page): string {
+  return page.frames()[1]?.url() ?? '';
+}
+
+describe('the installer’s page in the frame of a reverse proxy', () => {
+  it('an installer adds, connects and removes an appliance in the frame, also after its path has changed', async () => {
+    await using visit = await browser.visit(DESKTOP);
+    const { page } = visit;
+    const frame = await openParent(visit);
+    await frame.getByText('There are no appliances yet.').waitFor();
+    await frame.getByRole('link', { name: 'Add an appliance' }).click();
+    await frame.getByLabel('Name', { exact: true }).fill('Wall Box');
+    await frame.getByRole('button', { name: en.adding.add, exact: true }).click();
+    await frame.getByText('This name is not possible.').waitFor();
+    // The status of that page, 400, is reported as an error of the parent's.
+    visit.clearBrowserErrors();
+    await frame.getByLabel('Name', { exact: true }).fill('wallbox');
+    await frame.getByRole('button', { name: en.adding.add, exact: true }).click();
+    await frame.getByText('wallbox has been added.').waitFor();
+    rememberSecrets([(await frame.locator('#client-secret').textContent()) ?? '']);
+    await frame.getByRole('button', { name: 'Connect wallbox now' }).click();
+    await frame.getByText('Waiting for the login').waitFor();
+    await visit.takeScreenshot('ingress-waiting');
+    expect(await page.context().cookies()).toEqual([]);
+
+    const [portal] = await Promise.all([
+      page.context().waitForEvent('page'),
+      frame.getByRole('link', { name: 'Log in at the portal' }).click(),
+    ]);
+    expect(await portal.evaluate('opener')).toBeNull();
+    await logIn(portal);
+    // The portal redirects to the hub's own address, which is not in the frame.
+    await portal.getByText('wallbox is connected').waitFor();
+    expect(new URL(portal.url()).port).toBe(String(testHub.hub.httpPort));
+    await frame.getByRole('status').getByText('wallbox is connected').waitFor();
+    await portal.close();
+
+    await frame.getByRole('link', { name: 'wallbox' }).first().click();
+    await frame.getByText('Connected after a login, by Anna Müller').waitFor();
+    await visit.takeScreenshot('ingress-connected');
+    await frame.getByRole('link', { name: 'Label for the cabinet door' }).click();
+    await frame.getByRole('button', { name: 'Print' }).waitFor();
+    expect(frameUrl(page)).toBe(`${nginx.origin}${PREFIXES[0]}/appliances/wallbox/label`);
+
+    // The parent may show the page below another path, for example in a new session of its own.
+    await page.evaluate((source) => document.querySelector('iframe')?.setAttribute('src', source), `${PREFIXES[1]}/`);
+    await frame.getByText('The wallbox is connected.').waitFor();
+    await testHub.hub.addAppliance('heater');
+    await frame.getByText('The heater is not connected yet.').waitFor();
+    await frame.getByRole('link', { name: 'wallbox' }).first().click();
+    await frame.getByRole('button', { name: 'Refresh now' }).click();
+    await frame.getByText('Access refreshed').waitFor();
+    await frame.getByRole('link', { name: 'Disconnect' }).click();
+    await frame.getByRole('button', { name: 'Disconnect' }).click();
+    await frame.getByText('Disconnected, by Anna Müller').waitFor();
+    await frame.getByRole('link', { name: 'Remove' }).click();
+    await frame.getByRole('button', { name: 'Remove' }).click();
+    await frame.getByText('The heater is not connected yet.').waitFor();
+    expect(frameUrl(page)).toBe(`${nginx.origin}${PREFIXES[1]}/`);
+    expect((await testHub.hub.status()).appliances.map(({ name }) => name)).toEqual(['heater']);
+    await waitFor(() =>
+      expect(testHub.hub.events('appliance_removed')).toMatchObject([{ appliance: 'wallbox', user: 'Anna Müller' }]),
+    );
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it('no other address reaches the page', async () => {
+    await using neighbour = new ProxyClient(port, PREFIXES[0], { 'x-remote-user-name': 'anna' }, '127.0.0.6');
+    expect(await neighbour.get('/')).toMatchObject({ status: 403 });
+    await using visit = await browser.visit(DESKTOP);
+    expect((await visit.page.goto(`http://127.0.0.1:${port}/`))?.status()).toBe(403);
+    await visit.page.getByText('This port is only for the reverse proxy').waitFor();
+  });
+
+  it('no other site can show the page in a frame, and the proxy’s site can not frame the hub’s own address', async () => {
+    const addresses = [`${nginx.origin}${PREFIXES[0]}/`, `${nginx.origin}${PREFIXES[0]}/appliances/add`];
+    await using other = await startForeignSite(() => addresses.map((url) => `<iframe src="${url}"></iframe>`).join(''));
+    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
+    const { page } = visit;
+    await page.goto(other.url);
+    const blocked = () => visit.browserErrors.filter((error) => /frame-ancestors|ERR_BLOCKED_BY_RESPONSE/.test(error));
+    await waitFor(() => expect(blocked().length).toBeGreaterThanOrEqual(addresses.length));
+    visit.clearBrowserErrors();
+    await openParent(visit);
+    await page.evaluate(
+      (source) => document.querySelector('iframe')?.setAttribute('src', source),
+      `${testHub.origin}/`,
+    );
+    await waitFor(() => expect(blocked().length).toBeGreaterThan(0));
+    expect(await page.frameLocator('iframe').getByRole('textbox').count()).toBe(0);
+  });
+
+  it('the page that takes an appliance’s code opens at the hub’s own address, outside the frame', async () => {
+    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
+    const frame = await openParent(visit);
+    const [pair] = await Promise.all([
+      visit.page.context().waitForEvent('page'),
+      frame.getByRole('link', { name: en.overview.connectByCode }).click(),
+    ]);
+    await pair.waitForURL(`${testHub.origin}/pair`);
+    expect(await pair.evaluate('opener')).toBeNull();
+  });
+});
