@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FrameLocator, Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { en } from '../../src/page/texts/en.ts';
@@ -11,6 +13,7 @@ import { setUpOnce } from '../support/set-up.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type BrowserTestHub, logIn, startBrowserTestHub } from './browser-test-hub.ts';
 
+const DOCS = join(import.meta.dirname, '../../docs');
 /** The address from which the proxy connects, as the Supervisor does from its own. */
 const PROXY_ADDRESS = '127.0.0.5';
 const PREFIXES = ['/api/hassio_ingress/one', '/api/hassio_ingress/two'] as const;
@@ -62,6 +65,37 @@ async function openParent(visit: Visit): Promise<FrameLocator> {
 function frameUrl(page: Page): string {
   return page.frames()[1]?.url() ?? '';
 }
+
+describe('the configuration of nginx in the documentation', () => {
+  const [, example = ''] = /```nginx\n(.*?)```/s.exec(readFileSync(join(DOCS, 'ingress.md'), 'utf8')) ?? [];
+  const credentials = `Basic ${Buffer.from('anna:a-password').toString('base64')}`;
+
+  it('the documented nginx shows the page to people who are signed in, and nobody can choose who they are', async () => {
+    const server = example
+      .replace('/etc/nginx/hub-users', 'FOLDER/hub-users')
+      .replace('http://192.168.1.10:8099', `http://127.0.0.1:${port}`)
+      .replace('location /hub/ {', `location /hub/ {\n    proxy_bind ${PROXY_ADDRESS};`);
+    await using documented = await startNginx(server, { 'hub-users': 'anna:{PLAIN}a-password\n' });
+    const forged = {
+      'x-ingress-path': '/evil',
+      'x-remote-user-id': 'x',
+      'x-remote-user-display-name': 'Somebody else',
+    };
+    const send = (path: string, init: RequestInit = {}) =>
+      fetch(`${documented.origin}/hub${path}`, { redirect: 'manual', ...init });
+    expect((await send('/', { headers: forged })).status).toBe(401);
+    const page = await send('/', { headers: { authorization: credentials, ...forged } });
+    const text = await page.text();
+    expect(text).toContain('id="add" href="/hub/appliances/add"');
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(text) ?? [];
+    rememberSecrets([csrf]);
+    const headers = { authorization: credentials, origin: documented.origin, ...forged };
+    const form = { method: 'POST', headers, body: new URLSearchParams({ csrf }) };
+    expect((await send('/registration/open', form)).headers.get('location')).toBe('/hub/');
+    await waitFor(() => expect(testHub.hub.events('registration_opened').at(-1)).toMatchObject({ user: 'anna' }));
+    await send('/registration/close', form);
+  });
+});
 
 describe('the installer’s page in the frame of a reverse proxy', () => {
   it('an installer adds, connects and removes an appliance in the frame, also after its path has changed', async () => {

@@ -292,6 +292,13 @@ describe('a form below the path of a reverse proxy', () => {
     expect(await back('http://evil.example/appliances/pump')).toBe(`${BASE_PATH}/`);
   });
 
+  it('no other site is allowed to send headers of its own', async () => {
+    const preflight = { origin: 'http://evil.example', 'access-control-request-method': 'POST' };
+    const { status, headers } = await anna.send('OPTIONS', '/registration/open', preflight);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+  });
+
   it.each(['image', 'iframe', 'empty'])('another site can not load a page as %s', async (destination) => {
     const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': destination };
     expect((await anna.get('/', headers)).status).toBe(403);
