@@ -1,5 +1,5 @@
 // The images in containers, with the least rights that they need: what a hub does there, and what it says of mistakes.
-import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
@@ -104,6 +104,7 @@ describe('a hub in a container', () => {
     const status = await containers.podman('exec', 'hub', 'latchkey', 'status', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ hub: { version: version(), name: 'Cellar hub' } });
     expect(await containers.sh('exec', 'hub', 'latchkey', 'token', 'wallbox', '--json')).toContain(String(token));
+    expect(await containers.sh('exec', 'hub', 'latchkey', 'ca', '--fingerprint')).toMatch(/^[\w-]{43}$/);
   });
 
   it('the doctor in a container says what a container can not see, and nothing fails', async () => {
@@ -117,6 +118,30 @@ describe('a hub in a container', () => {
     });
     expect(stdout).toContain("it is not known whether NTP has set it, which a container can't see");
     expect(stdout).toContain('the hub runs in a container: its engine starts and restarts it');
+  });
+
+  it('the command line in a second container with the same volume makes a backup of the running hub', async () => {
+    const backup = join(folder, 'backup');
+    await mkdir(backup);
+    await writeFile(join(backup, 'passphrase'), 'correct horse battery staple', { mode: 0o600 });
+    const { status, stderr } = await containers.podman(
+      ...[
+        'run',
+        '--rm',
+        '--user',
+        '0',
+        '--network',
+        'none',
+        '--ulimit',
+        'nofile=4096:4096',
+        '--ulimit',
+        'nproc=4096:4096',
+      ],
+      ...[...volume, '--volume', `${backup}:/backup`, image(version())],
+      ...['backup', '/backup/hub.copy', '--passphrase-file', '/backup/passphrase'],
+    );
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    expect((await stat(join(backup, 'hub.copy'))).size).toBeGreaterThan(1000);
   });
 
   it('a second container with the same volume says so and ends with status 78', async () => {

@@ -108,7 +108,7 @@ const EXIT_STATUS: readonly ManPageEntry[] = [
   { term: '3', text: 'status: printed successfully, but it shows an error that somebody must fix' },
   {
     term: '78',
-    text: 'serve, under systemd: a permanent error, so systemd does not restart it; fix what the log says, then start it again',
+    text: 'serve, under systemd or in the container image: a permanent error, so systemd does not restart it; fix what the log says, then start it again',
   },
   { term: '130', text: 'ended by Ctrl-C' },
 ];

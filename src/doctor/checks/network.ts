@@ -6,6 +6,7 @@ import { readDefaultRoutes } from '../../mdns/networks/kernel.ts';
 import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { browse, type DiscoveredHub } from '../../mdns/sockets/browse.ts';
 import { systemTimers } from '../../system/clock.ts';
+import { isInContainer } from '../../system/container.ts';
 import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { reachability } from '../container-network.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
@@ -20,6 +21,13 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
     const { address, addresses } = readLan(setting, listen);
     const interfaces = interfacesText();
     if (address === null) {
+      if (setting === 'auto' && isInContainer(env)) {
+        return [
+          fail(
+            `this container has no address in a home network (${interfaces}): ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
+          ),
+        ];
+      }
       if (setting === 'auto')
         return [fail(`this machine has no address in a home network (${interfaces}): check the cable or the Wi-Fi`)];
       return [
@@ -39,7 +47,7 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
     if (reachable === 'isolated') {
       return [
         warn(
-          `${address.address} on ${address.interface} is in this container's own network, so other devices probably can't reach it: ${HOST_NETWORK}, or publish the ports ${httpPort} and ${httpsPort} and set lan.address (LATCHKEY_LAN_ADDRESS) to the host's address in the home network`,
+          `${address.address} on ${address.interface} is in this container's own network, so other devices probably can't reach it: ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
         ),
       ];
     }
@@ -69,6 +77,11 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
 
 /** What to do so that a container is in the home network. */
 const HOST_NETWORK = 'start the container with "--network host"';
+
+/** The other thing to do: the host forwards the ports. */
+function publishing(httpPort: number, httpsPort: number): string {
+  return `publish the ports ${httpPort} and ${httpsPort} and set lan.address (LATCHKEY_LAN_ADDRESS) to the host's address in the home network`;
+}
 
 function addressReason(setting: string, name: string): string {
   if (setting !== 'auto') return isIP(setting) === 0 ? 'the interface of lan.address' : 'as set in lan.address';
