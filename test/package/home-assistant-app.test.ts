@@ -102,7 +102,8 @@ describe('the repository of the app', () => {
   it.each([
     [['--version', '1.2'], /--version 1\.2: allowed is/],
     [['--image', 'latchkey'], /--image latchkey: allowed is/],
-    [['--image', 'registry.example/latchkey:1.2.3'], /without a tag/],
+    [['--image', 'registry.example/maker/latchkey:1.2.3'], /without a tag/],
+    [['--image', 'registry.example/latchkey'], /--image registry\.example\/latchkey: allowed is/],
     [['--output'], /--output needs a value/],
     [['--arch', 'amd64'], /--arch: unknown option/],
   ])('wrong usage ends with status 2: %j', async (args, message) => {
