@@ -11,6 +11,7 @@ import { readAppOptions } from '../../src/configuration/home-assistant-options.t
 import { presets } from '../../src/portal/presets/catalogue.ts';
 import { root } from '../project/checkout.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { APPARMOR_PARSER } from './app-armor-profile.ts';
 import { buildAppRepository, readAppConfig, readYaml } from './home-assistant-app.ts';
 
 const run = promisify(execFile);
@@ -183,8 +184,6 @@ describe('the options of the app', () => {
 });
 
 describe('the AppArmor profile of the app', () => {
-  const PARSER = '/usr/sbin/apparmor_parser';
-
   it('the profile has the one line that the Supervisor renames', () => {
     expect(text('apparmor.txt').match(/^profile .*$/gm)).toEqual([
       'profile latchkey flags=(attach_disconnected,mediate_deleted) {',
@@ -199,10 +198,10 @@ describe('the AppArmor profile of the app', () => {
   });
 
   it('the parser of AppArmor accepts the profile', async (ctx) => {
-    if (!existsSync(PARSER)) ctx.skip(`${PARSER} is missing`);
-    await run(PARSER, ['-Q', '-K', inApp('apparmor.txt')]);
+    if (!existsSync(APPARMOR_PARSER)) ctx.skip(`${APPARMOR_PARSER} is missing`);
+    await run(APPARMOR_PARSER, ['-Q', '-K', inApp('apparmor.txt')]);
     const broken = join(folder.path, 'broken.txt');
     writeFileSync(broken, text('apparmor.txt').replace('/config/ r,', '/config/ rq,'));
-    await expect(run(PARSER, ['-Q', '-K', broken])).rejects.toThrow(/syntax error|AppArmor parser error/);
+    await expect(run(APPARMOR_PARSER, ['-Q', '-K', broken])).rejects.toThrow(/syntax error|AppArmor parser error/);
   });
 });
