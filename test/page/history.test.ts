@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { lastDays, renderHistory } from '../../src/page/appliance/history.ts';
+import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
 
 const NOW = Date.parse('2031-05-14T10:00:00Z');
@@ -46,6 +47,14 @@ describe('the history of an appliance', () => {
       'aria-label="The last 14 days. Days connected: 2, days with problems: 1, days on which a login was needed: 0."',
     );
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
+  });
+
+  it('the history names the user who did something, in both languages', () => {
+    const entries = [{ ...entry('unpaired', 14), user: '<Anna>' }, entry('paired', 12)];
+    const html = renderHistory(en, entries, NOW);
+    expect(html).toContain('<p>Disconnected, by &#60;Anna&#62;</p>');
+    expect(html).toContain('<p>Connected after a login</p>');
+    expect(renderHistory(de, entries, NOW)).toContain('durch &#60;Anna&#62;</p>');
   });
 
   it('the history of an appliance without events has no chart', () => {

@@ -98,6 +98,17 @@ test('the store keeps the newest 200 history lines of each appliance', async () 
   database.close();
 });
 
+test('the store keeps who connected and disconnected something', async () => {
+  using folder = memoryStateFolder();
+  const lines = [{ ...line('paired', START), user: 'Anna' }, line('unpaired', START + 1), line('paired', START + 2)];
+  {
+    using store = await withWallbox(folder.path);
+    await store.addHistory(new Map([[id, lines]]));
+  }
+  using store = await openAsHub(folder.path);
+  expect(await store.history(id)).toEqual(lines);
+});
+
 test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);

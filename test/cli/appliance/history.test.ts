@@ -32,7 +32,7 @@ const ENTRIES: HistoryEntry[] = [
     last: '2031-05-05T07:00:00Z',
     count: 1,
   },
-  { kind: 'unpaired', why: null, first: '2031-01-05T07:00:00Z', last: '2031-01-05T07:00:00Z', count: 1 },
+  { kind: 'unpaired', why: null, first: '2031-01-05T07:00:00Z', last: '2031-01-05T07:00:00Z', count: 1, user: 'Anna' },
 ];
 
 test('history prints a table of 80 columns in plain words and local time, newest first', async () => {
@@ -46,7 +46,7 @@ test('history prints a table of 80 columns in plain words and local time, newest
     '2031-05-05 11:00          ×2     the cloud rejected its token',
     '2031-05-05 10:00                 paired',
     '2031-05-05 09:00                 not paired: refused at the login',
-    '2031-01-05 08:00                 unpaired',
+    '2031-01-05 08:00                 unpaired, by Anna',
   ]);
 });
 
