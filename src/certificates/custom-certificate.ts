@@ -6,7 +6,7 @@ import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { missingFileMessage, readProtectedFile, readSystemdCredential } from '../system/secret-file.ts';
-import { spkiFingerprint } from '../system/x509/certificates.ts';
+import { spkiFingerprint, type ValidityPeriod } from '../system/x509/certificates.ts';
 
 /** Largest size of either file, in bytes. */
 const MAX_FILE_BYTES = 262_144;
@@ -66,6 +66,7 @@ export async function readCustomCertificate(files: CertificateFiles): Promise<Se
     pem: { certificate, key: key.text },
     names: dnsNamesOf(leaf),
     anchor: { certificate: anchor.toString(), fingerprint: spkiFingerprint(anchor.toString()) },
+    notBefore: leaf.validFromDate.getTime(),
     notAfter: leaf.validToDate.getTime(),
   };
 }
@@ -120,15 +121,13 @@ export interface TrustAnchor {
   readonly fingerprint: string;
 }
 
-/** The certificate that the hub presents in TLS handshakes. */
-export interface ServedCertificate {
+/** The certificate that the hub presents in TLS handshakes, and the time in which its leaf is valid. */
+export interface ServedCertificate extends ValidityPeriod {
   /** The leaf followed by its chain to the anchor, and the leaf's private key; both PEM. */
   readonly pem: { readonly certificate: string; readonly key: string };
   /** Its DNS names, in lower case; `*.` matches one label (RFC 9525, 6.3). */
   readonly names: readonly string[];
   readonly anchor: TrustAnchor;
-  /** When the leaf expires, in ms since 1970. */
-  readonly notAfter: number;
 }
 
 const PEM_HEADER = /-----BEGIN CERTIFICATE-----/g;

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { Environment } from '../broker/environment.ts';
@@ -80,7 +81,8 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
   }
   const { certificate, key, notAfter } = leaf;
   const anchor = { certificate: authority.certificate, fingerprint };
-  return { pem: { certificate, key }, names, anchor, notAfter };
+  const notBefore = new X509Certificate(certificate).validFromDate.getTime();
+  return { pem: { certificate, key }, names, anchor, notBefore, notAfter };
 }
 
 /** The cached leaf; null if it was issued for anything else. The store seals its key, like the CA's. */

@@ -3,9 +3,11 @@ import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
-import { confirmedTimeAt } from '../core/clock.ts';
+import type { HubProblem } from '../core/administration.ts';
+import { confirmedTimeAt, rfc3339, rfc3339Day } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
+import { expiryWarningTime } from '../system/x509/certificates.ts';
 import {
   type CertificateFiles,
   readCustomCertificate,
@@ -38,8 +40,6 @@ const NO_PROBLEM = { message: '', isLogged: false };
 const EXPIRY_CHECK_INTERVAL = 60_000;
 /** How often the files of the owner's own certificate are read again, in ms. */
 const FILE_CHECK_INTERVAL = 30_000;
-/** A warning is logged once a day if the owner's own certificate expires in less than this, in ms. */
-const WARN_BEFORE_EXPIRY = 14 * 86_400_000;
 const DAY_MS = 86_400_000;
 /** How long the key of TLS session tickets is used, in ms. */
 const TICKET_KEY_LIFETIME = DAY_MS;
@@ -89,6 +89,26 @@ export class HubLeaf {
     const named = this.#current.names.find((name) => !name.startsWith('*'));
     const host = own === null || named === undefined || isValidFor(this.#current, usual) ? usual : named;
     return urlHost(host);
+  }
+
+  /**
+   * The problem that the owner's own certificate has expired, or should have been renewed by now; null if there is none.
+   * The time comes from the confirmed clock alone, as in the log.
+   */
+  get expiryProblem(): HubProblem | null {
+    const { custom: own, portalClock, environment } = this.#context;
+    const time = confirmedTimeAt(portalClock.confirmed, environment.clock.now());
+    if (own === null || time === null) return null;
+    const { notAfter, names } = this.#current;
+    const certificate = names.length === 0 ? "The hub's certificate" : `The hub's certificate for ${names[0]}`;
+    if (time >= notAfter) {
+      const message = `${certificate} expired on ${rfc3339Day(notAfter)}, so browsers and appliances reject it`;
+      return { code: 'certificate_expired', message, since: rfc3339(notAfter) };
+    }
+    const warningTime = expiryWarningTime(this.#current);
+    if (time < warningTime) return null;
+    const message = `${certificate} expires on ${rfc3339Day(notAfter)} and has not been renewed`;
+    return { code: 'certificate_expiring', message, since: rfc3339(warningTime) };
   }
 
   /** Calls `changed` whenever the anchor has changed. */
@@ -172,7 +192,7 @@ export class HubLeaf {
     const left = this.#current.notAfter - time;
     if (own === null) {
       if (left < RENEW_BEFORE_EXPIRY) void this.reissue();
-    } else if (left < WARN_BEFORE_EXPIRY) this.#warnAboutExpiry(left);
+    } else if (time >= expiryWarningTime(this.#current)) this.#warnAboutExpiry(left);
   }
 
   #warnAboutExpiry(left: number): void {

@@ -22,6 +22,8 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_changed: 'its store was damaged, or changed by something else',
   store_recovered: 'its store was damaged or missing, and rebuilt',
   store_slow: 'its SD card or disk is slow, and may fail',
+  certificate_expired: 'its certificate has expired',
+  certificate_expiring: 'its certificate expires soon',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
   not_announced: "can't be found by mDNS",

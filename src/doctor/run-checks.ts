@@ -1,6 +1,7 @@
 import { messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
 import { type CheckResult, type NamedCheckResult, warn } from './check-result.ts';
+import { checkCertificate } from './checks/certificate.ts';
 import { checkAppliances, checkConnections, checkHub } from './checks/hub.ts';
 import { checkClock, checkDisk, checkService } from './checks/machine.ts';
 import { checkMdns, checkNetwork } from './checks/network.ts';
@@ -23,6 +24,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['hub', checkHub],
   ['service', checkService],
   ['ports', checkPorts],
+  ['certificate', checkCertificate],
   ['mdns', checkMdns],
   ['portal', checkPortals],
   ['notify', checkHooks],

@@ -3,6 +3,7 @@ import type { Broker } from '../broker/open-broker.ts';
 import { collectNoticeInput } from '../broker/reports/notice-input.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
+import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Administration, PreparedReload, ReloadOutcome } from '../core/administration.ts';
 import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
@@ -44,6 +45,8 @@ export interface HubAdministrationContext {
   readonly keyRotation: KeyRotation;
   /** Writes a new snapshot of the store. */
   takeSnapshot(): Promise<void>;
+  /** The problem of the hub's certificate. */
+  readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
   /** The problems of the hub's advertisement. */
   readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
   /** Requests that the hub is disposed of and started again. */
@@ -60,7 +63,7 @@ export interface HubAdministration extends Administration {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, portals, store, caRotation: rotation, advertising } = context;
+  const { broker, endpoints, portals, store, caRotation: rotation, leaf, advertising } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
@@ -106,6 +109,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       startedAt: rfc3339(context.startedAt.wall),
       connections: logins,
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
+      certificate: leaf.expiryProblem,
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
     const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));

@@ -18,6 +18,8 @@ interface HubProblemSources {
   readonly connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[];
   /** Whether the grant of a connection is only in memory. */
   readonly isUnsaved: (connection: string) => boolean;
+  /** The problem that the owner's own certificate has expired, or expires soon; null if it does not. */
+  readonly certificate: HubProblem | null;
   /** The problem that commits of the store take long; null if they do not. */
   readonly slowStore: ObservedProblem | null;
   /** The problem that another hub on the network has this hub's id and key; null if none has. */
@@ -33,10 +35,11 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
-  const { store, nameOf, startedAt: since, slowStore, idTaken, nameClaimed, unannounced } = sources;
+  const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
   if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
+  if (certificate !== null) problems.push(certificate);
   if (slowStore !== null) problems.push({ ...slowStore, code: 'store_slow' });
   if (store.recoverySummary !== null) {
     problems.push({ code: 'store_recovered', message: capitalized(store.recoverySummary), since });

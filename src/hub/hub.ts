@@ -177,6 +177,7 @@ export async function startHub(
     configFile: configuration.file,
     testMode: configuration.testMode === true,
     caRotation: rotation,
+    leaf,
     tryHooks: (report) => hooks.sendTest(withSender(report)),
     portals,
     store,

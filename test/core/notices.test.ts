@@ -286,6 +286,16 @@ test('a slow store is a warning notice after ten minutes, and a restart does not
   expect(isKeptAfterRestart('store_slow', 2 * HOUR)).toBe(false);
 });
 
+test.each([
+  ['certificate_expired', 'error'],
+  ['certificate_expiring', 'warning'],
+] as const)('the hub condition %s is a notice at once, and a restart does not resolve it', (code, severity) => {
+  const fact = ofHub({ code, message: 'Why', since });
+  expect(hubNotice(fact, 0)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
+  expect(isKeptAfterRestart(code, 2 * HOUR - 1)).toBe(true);
+  expect(isKeptAfterRestart(code, 2 * HOUR)).toBe(false);
+});
+
 test('wrong setup codes are a warning notice at once, and a restart does not resolve it', () => {
   const fact = ofHub({ code: 'wrong_setup_codes', message: 'Why', since });
   expect(hubNotice(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });

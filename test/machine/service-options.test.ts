@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
+import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { eventually } from '../support/hub-process.ts';
-import { InstalledHub, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { CONFIGURATION_FILE, InstalledHub, SECRET_FILE, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 
 const DROP_IN = '/etc/systemd/system/latchkey.service.d/test.conf';
@@ -62,5 +64,26 @@ describe('set-ups of the systemd service', () => {
     await restarted;
     await hub.machine.sh('systemctl stop latchkey.socket latchkey; systemctl start latchkey');
     expect(await hub.token(wallbox)).toHaveProperty('access_token');
+  });
+
+  it('the service serves the certificate that the hook has installed, which only the service can read', async () => {
+    const authority = await createAuthority('Home CA of');
+    const { certificate, key } = await issueLeaf(authority, {
+      names: ['hub.home.example'],
+      addresses: [],
+      now: Date.now(),
+    });
+    await hub.machine.write('/root/chain.pem', certificate);
+    await hub.machine.write('/root/key.pem', key, '600');
+    await hub.machine.sh('/usr/lib/latchkey/install-certificate /root/chain.pem /root/key.pem');
+    const directory = '/var/lib/latchkey/certificate';
+    const files = await hub.machine.sh(`cd ${directory}/; stat -c '%a %U' . * | sort -u; stat -c %U ../.`);
+    expect(files).toMatch(/^600 (\w+)\n700 \1\n\1\n$/);
+    const lan = `[lan]\ncertificate_file = "${directory}/hub.pem"\nkey_file = "${directory}/hub.key"\n`;
+    await hub.machine.sh(`cat >>${CONFIGURATION_FILE}; systemctl reload latchkey`, { input: lan });
+    expect((await hub.status()).hub.ca_fingerprint).toBe(spkiFingerprint(authority.certificate));
+    expect((await hub.latchkey('doctor')).stdout).toMatch(/^ok +certificate +\S+hub\.pem is valid until/m);
+    await hub.machine.sh('systemctl restart latchkey');
+    expect((await hub.status()).hub.ca_fingerprint).toBe(spkiFingerprint(authority.certificate));
   });
 });

@@ -64,7 +64,12 @@ describe('the SBOM of the package', () => {
     const names = inside.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`));
     expect(names).toEqual(expect.arrayContaining(['sqlite', 'better-sqlite3', 'fastify', '@peculiar/x509', 'undici']));
     for (const absent of ['vitest', 'typescript', 'esbuild', 'node-addon-api']) expect(names).not.toContain(absent);
-    expect((await readdir(join(unpacked, 'usr/lib/latchkey'))).sort()).toEqual(['bin', 'dist', 'package.json']);
+    expect((await readdir(join(unpacked, 'usr/lib/latchkey'))).sort()).toEqual([
+      'bin',
+      'dist',
+      'install-certificate',
+      'package.json',
+    ]);
   });
 
   it('the SBOM is also a file beside the package', async () => {

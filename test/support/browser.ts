@@ -36,8 +36,11 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** For a browser that shares the machine's network: only loopback can be reached. */
-const LOOPBACK_ONLY = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
+/** For a browser that shares the machine's network: only loopback can be reached. @param names that lead to 127.0.0.1 */
+function loopbackOnly(names: readonly string[]): string {
+  const rules = names.map((name) => `MAP ${name} 127.0.0.1`);
+  return `--host-resolver-rules=${[...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1'].join(', ')}`;
+}
 
 /** Why no browser can be started here; null if one can. */
 export async function browserSkipReason(): Promise<string | null> {
@@ -82,15 +85,21 @@ export interface BrowserOptions {
   readonly namespace?: string;
   /** Whether to use the full Chromium, with its own pages such as certificate warnings. */
   readonly whole?: boolean;
+  /** The home directory, which has the browser's trust store; default: that of the tests. */
+  readonly home?: string;
+  /** Host names that lead to 127.0.0.1, if it runs in no namespace of its own. */
+  readonly names?: readonly string[];
 }
 
 /** Starts Chromium. */
-export async function startBrowser({ namespace, whole = false }: BrowserOptions = {}): Promise<Browser> {
+export async function startBrowser(options: BrowserOptions = {}): Promise<Browser> {
+  const { namespace, whole = false, home, names = [] } = options;
   await using starting = new AsyncDisposableStack();
   const program = !whole && (await isProgram(HEADLESS_SHELL)) ? HEADLESS_SHELL : CHROMIUM;
   const executablePath = namespace === undefined ? program : await wrapper(starting, program, namespace);
-  const args = namespace === undefined ? [...FLAGS, LOOPBACK_ONLY] : FLAGS;
-  const browser = await chromium.launch({ executablePath, args });
+  const args = namespace === undefined ? [...FLAGS, loopbackOnly(names)] : FLAGS;
+  const env = home === undefined ? process.env : { ...process.env, HOME: home };
+  const browser = await chromium.launch({ executablePath, args, env });
   starting.defer(() => browser.close());
   const resources = starting.move();
   return {

@@ -57,6 +57,16 @@ export function deriveConditions({
 }
 
 const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | 'what_to_do'>> = {
+  certificate_expired: {
+    severity: 'error',
+    what_to_do:
+      'Renew the certificate of lan.certificate_file; if an ACME client renews it, see the log of that client; the hub loads the new files within a minute',
+  },
+  certificate_expiring: {
+    severity: 'warning',
+    what_to_do:
+      'Renew the certificate of lan.certificate_file before then; if an ACME client renews it, see the log of that client; the hub loads the new files within a minute',
+  },
   hub_id_taken: {
     severity: 'error',
     what_to_do: 'Find the other hub: if one is a copy of the other, switch the copy off and set it up from scratch',

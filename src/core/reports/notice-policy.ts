@@ -62,6 +62,8 @@ const EARLY_RETRY = MINUTE;
  * restart stays open for as long after it, even if the problem is not seen yet.
  */
 const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
+  certificate_expired: 0,
+  certificate_expiring: 0,
   not_announced: 10 * MINUTE,
   hub_id_taken: 0,
   hub_name_claimed: 10 * MINUTE,
@@ -74,10 +76,13 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
 
 /**
  * A restart forgets the wrong codes, so their notice stays for as long as a burst would last without a restart. It also
- * forgets how long commits took, and a hub with one login commits twice an hour. In ms.
+ * forgets how long commits took, and a hub with one login commits twice an hour. The expiry of the certificate is known
+ * again when the clock is confirmed. In ms.
  */
 const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = {
   ...HUB_NOTICE_DELAY,
+  certificate_expired: 2 * HOUR,
+  certificate_expiring: 2 * HOUR,
   store_slow: 2 * HOUR,
   wrong_setup_codes: 2 * HOUR,
 };

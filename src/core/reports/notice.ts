@@ -15,6 +15,8 @@ export type NoticeCode = (typeof NOTICE_CODES)[number];
 
 /** The codes of problems of the hub as a whole, in `status` and as notices. */
 export const HUB_PROBLEM_CODES = [
+  'certificate_expired',
+  'certificate_expiring',
   'hub_id_taken',
   'hub_name_claimed',
   'not_announced',

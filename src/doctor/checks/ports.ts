@@ -17,7 +17,10 @@ const LISTENER_TIMEOUT = 3000;
 /** Checks whether the running hub itself responds on its ports, or whether the ports are free if it is not running. */
 export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub, wall } = context;
-  if (hub.kind === 'running') return checkRunningHub(hub.hub, wall(), isPublished(context));
+  if (hub.kind === 'running') {
+    const hasCustomCertificate = configuration.lan.certificate !== null;
+    return checkRunningHub(hub.hub, { hasCustomCertificate, published: isPublished(context) }, wall());
+  }
   // The hub itself probably uses them.
   if (hub.kind === 'forbidden') return [permissionDenied("the hub's ports")];
   if (!['lan.http_port', 'lan.https_port'].every((key) => isConfigurationKeyValid(context, key)))
@@ -44,8 +47,8 @@ function takenPortAdvice({ program, isHub }: PortListener, key: string): string 
 
 async function checkRunningHub(
   { address, http_port, https_port, ca_fingerprint }: HubResponse,
+  { hasCustomCertificate, published }: { readonly hasCustomCertificate: boolean; readonly published: boolean },
   now: number,
-  published: boolean,
 ): Promise<CheckResult[]> {
   if (address === null)
     return [warn('the ports could not be checked, because the hub has no address in the home network yet')];
@@ -64,7 +67,7 @@ async function checkRunningHub(
     checkHttp(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
       silent('http_port', http_port, error),
     ),
-    checkHttps(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
+    checkHttps(address, https_port, ca_fingerprint, hasCustomCertificate, now).catch((error: unknown) =>
       silent('https_port', https_port, error),
     ),
   ]);
@@ -88,7 +91,13 @@ async function checkHttp(origin: string, fingerprint: string): Promise<CheckResu
   );
 }
 
-async function checkHttps(address: string, port: number, fingerprint: string, now: number): Promise<CheckResult> {
+async function checkHttps(
+  address: string,
+  port: number,
+  fingerprint: string,
+  hasCustomCertificate: boolean,
+  now: number,
+): Promise<CheckResult> {
   const name = '.https_port';
   const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: LISTENER_TIMEOUT });
   try {
@@ -101,7 +110,9 @@ async function checkHttps(address: string, port: number, fingerprint: string, no
         name,
       );
     }
-    if (leaf.checkIP(address) === undefined) {
+    // The hub gives its appliances a name of the owner's certificate, if that has one; the check of the certificate checks it.
+    const isNamed = hasCustomCertificate && /(^|, )DNS:[^*]/.test(leaf.subjectAltName ?? '');
+    if (leaf.checkIP(address) === undefined && !isNamed) {
       return warn(
         `the certificate at ${where} is not valid for ${address}, so appliances that connect to this address reject it: add the address to lan.certificate_file, or let them connect by name`,
         name,

@@ -62,6 +62,23 @@ export interface IssueLeafResult extends Leaf {
   readonly omitted: readonly string[];
 }
 
+/** The time in which a certificate is valid, in ms since 1970. */
+export interface ValidityPeriod {
+  readonly notBefore: number;
+  readonly notAfter: number;
+}
+
+/** How long before it expires a certificate should have been renewed at the latest, in ms. */
+const MAX_EXPIRY_WARNING = 14 * 86_400_000;
+
+/**
+ * From when on a certificate that a person or a program has to renew counts as expiring, in ms since 1970: two weeks
+ * before it expires, or a sixth of its lifetime if that is less. ACME clients renew when a third is left.
+ */
+export function expiryWarningTime({ notBefore, notAfter }: ValidityPeriod): number {
+  return notAfter - Math.min(MAX_EXPIRY_WARNING, (notAfter - notBefore) / 6);
+}
+
 /**
  * A certificate's pin: base64url SHA-256 of its SubjectPublicKeyInfo (RFC 7469 section 2.4).
  * @param certificate PEM; the first certificate, if there are several

@@ -146,6 +146,10 @@ export const health: typeof english.health = {
   problemSince: 'Störung aufgetreten',
   tokenExpires: 'Zugang läuft ab',
   hub: {
+    certificate_expired:
+      'Das Zertifikat des Hubs ist abgelaufen. Browser zeigen deshalb eine Warnung, und Geräte bekommen vielleicht keinen Zugang. Bitten Sie die Person, die die eigene Webadresse des Hubs eingerichtet hat, das Zertifikat zu erneuern.',
+    certificate_expiring:
+      'Das Zertifikat des Hubs läuft bald ab und wurde nicht automatisch erneuert. Bitten Sie die Person, die die eigene Webadresse des Hubs eingerichtet hat, das Zertifikat zu erneuern.',
     hub_id_taken:
       'In diesem Netzwerk gibt es einen anderen Hub mit derselben Kennung. Wenn eine SD-Karte kopiert wurde, schalten Sie einen der beiden aus.',
     hub_name_claimed:

@@ -155,6 +155,10 @@ export const health = {
   tokenExpires: 'Access expires',
   /** Conditions of the hub itself. */
   hub: {
+    certificate_expired:
+      'The hub’s certificate has expired, so browsers warn and appliances may get no access. Ask the person who set up the hub’s own web address to renew the certificate.',
+    certificate_expiring:
+      'The hub’s certificate expires soon and was not renewed automatically. Ask the person who set up the hub’s own web address to renew the certificate.',
     hub_id_taken:
       'Another hub in this network has the same identity as this one. If an SD card was copied, switch one of the two off.',
     hub_name_claimed:
