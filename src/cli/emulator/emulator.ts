@@ -1,4 +1,4 @@
-import { mkdtempDisposable } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -67,11 +67,9 @@ export function emulatorCommand(): Command {
     const service = new SystemdNotifier();
     if (file !== undefined) await readOptionsFile(command, file);
     const options = chosenOptions(command);
-    await using parts = new AsyncDisposableStack();
-    const caFile = options.tls === true ? (options.caFile ?? (await temporaryCaFile(parts))) : options.caFile;
-    const emulator = parts.use(
-      await startFromOptions({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command),
-    );
+    await using folder = options.tls === true && options.caFile === undefined ? await temporaryFolder() : null;
+    const caFile = folder === null ? options.caFile : join(folder.path, 'ca.pem');
+    await using emulator = await startFromOptions({ ...options, ...(caFile === undefined ? {} : { caFile }) }, command);
     printEmulator(emulator, caFile, options);
     service.ready(`${emulator.baseUrl} and ${emulator.frontendUrl}`);
     await terminated;
@@ -166,10 +164,10 @@ function flagNameOf(option: string): string {
   return option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** A path for the CA file in a temporary folder, which is deleted when the emulator ends. */
-async function temporaryCaFile(parts: AsyncDisposableStack): Promise<string> {
-  const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-emulator-')));
-  return join(folder.path, 'ca.pem');
+/** A folder for the CA file, which is deleted when the emulator ends. Node 22 lacks `mkdtempDisposable`. */
+async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'latchkey-emulator-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 function printEmulator(
