@@ -77,8 +77,8 @@ describe('set-ups of the systemd service', () => {
     await hub.machine.write('/root/key.pem', key, '600');
     await hub.machine.sh('/usr/lib/latchkey/install-certificate /root/chain.pem /root/key.pem');
     const directory = '/var/lib/latchkey/certificate';
-    const files = await hub.machine.sh(`cd ${directory}/; stat -c '%a %U' . * | sort -u; stat -c %U ../.`);
-    expect(files).toMatch(/^600 (\w+)\n700 \1\n\1\n$/);
+    const files = await hub.machine.sh(`cd ${directory}/; stat -c '%a %u' . * | sort -u; stat -c %u ../.`);
+    expect(files).toMatch(/^600 ([1-9]\d*)\n700 \1\n\1$/);
     const lan = `[lan]\ncertificate_file = "${directory}/hub.pem"\nkey_file = "${directory}/hub.key"\n`;
     await hub.machine.sh(`cat >>${CONFIGURATION_FILE}; systemctl reload latchkey`, { input: lan });
     expect((await hub.status()).hub.ca_fingerprint).toBe(spkiFingerprint(authority.certificate));
