@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Environment } from '../broker/environment.ts';
 import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
@@ -21,6 +20,7 @@ import { openPages } from '../page/pages.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { createNtpCheck } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
+import { yieldToEventLoop } from '../system/slices.ts';
 import { version } from '../system/version.ts';
 import { openHubAdministration, type ReloadControl } from './administration.ts';
 import { openControlSocket } from './control-socket.ts';
@@ -96,7 +96,7 @@ export async function startHub(
 
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
   // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
-  await setImmediate();
+  await yieldToEventLoop();
   store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
   parts.use(new SlowStoreMonitor(store.commitTimes, environment));
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
@@ -128,7 +128,7 @@ export async function startHub(
   const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
   events.subscribe(() => diskSpaceMonitor.startIfNeeded());
 
-  await setImmediate();
+  await yieldToEventLoop();
   const names = hubHostNames(identity.id);
   const leaf = await HubLeaf.open({
     environment,
@@ -188,7 +188,7 @@ export async function startHub(
     reloads,
   });
 
-  await setImmediate();
+  await yieldToEventLoop();
   const pages = openPages({
     ...{ service, administration, access, hubName: name, ready: broker.ready },
     ...{ log, clock, timers, random },

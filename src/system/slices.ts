@@ -3,6 +3,11 @@ import { setImmediate } from 'node:timers/promises';
 /** After so many ms the other tasks of the event loop get a turn: token requests must not wait for a long report. */
 const MAX_SLICE_MS = 4;
 
+/** Lets the other tasks of the event loop run, between two parts of long work. */
+export async function yieldToEventLoop(): Promise<void> {
+  await setImmediate();
+}
+
 /** Runs a generator to its end, in slices of a few milliseconds: each of its steps may be the last of a slice. */
 export async function runInSlices<Result>(steps: Generator<unknown, Result>): Promise<Result> {
   let began = performance.now();
@@ -10,7 +15,7 @@ export async function runInSlices<Result>(steps: Generator<unknown, Result>): Pr
     const { done, value } = steps.next();
     if (done === true) return value;
     if (performance.now() - began < MAX_SLICE_MS) continue;
-    await setImmediate();
+    await yieldToEventLoop();
     began = performance.now();
   }
 }
