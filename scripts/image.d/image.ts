@@ -4,8 +4,10 @@ import type { Layer } from './layer.ts';
 
 /** One of the images. */
 export interface ImageKind {
-  readonly name: 'latchkey' | 'latchkey-emulator';
+  readonly name: 'latchkey' | 'latchkey-home-assistant' | 'latchkey-emulator';
   readonly description: string;
+  /** The numeric user and group. */
+  readonly user: string;
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
   readonly env: readonly string[];
@@ -13,6 +15,7 @@ export interface ImageKind {
 }
 
 const PROGRAM = '/usr/bin/latchkey';
+const USER = `${USER_ID}:${USER_ID}`;
 
 const COMMON_ENV = [
   'PATH=/usr/bin',
@@ -24,25 +27,32 @@ const COMMON_ENV = [
   'TMPDIR=/dev/shm',
 ];
 
+/** The hub's image. */
+const HUB: ImageKind = {
+  name: 'latchkey',
+  description: "OAuth server for a home's appliances, on the home hub",
+  user: USER,
+  entrypoint: [PROGRAM],
+  command: ['serve'],
+  env: [
+    ...COMMON_ENV,
+    'LATCHKEY_CONTAINER=1',
+    'STATE_DIRECTORY=/var/lib/latchkey',
+    'CREDENTIALS_DIRECTORY=/run/secrets',
+    'NODE_OPTIONS=--max-semi-space-size=1 --max-old-space-size=128',
+  ],
+  ports: [8480, 8443],
+};
+
 /** The images, which share all layers. */
 export const IMAGE_KINDS: readonly ImageKind[] = [
-  {
-    name: 'latchkey',
-    description: "OAuth server for a home's appliances, on the home hub",
-    entrypoint: [PROGRAM],
-    command: ['serve'],
-    env: [
-      ...COMMON_ENV,
-      'LATCHKEY_CONTAINER=1',
-      'STATE_DIRECTORY=/var/lib/latchkey',
-      'CREDENTIALS_DIRECTORY=/run/secrets',
-      'NODE_OPTIONS=--max-semi-space-size=1 --max-old-space-size=128',
-    ],
-    ports: [8480, 8443],
-  },
+  HUB,
+  // Home Assistant runs an app as the user of its image, and mounts /data for root.
+  { ...HUB, name: 'latchkey-home-assistant', description: 'Latchkey as an app of Home Assistant', user: '0:0' },
   {
     name: 'latchkey-emulator',
     description: "Latchkey's portal emulator, for tests and test benches",
+    user: USER,
     entrypoint: [PROGRAM, 'emulator'],
     command: ['--port', '8490', '--frontend-port', '8491'],
     env: [...COMMON_ENV, 'NODE_OPTIONS=--max-semi-space-size=1'],
@@ -61,7 +71,7 @@ export interface ImageSource {
   readonly licence: string;
 }
 
-/** The labels of an image, by their predefined keys (OCI image specification, annotations). */
+/** The labels of an image: the predefined ones (OCI image specification, annotations), and those of Home Assistant. */
 export function imageLabels(
   { name, description }: ImageKind,
   { version, revision, epoch, licence }: ImageSource,
@@ -75,19 +85,26 @@ export function imageLabels(
     licenses: licence,
     'base.name': 'scratch',
   };
-  return Object.fromEntries(Object.entries(labels).map(([key, value]) => [`org.opencontainers.image.${key}`, value]));
+  return {
+    ...Object.fromEntries(Object.entries(labels).map(([key, value]) => [`org.opencontainers.image.${key}`, value])),
+    ...(name === 'latchkey-home-assistant' && {
+      'io.hass.type': 'app',
+      'io.hass.version': version,
+      'io.hass.arch': 'amd64|aarch64',
+    }),
+  };
 }
 
 /** The configuration of an image for one architecture (OCI image specification, image configuration). */
 export function imageConfig(kind: ImageKind, source: ImageSource, arch: string, layers: readonly Layer[]): object {
-  const { entrypoint, command, env, ports } = kind;
+  const { user, entrypoint, command, env, ports } = kind;
   const created = new Date(source.epoch * 1000).toISOString();
   return {
     created,
     architecture: arch,
     os: 'linux',
     config: {
-      User: `${USER_ID}:${USER_ID}`,
+      User: user,
       // No Volumes: an engine would fill one with an anonymous volume, which is lost with the container.
       ExposedPorts: Object.fromEntries(ports.map((port) => [`${port}/tcp`, {}])),
       Env: env,

@@ -14,7 +14,7 @@ import { BUILD_TIMEOUT, buildImages, LayoutReader } from './images.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const ARCHITECTURES = ['amd64', 'arm64'];
-const IMAGES = ['latchkey', 'latchkey-emulator'];
+const IMAGES = ['latchkey', 'latchkey-home-assistant', 'latchkey-emulator'];
 /** The promise of docs/container.md, in bytes. */
 const MAX_COMPRESSED = 70_000_000;
 const USER = 65_532;
@@ -42,6 +42,11 @@ const configSchema = v.looseObject({
     Labels: v.record(v.string(), v.string()),
   }),
 });
+
+async function configOf(name: string, arch: string) {
+  const { manifest } = await layout(name).platform(arch);
+  return v.parse(configSchema, JSON.parse((await layout(name).blob(manifest.config.digest)).toString()));
+}
 
 describe('an image layout', () => {
   it.each(IMAGES)(
@@ -89,10 +94,17 @@ describe('an image layout', () => {
     expect(await blobs(join(copy.path, 'image'))).toEqual(expect.arrayContaining(expected));
   });
 
-  it('the two images consist of the same layers', async () => {
+  it('the images consist of the same layers', async () => {
     for (const arch of ARCHITECTURES) {
-      const [hub, emulator] = await Promise.all(IMAGES.map((name) => layout(name).platform(arch)));
-      expect(hub?.manifest.layers).toEqual(emulator?.manifest.layers);
+      const [hub, ...others] = await Promise.all(IMAGES.map((name) => layout(name).platform(arch)));
+      for (const { manifest } of others) expect(manifest.layers).toEqual(hub?.manifest.layers);
+    }
+  });
+
+  it('the image for Home Assistant is that of the hub, with the user root and labels', async () => {
+    for (const arch of ARCHITECTURES) {
+      const [hub, app] = await Promise.all(['latchkey', 'latchkey-home-assistant'].map((name) => configOf(name, arch)));
+      expect(app?.config).toMatchObject({ ...hub?.config, User: '0:0', Labels: { 'io.hass.version': version() } });
     }
   });
 });
@@ -105,10 +117,7 @@ describe.each(ARCHITECTURES)('the image for %s', (arch) => {
 
   it(`the image for ${arch} says what it is, and runs as an unprivileged user without declaring a volume`, async () => {
     const { manifest } = await layout('latchkey').platform(arch);
-    const { architecture, config } = v.parse(
-      configSchema,
-      JSON.parse((await layout('latchkey').blob(manifest.config.digest)).toString()),
-    );
+    const { architecture, config } = await configOf('latchkey', arch);
     expect(architecture).toBe(arch);
     expect(config.User).toBe(`${USER}:${USER}`);
     expect(config).not.toHaveProperty('Volumes');

@@ -56,7 +56,7 @@ function contentsOf(directory: string): [file: string, mode: number, time: numbe
 describe('the repository of the app', () => {
   it('the repository contains the files that Home Assistant looks for, readable by everybody', () => {
     const found = contentsOf(repository);
-    const app = ['CHANGELOG.md', 'DOCS.md', 'Dockerfile', 'README.md', 'apparmor.txt', 'config.yaml', 'icon.png'];
+    const app = ['CHANGELOG.md', 'DOCS.md', 'README.md', 'apparmor.txt', 'config.yaml', 'icon.png'];
     const files = [...app, 'logo.png', 'translations/de.yaml', 'translations/en.yaml'];
     expect(found.map(([file]) => file)).toEqual([...files.map((file) => `/latchkey/${file}`), '/repository.yaml']);
     expect(new Set(found.map(([, mode]) => mode))).toEqual(new Set([0o644]));
@@ -85,8 +85,7 @@ describe('the repository of the app', () => {
 
   it('the version and the image are those of the command line', () => {
     expect(readAppConfig(repository)).toMatchObject({ version: '1.2.3', image: IMAGE });
-    expect(text('Dockerfile')).toContain('io.hass.version="1.2.3"');
-    for (const file of ['config.yaml', 'Dockerfile']) expect(text(file)).not.toContain('@');
+    expect(text('config.yaml')).not.toContain('@');
   });
 
   it('without --image the image has a name that nobody can own, and a line on standard error says so', async () => {
