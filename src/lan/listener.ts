@@ -3,12 +3,17 @@ import type { Server as HttpsServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
-import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
+import { limitInFlightRequests, type RequestDraining } from '../system/http/in-flight-requests.ts';
 import { ConnectionLimiter, type ConnectionLimits } from './connection-limiter.ts';
 import type { ListeningSocket } from './listening-socket.ts';
 
 /** How long requests in flight may take to end when the listener closes, in ms. */
 const DRAIN_TIMEOUT = 3000;
+/**
+ * How long connections stay open when the listener closes, in ms: requests that were sent already are read, and a busy
+ * client closes its connection itself after its next response.
+ */
+const CLOSE_DELAY = 250;
 /**
  * Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory.
  */
@@ -58,14 +63,14 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
   readonly #socket: ListeningSocket;
   readonly #options: ListenerOptions;
   readonly #limiter: ConnectionLimiter;
-  readonly #drainRequests: () => void;
+  readonly #draining: RequestDraining;
 
   constructor(server: Server, socket: ListeningSocket, options: ListenerOptions) {
     this.server = server;
     this.#socket = socket;
     this.#options = options;
     this.#limiter = new ConnectionLimiter(options.limits);
-    this.#drainRequests = limitInFlightRequests(server, MAX_IN_FLIGHT);
+    this.#draining = limitInFlightRequests(server, MAX_IN_FLIGHT);
     server.timeout = INACTIVITY_TIMEOUT;
     server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => this.#rejectRequest(error, failed));
     socket.attach((connection) => this.#handleConnection(connection));
@@ -76,15 +81,18 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     return this.#limiter.sockets;
   }
 
-  /** Detaches from the socket, closes idle connections, and closes the others after a timeout. */
+  /** Detaches from the socket, serves the open connections for a moment, and closes them after their responses. */
   async close(): Promise<void> {
+    const { timers } = this.#options;
     this.#socket.detach();
-    this.#drainRequests();
-    const cancel = this.#options.timers.after(DRAIN_TIMEOUT, () => {
+    this.#draining.start();
+    const cancelClose = timers.after(CLOSE_DELAY, () => this.#draining.closeIdle());
+    const cancelDrain = timers.after(DRAIN_TIMEOUT, () => {
       for (const connection of this.connections) connection.destroy();
     });
     await this.#limiter.drain();
-    cancel();
+    cancelClose();
+    cancelDrain();
     this.server.close();
   }
 

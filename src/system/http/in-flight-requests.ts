@@ -8,17 +8,25 @@ export interface InFlightLimits {
   readonly total: number;
 }
 
+/** Ends the connections of a server in two steps. */
+export interface RequestDraining {
+  /** From now on responses ask their clients to close the connection. */
+  start(): void;
+  /** Closes every connection as soon as it is idle. A request that is not read yet does not count. */
+  closeIdle(): void;
+}
+
 /**
  * Closes connections that send too many requests without waiting for responses (HTTP pipelining), because the server
  * would work on all of them at once. Above the total limit, a connection may have only one request, because unread
  * responses take memory. Requests that arrived together with the excess one still reach the server's listeners,
  * which must ignore them if the socket is destroyed.
- * @returns a function that drains the server: from then on every connection is closed as soon as it is idle
  */
-export function limitInFlightRequests(server: Server, { perConnection, total }: InFlightLimits): () => void {
+export function limitInFlightRequests(server: Server, { perConnection, total }: InFlightLimits): RequestDraining {
   const connections = new WeakMap<Socket, { inFlight: number }>();
   let inFlight = 0;
   let isDraining = false;
+  let closesIdle = false;
   server.prependListener('request', ({ socket }, response) => {
     const connection = connections.get(socket) ?? { inFlight: 0 };
     connections.set(socket, connection);
@@ -28,12 +36,17 @@ export function limitInFlightRequests(server: Server, { perConnection, total }: 
     response.on('close', () => {
       connection.inFlight -= 1;
       inFlight -= 1;
-      if (isDraining) server.closeIdleConnections();
+      if (closesIdle) server.closeIdleConnections();
     });
     if (connection.inFlight > perConnection || (connection.inFlight > 1 && inFlight > total)) socket.destroy();
   });
-  return () => {
-    isDraining = true;
-    server.closeIdleConnections();
+  return {
+    start() {
+      isDraining = true;
+    },
+    closeIdle() {
+      closesIdle = true;
+      server.closeIdleConnections();
+    },
   };
 }
