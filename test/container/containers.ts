@@ -1,11 +1,11 @@
 // Containers by Podman and runc, with a storage of their own.
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { access, appendFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scaleDeadline } from '../support/deadlines.ts';
-import type { ProcessResult } from '../support/hub-process.ts';
+import { eventually, type ProcessResult } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 
 const PODMAN = '/usr/bin/podman';
@@ -108,6 +108,15 @@ export class Containers implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.podman('rm', '--all', '--force', '--time', '0');
+    // A container that has just ended is still being cleaned up by another process, which would make the folder again.
+    await eventually(async () => !(await isInUse(this.#folder)));
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** Whether a process has a path in its command line. */
+async function isInUse(path: string): Promise<boolean> {
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(processes.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return commands.some((command) => command.includes(path));
 }
