@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
 import { listLongForms, runSelected } from './test.d/long.ts';
+import { cleanCommit, forgetPassed, recordPassed } from './test.d/passed.ts';
 import {
   addSummaries,
   readTestTimes,
@@ -110,6 +111,9 @@ const times: TestTimes[] = [];
 
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
+const complete = filters.length === 0 && !options.quick;
+const commit = complete ? cleanCommit(root) : null;
+if (complete) forgetPassed(root);
 const built = await check(build);
 const withChecks = filters.length === 0 || options.checks;
 const parallel = await Promise.all([
@@ -131,7 +135,9 @@ if (!withChecks) {
   const skippedChecks = checks.map(([name]) => name).join('; ');
   console.log(`\nChecks skipped because of the FILTER (${skippedChecks}): add --checks, or run ./scripts/test alone.`);
 }
-console.log(summaryText(summary, skipped));
+const text = summaryText(summary, skipped);
+console.log(text);
+if (!failed && stopped === null) recordPassed(root, commit, text.split('\n').at(-1) ?? '');
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {
