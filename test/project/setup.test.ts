@@ -1,53 +1,20 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { IS_LONG_FORM } from '../support/long.ts';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
+import {
+  machinePath,
+  machineProgram,
+  olderNode,
+  quickNpm,
+  shellEnvironment as shell,
+  writeProgram,
+} from './quick-npm.ts';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
-
-/** The PATH without the programs of a checkout or the test run. */
-const machinePath = (process.env['PATH'] ?? '').split(':').filter((folder) => !folder.includes('node_modules'));
-
-/** The variables of a person's shell that `npm ci` may need, without those that this test run has set. */
-const shell = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) =>
-    /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+|(https?|no|all)_proxy|npm_config_(cache|cafile|registry|userconfig))$/i.test(
-      name,
-    ),
-  ),
-);
-
-/** A folder with a `node` that reports an older version. */
-function olderNode(folder: string): string {
-  const bin = join(folder, 'bin');
-  mkdirSync(bin);
-  const node = `if [ "$1" = --version ]; then echo v18.20.4; else exec ${machineProgram('node') ?? process.execPath} "$@"; fi`;
-  writeProgram(join(bin, 'node'), node);
-  return bin;
-}
-
-function writeProgram(path: string, script: string): void {
-  writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-}
-
-function machineProgram(name: string): string | undefined {
-  return machinePath.map((folder) => join(folder, name)).find((path) => existsSync(path));
-}
-
-/** An npm that installs by linking the packages of this checkout, which the test run has just installed. */
-function quickNpm(bin: string): void {
-  const npm = machineProgram('npm') ?? 'npm';
-  const script = [
-    'case $PWD in */scripts/runtime) from=scripts/runtime ;; *) from=. ;; esac',
-    `packages='${root}'/$from/node_modules`,
-    `case $1 in ci | install) if [ -d "$packages" ]; then exec cp -al "$packages" .; fi ;; esac`,
-    `exec ${npm} "$@"`,
-  ];
-  writeProgram(join(bin, 'npm'), script.join('\n'));
-}
 
 test('a fresh clone sets itself up on a machine with an older Node.js', async (ctx) => {
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
