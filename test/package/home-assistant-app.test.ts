@@ -174,10 +174,9 @@ describe('the options of the app', () => {
       stateDirectory: '/data/latchkey',
       controlSocket: '/data/latchkey/control.sock',
       metrics: { host: '172.30.32.1', port: 9480 },
+      ingress: { host: '172.30.32.1', port: ingress_port, from: '172.30.32.2' },
     });
     expect(environment['LATCHKEY_CONFIG']).toBe('/config/latchkey.toml:/data/options.json');
-    // The ports that the Supervisor connects to are those on which the hub listens.
-    expect(environment['LATCHKEY_INGRESS_LISTEN']).toBe(`172.30.32.1:${ingress_port}`);
     expect(watchdog).toContain(`[PORT:${configuration.metrics?.port}]/healthz`);
   });
 });
