@@ -177,6 +177,19 @@ it('an apt repository can be signed again with more keys, without a package', as
   });
 });
 
+it('the published key file has only the keys that sign, whatever else the files with the keys contain', async () => {
+  await ring.create('stranger');
+  const mixed = join(folder, 'mixed.asc');
+  writeFileSync(mixed, readFileSync(key, 'utf8') + readFileSync(join(ring.folder, 'stranger.asc.public'), 'utf8'));
+  const output = await repository('mixed', [amd64], [mixed]);
+  for (const file of ['latchkey.asc', 'latchkey.gpg']) {
+    const listed = await ring.sh(`gpg --show-keys --with-colons '${output}/${file}'`);
+    expect([...listed.matchAll(/^fpr:+(\w+):/gm)].map(([, fingerprint]) => fingerprint)).toEqual(
+      await signersOf(output),
+    );
+  }
+});
+
 const UNUSABLE_KEYS: readonly [string, () => Promise<string>, RegExp][] = [
   ['a file that is missing', async () => join(folder, 'missing'), /can't be read/],
   ['a file without a key', async () => join(root, 'README.md'), /has no key/],
