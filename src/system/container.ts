@@ -35,8 +35,9 @@ const MOUNT_TABLE = '/proc/self/mountinfo';
 export async function findMount(path: string, table: string = MOUNT_TABLE): Promise<Mount | null> {
   const text = await readFile(table, 'utf8').catch(() => null);
   if (text === null) return null;
-  const real = await realpath(path).catch((error: NodeJS.ErrnoException) => error.code);
-  if (real === 'ENOENT' && path !== '/') return findMount(dirname(path), table);
+  // A path that can't be resolved for another reason, such as missing rights, is looked up as it is.
+  const real = await realpath(path).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? null : path));
+  if (real === null && path !== '/') return findMount(dirname(path), table);
   let found: Mount | null = null;
   // A later mount at the same place covers an earlier one.
   for (const mount of text.split('\n').flatMap(parseMount)) {

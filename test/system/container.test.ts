@@ -23,6 +23,10 @@ it('the mount of a path is the innermost one, the last of several, and that of i
   writeFileSync(table, line(escaped, { type: 'xfs' }) + line(escaped, { type: 'tmpfs' }));
   expect((await find(path))?.type).toBe('tmpfs');
   expect(await findMount(path, join(folder.path, 'missing'))).toBeNull();
+  // As for a directory that this user may not search: the volume is found by the path as it was given.
+  writeFileSync(join(path, 'file'), '');
+  writeFileSync(table, line('/') + line(escaped, { type: 'xfs' }));
+  expect((await find(join(path, 'file/below')))?.type).toBe('xfs');
 });
 
 it('a read-only view of a file system differs from a file system that is read-only itself', async () => {
