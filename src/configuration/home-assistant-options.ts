@@ -57,7 +57,7 @@ export function readAppOptions(options: RawTable): AppOptions {
   const secrets = new Map<string, Secret>();
   const table: Record<string, Record<string, unknown>> = {};
   for (const [option, value] of Object.entries(withoutEmpty(options))) {
-    const key = OPTIONS[option];
+    const key = Object.hasOwn(OPTIONS, option) ? OPTIONS[option] : undefined;
     if (key === undefined) problems.set(option, unknownOption(Object.keys(OPTIONS)));
     else if (option === 'portals') table['portals'] = readPortalList(value, secrets, problems);
     else {

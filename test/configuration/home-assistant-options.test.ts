@@ -132,6 +132,7 @@ describe("the options of Home Assistant's app", () => {
       { portals: [HOME], state_dir: '/x' },
       /: state_dir: unknown option; the options are: name, .*put a latchkey\.toml/,
     ],
+    [{ portals: [HOME], constructor: 'x' }, /: constructor: unknown option; the options are: name/],
   ])('one line names the invalid option as its user sees it: %j', async (options, message) => {
     const line = await errorMessage(options);
     expect(line.startsWith(`the app's options (${file}): `)).toBe(true);
