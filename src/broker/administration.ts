@@ -121,7 +121,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     await pairings.end(id, 'cancelled');
     await pairings.clearFailures(id);
     await grants.delete(id);
-    for (const user of appliances.usersOf(id)) await sessions.endAll(user.id);
+    for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
     if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
     if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
     log.info('connection_unpaired', { connection: name, user });

@@ -38,7 +38,10 @@ export class KnownBrowsers {
     return timingSafeEqualText(mac, this.#mac(id, setupCode)) ? id : null;
   }
 
-  /** A token of a user whom a reverse proxy has signed in. No cookie's MAC equals it: a setup code has no ":". */
+  /**
+   * The CSRF token of a user whom a reverse proxy has signed in. No cookie's MAC equals it, because no setup code has
+   * lower-case letters.
+   */
   proxiedUserToken(user: string): string {
     return hmacSha256(this.#key, `proxied user: ${user}`);
   }

@@ -2,16 +2,19 @@ import type { Instant } from '../clock.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
-/** What happens to a connection. Its history and the metrics record these events. */
+/**
+ * What happens to a connection. Its history and the metrics record these events. `user` is the name of the person who
+ * started the pairing or removed the grant, as a reverse proxy reports it; left out if it is unknown.
+ */
 export type ConnectionEvent = {
   /** The connection's id. */
   readonly connection: string;
   readonly at: Instant;
-} /** `user`: the name of the user who started the pairing through a reverse proxy; left out if it is unknown. */ & (
+} & (
   | { readonly kind: 'paired'; readonly scope: string | null; readonly user?: string }
   /** Not emitted for a device flow that nobody opened, if it expired, was replaced or was cancelled. */
   | { readonly kind: 'pairing_failed'; readonly reason: PairingFailureReason }
-  /** A person removed the grant; `user` as above. */
+  /** A person removed the grant. */
   | { readonly kind: 'unpaired'; readonly user?: string }
   /** New tokens are stored; `took` is the time in ms from sending the request until then. */
   | { readonly kind: 'refreshed'; readonly took: number }
