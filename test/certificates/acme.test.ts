@@ -226,6 +226,14 @@ describe('the hook that installs a certificate', () => {
     expect(await readFile(installed('hub.pem'), 'utf8')).toContain(await readFile(acme.rootFile, 'utf8'));
   });
 
+  it('the hook separates the root from a chain whose last line does not end', async () => {
+    const lineage = join(folder, `certbot/config/live/${NAME}`);
+    const chain = join(folder, 'unended.pem');
+    await writeFile(chain, (await readFile(join(lineage, 'fullchain.pem'), 'utf8')).trimEnd());
+    await type(`${HOOK} ${chain} ${lineage}/privkey.pem`);
+    expect((await readFile(installed('hub.pem'), 'utf8')).match(/^-----BEGIN CERTIFICATE-----$/gm)).toHaveLength(3);
+  });
+
   it('the hook says how it is used if it is not called by an ACME client', async () => {
     for (const args of ['', 'one', '--unknown file', '--root']) {
       const failed = await type(`${HOOK} ${args}`).catch((error: unknown) => error);
