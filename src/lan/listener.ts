@@ -29,6 +29,8 @@ const LINGER_TIMEOUT = 1000;
 /** OpenSSL's code for a plain HTTP request in place of a TLS handshake. */
 const HTTP_ON_TLS_ERROR = 'ERR_SSL_HTTP_REQUEST';
 
+/** Refused connections at a time. They have limits of their own, so that they take no places of those who are served. */
+const REFUSED_LIMITS: ConnectionLimits = { total: 50, perDevice: 10 };
 const REFUSED_RESPONSE = ['403 Forbidden', 'This port is only for the reverse proxy of the hub.'] as const;
 const REQUEST_TIMEOUT_RESPONSE = ['408 Request Timeout', 'The request took too long.'] as const;
 
@@ -63,6 +65,7 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
   readonly #socket: ListeningSocket;
   readonly #options: ListenerOptions;
   readonly #limiter: ConnectionLimiter;
+  readonly #refused = new ConnectionLimiter(REFUSED_LIMITS);
   readonly #draining: RequestDraining;
 
   constructor(server: Server, socket: ListeningSocket, options: ListenerOptions) {
@@ -91,6 +94,7 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
       for (const connection of this.connections) connection.destroy();
     });
     await this.#limiter.drain();
+    for (const connection of this.#refused.sockets) connection.destroy();
     cancelClose();
     cancelDrain();
     this.server.close();
@@ -101,6 +105,11 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
    * sleeps.
    */
   #handleConnection(connection: Socket): void {
+    // A client that has reset the connection already has no address.
+    if (connection.remoteAddress !== undefined && this.#options.refuses?.(connection)) {
+      this.#refuse(connection);
+      return;
+    }
     const isFirst = this.#limiter.size === 0;
     if (!this.#limiter.admit(connection)) return;
     if (isFirst) this.server.emit('listening');
@@ -108,10 +117,15 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
       if (this.#limiter.size === 0) this.server.close();
     });
     connection.allowHalfOpen = this.#options.allowHalfOpen;
-    if (this.#options.refuses?.(connection)) {
-      connection.on('error', () => undefined);
-      this.#sendAndClose(connection, REFUSED_RESPONSE);
-    } else this.server.emit('connection', connection);
+    this.server.emit('connection', connection);
+    connection.resume();
+  }
+
+  #refuse(connection: Socket): void {
+    if (!this.#refused.admit(connection)) return;
+    connection.allowHalfOpen = this.#options.allowHalfOpen;
+    connection.on('error', () => undefined);
+    this.#sendAndClose(connection, REFUSED_RESPONSE);
     connection.resume();
   }
 

@@ -115,6 +115,26 @@ describe('the listener for a reverse proxy', () => {
     expect(refused.map(({ fields }) => fields)).toEqual([{ address: '127.0.0.5', count: 1 }]);
   });
 
+  it('refused connections take no places of the reverse proxy', async () => {
+    await using opened = await openServer();
+    using sockets = new DisposableStack();
+    const open = (localAddress: string) => {
+      const options = { port: opened.server.port ?? 0, host: '127.0.0.1', localAddress, allowHalfOpen: true };
+      return sockets
+        .adopt(connect(options), (socket) => socket.destroy())
+        .on('error', () => undefined)
+        .resume();
+    };
+    const kept = [1, 2].map(() => open('127.0.0.1'));
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    // They do not close their side, so the listener has more than its limit of them until it gives up.
+    const others = Array.from({ length: 260 }, (_, index) => open(`127.0.1.${(index % 250) + 1}`));
+    await Promise.all(others.map((socket) => Promise.race([once(socket, 'end'), once(socket, 'close')])));
+    await using proxy = new ProxyClient(opened.server.port ?? 0, '/');
+    expect((await proxy.get('/page/nothing.js')).status).toBe(404);
+    expect(kept.map((socket) => socket.readableEnded || socket.destroyed)).toEqual([false, false]);
+  });
+
   it('refused connections are counted, and logged again after ten minutes', async () => {
     let uptime = 0;
     await using opened = await openServer({
