@@ -173,7 +173,9 @@ it('an apt repository can be signed again with more keys, without a package', as
   expect(both).toEqual([first, ...(await signersOf(output))].sort());
   expect(await buildApt(['--key', key, '--sign-only', '--output', join(folder, 'none')])).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/^latchkey: .* has no package: there is nothing to sign\n$/),
+    stderr: expect.stringMatching(
+      /^latchkey: .* has no package to sign: leave out --sign-only, or name the repository with --output\n$/,
+    ),
   });
 });
 
