@@ -27,11 +27,17 @@ const HUB_COMMANDS =
   'appliance|backup|ca|connection|doctor|history|invite|notify|pair|portals|refresh|registration|reload|restore|setup-code|snapshot|status|store-key|token|unpair';
 const OTHER_COMMANDS = 'completion|demo|emulator|help|man|serve';
 
-/** Matches a command in a text, but not the end of a path or of another name. */
-const COMMAND_PATTERN = new RegExp(
-  `(?<![\\w./-])(sudo )?latchkey (?=(?:(${HUB_COMMANDS})|${OTHER_COMMANDS}|--help)\\b)`,
-  'g',
-);
+/**
+ * Matches a command in a text, but not the end of a path or of another name. It also matches a command that already
+ * names the program, because that name can end with ` latchkey` itself: `podman exec -it latchkey latchkey`.
+ */
+function commandPattern(program: string): RegExp {
+  const literal = program.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  return new RegExp(
+    `(?<![\\w./-])(sudo )?(?:${literal}|latchkey) (?=(?:(${HUB_COMMANDS})|${OTHER_COMMANDS}|--help)\\b)`,
+    'g',
+  );
+}
 
 /**
  * Rewrites the commands in a text to the form that its reader types. Every text writes `latchkey COMMAND`, because the
@@ -39,8 +45,8 @@ const COMMAND_PATTERN = new RegExp(
  * latchkey doctor` always keeps its sudo, because the doctor sees more as root.
  */
 export function rewriteCommands(text: string, { program, usesSudo }: CommandInvocation = detectInvocation()): string {
-  return text.replaceAll(COMMAND_PATTERN, (_, sudo: string | undefined, hubCommand: string | undefined) => {
+  return text.replaceAll(commandPattern(program), (_, sudo: string | undefined, hubCommand: string | undefined) => {
     const needsSudo = hubCommand !== undefined && (usesSudo || (sudo !== undefined && hubCommand === 'doctor'));
-    return needsSudo ? `sudo ${program} ` : `${program} `;
+    return needsSudo && !program.startsWith('sudo ') ? `sudo ${program} ` : `${program} `;
   });
 }

@@ -41,6 +41,18 @@ describe('commands in text for people', () => {
     expect(rewriteCommands(rewriteCommands('latchkey pair a', CHECKOUT), CHECKOUT)).toBe('./scripts/latchkey pair a');
   });
 
+  test('a command in a container is rewritten once, however often the text is rewritten', () => {
+    for (const program of ['podman exec -it latchkey latchkey', 'sudo podman exec -it latchkey latchkey']) {
+      const reader = { program, usesSudo: false };
+      const once = rewriteCommands('run "latchkey pair a" or "latchkey --help"', reader);
+      expect(once).toBe(`run "${program} pair a" or "${program} --help"`);
+      expect(rewriteCommands(once, reader)).toBe(once);
+      const doctor = rewriteCommands('sudo latchkey doctor', reader);
+      expect(doctor).toBe('sudo podman exec -it latchkey latchkey doctor');
+      expect(rewriteCommands(doctor, reader)).toBe(doctor);
+    }
+  });
+
   test("other text that contains the program's name stays unchanged", () => {
     const text =
       'latchkey: /usr/bin/latchkey status, sudo systemctl start latchkey, my-latchkey pair, latchkey statuses';
