@@ -88,6 +88,11 @@ it('the doctor reports a full disk and a read-only one', async (ctx) => {
     result: 'fail',
     detail: expect.stringMatching(/is mounted read-only/),
   });
+  const inContainer = await within(hub, mounted('size=90m,mode=700,ro'), { LATCHKEY_CONTAINER: '1' });
+  expect(inContainer.get('disk.state')).toMatchObject({
+    result: 'fail',
+    detail: `${state} (hub.state_dir) is read-only in this container: mount a volume there ("--volume"), without the option "ro"`,
+  });
 });
 
 it('the doctor says what it could not check without root, and why', async (ctx) => {

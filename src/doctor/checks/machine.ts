@@ -62,19 +62,24 @@ const MIN_FREE_INODES = 100;
 
 /** Checks the free space where the hub writes. */
 export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> {
-  const { configuration, hub } = context;
+  const { configuration, env, hub } = context;
   const hasStateDirectory = isConfigurationKeyValid(context, 'hub.state_dir') && !isTestMode(hub);
   const state = hasStateDirectory
-    ? [{ ...(await checkFileSystem('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }]
+    ? [{ ...(await checkFileSystem('hub.state_dir', configuration.stateDirectory, fail, env)), name: '.state' }]
     : [];
-  return [...state, { ...(await checkFileSystem('temporary files', tmpdir(), warn)), name: '.tmp' }];
+  return [...state, { ...(await checkFileSystem('temporary files', tmpdir(), warn, env)), name: '.tmp' }];
 }
 
 /** @param severity the result if nothing can be written */
-async function checkFileSystem(purpose: string, path: string, severity: typeof fail): Promise<CheckResult> {
+async function checkFileSystem(
+  purpose: string,
+  path: string,
+  severity: typeof fail,
+  env: NodeJS.ProcessEnv,
+): Promise<CheckResult> {
   const subject = `${path} (${purpose})`;
   const found = await statfs(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
-  if (found === 'ENOENT' && path !== '/') return checkFileSystem(purpose, dirname(path), severity);
+  if (found === 'ENOENT' && path !== '/') return checkFileSystem(purpose, dirname(path), severity, env);
   if (typeof found === 'string')
     return found === 'EACCES'
       ? permissionDenied(subject)
@@ -83,6 +88,10 @@ async function checkFileSystem(purpose: string, path: string, severity: typeof f
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'EROFS',
   );
+  if (readOnly && isInContainer(env))
+    return severity(
+      `${subject} is read-only in this container: mount a volume there ("--volume"), without the option "ro"`,
+    );
   if (readOnly)
     return severity(
       `${subject} is mounted read-only: make it writable again ("mount -o remount,rw"); if the system did that itself, the disk or the SD card may be failing: make a backup and replace it`,
