@@ -69,8 +69,9 @@ beforeAll(async () => {
 
 afterAll(() => folder?.[Symbol.dispose]());
 
+/** @returns the path that it prints, which npm must take from every folder, even if the output is a relative path */
 async function build(output: string): Promise<string> {
-  const { stdout } = await run(BUILD, ['--version', VERSION, '--output', join(folder.path, output)], { env });
+  const { stdout } = await run(BUILD, ['--version', VERSION, '--output', output], { env, cwd: folder.path });
   return stdout.trim();
 }
 
