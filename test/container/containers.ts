@@ -101,7 +101,9 @@ export class Containers implements AsyncDisposable {
   async remove(name: string): Promise<number> {
     await this.sh('stop', '--time', '60', name);
     const status = await this.sh('inspect', '--format', '{{.State.ExitCode}}', name);
-    await appendFile(logFile('container'), await this.logs(name));
+    // Only the errors, which include the hub's log: the emulator prints the secret of its client.
+    const { stderr } = await this.podman('logs', name);
+    await appendFile(logFile('container'), stderr);
     await this.sh('rm', name);
     return Number(status);
   }
