@@ -31,6 +31,7 @@ export interface IngressServerOptions {
 
 /** Connections at a time: some browsers, each with live updates. */
 const MAX_CONNECTIONS = 250;
+const REFUSAL_TEXT = 'This port is only for the reverse proxy of the hub.';
 /** How long until an unavailable port is tried again, in ms. */
 const RETRY_INTERVAL = 30_000;
 
@@ -83,7 +84,7 @@ export class IngressServer implements AsyncDisposable {
         timers,
         // All users come through the one proxy.
         limits: { total: MAX_CONNECTIONS, perDevice: MAX_CONNECTIONS },
-        refuses: (connection) => this.#refuses(connection),
+        refusal: (connection) => this.#refusal(connection),
       });
       this.#opened = { socket, listener };
       log.info('ingress_listening', { host, port: socket.port, from });
@@ -96,11 +97,12 @@ export class IngressServer implements AsyncDisposable {
     }
   }
 
-  #refuses({ remoteAddress = '' }: Socket): boolean {
+  /** Records a connection that does not come from the proxy. */
+  #refusal({ remoteAddress = '' }: Socket): string | null {
     const address = unmapIpv4(remoteAddress);
-    if (isSameAddress(address, this.#options.from)) return false;
+    if (isSameAddress(address, this.#options.from)) return null;
     this.#refusals.record(address);
-    return true;
+    return REFUSAL_TEXT;
   }
 
   async #close(): Promise<void> {

@@ -31,7 +31,6 @@ const HTTP_ON_TLS_ERROR = 'ERR_SSL_HTTP_REQUEST';
 
 /** Refused connections at a time. They have limits of their own, so that they take no places of those who are served. */
 const REFUSED_LIMITS: ConnectionLimits = { total: 50, perDevice: 10 };
-const REFUSED_RESPONSE = ['403 Forbidden', 'This port is only for the reverse proxy of the hub.'] as const;
 const REQUEST_TIMEOUT_RESPONSE = ['408 Request Timeout', 'The request took too long.'] as const;
 
 /** Responses to errors that occur before a request is complete; all other errors are bad requests. */
@@ -52,8 +51,8 @@ export interface ListenerOptions {
   readonly allowHalfOpen: boolean;
   readonly timers: Timers;
   readonly limits?: ConnectionLimits;
-  /** Whether to refuse a connection, whatever it requests; default: never. */
-  refuses?(connection: Socket): boolean;
+  /** The text of the 403 response to a connection that is refused, whatever it requests; null: it is served. Default: all are. */
+  refusal?(connection: Socket): string | null;
 }
 
 /**
@@ -106,8 +105,9 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
    */
   #handleConnection(connection: Socket): void {
     // A client that has reset the connection already has no address.
-    if (connection.remoteAddress !== undefined && this.#options.refuses?.(connection)) {
-      this.#refuse(connection);
+    const refusal = connection.remoteAddress === undefined ? null : (this.#options.refusal?.(connection) ?? null);
+    if (refusal !== null) {
+      this.#refuse(connection, refusal);
       return;
     }
     const isFirst = this.#limiter.size === 0;
@@ -121,11 +121,11 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     connection.resume();
   }
 
-  #refuse(connection: Socket): void {
+  #refuse(connection: Socket, text: string): void {
     if (!this.#refused.admit(connection)) return;
     connection.allowHalfOpen = this.#options.allowHalfOpen;
     connection.on('error', () => undefined);
-    this.#sendAndClose(connection, REFUSED_RESPONSE);
+    this.#sendAndClose(connection, ['403 Forbidden', text]);
     connection.resume();
   }
 

@@ -15,7 +15,7 @@ const TOOLS = [PODMAN, '/usr/sbin/runc', '/usr/bin/conmon'];
  * The least rights that the documents promise to suffice: a root file system that can't be written, without memory file
  * systems on top, and no capabilities. The limits are named, because a machine may not be able to raise them.
  */
-const LEAST_RIGHTS = [
+const RESTRICTIONS = [
   ...['--read-only', '--read-only-tmpfs=false', '--cap-drop=ALL', '--security-opt', 'no-new-privileges'],
   ...['--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=4096:4096', '--pull', 'never'],
 ];
@@ -80,7 +80,7 @@ export class Containers implements AsyncDisposable {
   /** Runs a container to its end, and deletes it. */
   async run({ image, options = [], command = [] }: ContainerOptions): Promise<ProcessResult> {
     const network = options.includes('--network') ? [] : ['--network', 'host'];
-    const result = await this.podman('run', '--rm', ...LEAST_RIGHTS, ...network, ...options, image, ...command);
+    const result = await this.podman('run', '--rm', ...RESTRICTIONS, ...network, ...options, image, ...command);
     await appendFile(logFile('container'), result.stderr);
     return result;
   }
@@ -88,7 +88,7 @@ export class Containers implements AsyncDisposable {
   /** Starts a container that runs until it is removed. */
   async start(name: string, { image, options = [], command = [] }: ContainerOptions): Promise<void> {
     const network = options.includes('--network') ? [] : ['--network', 'host'];
-    await this.sh('run', '--detach', '--name', name, ...LEAST_RIGHTS, ...network, ...options, image, ...command);
+    await this.sh('run', '--detach', '--name', name, ...RESTRICTIONS, ...network, ...options, image, ...command);
   }
 
   /** The output and the errors of a container. */

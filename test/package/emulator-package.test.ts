@@ -13,11 +13,11 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { checkTypes } from './type-check.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const BUILD = join(ROOT, 'scripts/build-emulator-package');
-const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 const VERSION = '1.2.3-test';
 /** The oldest major that the package is for. */
 const NODE_22 = '22.23.3';
@@ -260,21 +260,6 @@ export const base: string = portal.baseUrl;
 export const wrong = () => startEmulator({ autoLogout: true });
 `,
     );
-    const options = [
-      '--noEmit',
-      '--strict',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2022',
-      '--lib',
-      'es2024,esnext.disposable',
-    ];
-    const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
-    await run(process.execPath, [TSC, ...options, ...types, 'use.ts'], { cwd: project }).catch(
-      (error: { stdout?: string }) => {
-        throw new Error(error.stdout);
-      },
-    );
+    await checkTypes(project, 'use.ts', 'es2022');
   });
 });

@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { checkTypes } from './type-check.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
-const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
 let folder: ReturnType<typeof stateFolder>;
 let env: NodeJS.ProcessEnv;
@@ -108,22 +108,7 @@ console.log((await fetch(base)).status, base);
 export const wrong = () => startEmulator({ autoLogout: true });
 `,
     );
-    const options = [
-      '--noEmit',
-      '--strict',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2024',
-      '--lib',
-      'es2024,esnext.disposable',
-    ];
-    const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
-    await run(process.execPath, [TSC, ...options, ...types, 'bench.ts'], { cwd: user }).catch(
-      (error: { stdout?: string }) => {
-        throw new Error(error.stdout);
-      },
-    );
+    await checkTypes(user, 'bench.ts', 'es2024');
     const { stdout } = await run(process.execPath, ['bench.ts'], { cwd: user, env, timeout: scaleDeadline(20_000) });
     expect(stdout).toMatch(/^\d+ http:\/\/127\.0\.0\.1:\d+\n$/);
   });
