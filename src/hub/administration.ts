@@ -12,7 +12,7 @@ import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
 import { testReport } from '../core/reports/notice-policy.ts';
 import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import type { KeyRotation } from '../store/keys/key-rotation.ts';
-import type { SqliteStore } from '../store/sqlite-store.ts';
+import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';

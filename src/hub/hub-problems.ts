@@ -2,7 +2,7 @@ import type { BrokerStore } from '../broker/ports.ts';
 import type { HubProblem } from '../core/administration.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
-import type { CommitSummary } from '../store/database/commit-times.ts';
+import type { CommitSummary } from '../store/sqlite/commit-times.ts';
 
 /** How many appliances a problem names. */
 const MAX_NAMES = 5;

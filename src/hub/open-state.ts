@@ -4,7 +4,7 @@ import { messageOf } from '../core/failure.ts';
 import { writeSnapshot } from '../store/backup/snapshot.ts';
 import { type KeyRotation, openStoreWithKeys } from '../store/keys/key-rotation.ts';
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
-import type { SqliteStore } from '../store/sqlite-store.ts';
+import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { ensureStateDirectory } from '../store/state-directory.ts';
 import { requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';

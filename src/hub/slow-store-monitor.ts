@@ -1,7 +1,7 @@
 import type { Environment } from '../broker/environment.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { MAX_TIMER_DELAY } from '../core/clock.ts';
-import type { CommitSummary, CommitTimes } from '../store/database/commit-times.ts';
+import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
 
 /** Logs when the store becomes slow, and when it no longer is. */
 export class SlowStoreMonitor implements Disposable {

@@ -3,7 +3,7 @@ import type { Environment } from '../broker/environment.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { messageOf } from '../core/failure.ts';
 import { snapshotTime, writeSnapshot } from '../store/backup/snapshot.ts';
-import type { SqliteStore } from '../store/sqlite-store.ts';
+import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY_CRON = '23 3 * * *';

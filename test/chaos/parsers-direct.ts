@@ -9,8 +9,8 @@ import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts'
 import { parseErrorCode, parseTokenResponse } from '../../src/portal/token-response.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { readGrant } from '../../src/store/rows/grant-table.ts';
-import { readPairing } from '../../src/store/rows/pairing-table.ts';
+import { readGrant } from '../../src/store/rows/grant-row.ts';
+import { readPairing } from '../../src/store/rows/pairing-row.ts';
 import { parseForm } from '../../src/system/http/form.ts';
 import { findLeakedSecret, type ParserCase } from './parser-case.ts';
 import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';

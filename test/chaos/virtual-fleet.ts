@@ -4,7 +4,7 @@ import type { Log } from '../../src/core/log.ts';
 import type { Portal } from '../../src/core/portals/portal.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { stateParameterOf } from '../support/hub-process.ts';

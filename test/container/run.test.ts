@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
-import { NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
+import { NEWEST_SCHEMA } from '../../src/store/sqlite/migrations.ts';
 import { version } from '../../src/system/version.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { getTasks } from 'node-cron';
 import { expect, test } from 'vitest';
 import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
-import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { createLog } from '../../src/system/log.ts';
 import { sampleGrant, samplePairing } from '../core/samples.ts';
 import { addAppliance, open, WALLBOX } from '../store/test-store.ts';

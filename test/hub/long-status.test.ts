@@ -4,7 +4,7 @@ import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { startHub } from '../../src/hub/hub.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { loadStoreKey } from '../../src/store/keys/store-key.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';

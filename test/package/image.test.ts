@@ -3,7 +3,7 @@ import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync,
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
+import { NEWEST_SCHEMA } from '../../src/store/sqlite/migrations.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';

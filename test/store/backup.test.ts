@@ -10,7 +10,7 @@ import {
   parseBackup,
   serializeBackup,
 } from '../../src/store/backup/backup-file.ts';
-import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { longestTurnShare } from '../support/loop-turns.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';

@@ -7,7 +7,7 @@ import type { Grant } from '../../src/core/grants/grant.ts';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CommitTimes } from '../../src/store/database/commit-times.ts';
+import { CommitTimes } from '../../src/store/sqlite/commit-times.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { addAppliance, HEATER, open, removeAppliance, sampleSession, WALLBOX } from './test-store.ts';

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
@@ -145,7 +145,7 @@ test.each([1, 2, 4, 6])(
     using folder = formerStore();
     const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src/store', path));
     const script = `
-    import { openDatabase } from ${source('database/database.ts')};
+    import { openDatabase } from ${source('sqlite/database.ts')};
     import { storeFiles } from ${source('database/store-files.ts')};
     import { jweSealing } from ${source('keys/sealing.ts')};
     const sealing = jweSealing(new Uint8Array(${JSON.stringify([...KEY])}));

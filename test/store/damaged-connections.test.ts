@@ -4,7 +4,7 @@ import type { Connection } from '../../src/core/connections/connection.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { connectionRowIdentity } from '../../src/store/rows/connection-table.ts';
+import { connectionRowIdentity } from '../../src/store/rows/connection-row.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';

@@ -15,7 +15,7 @@ import { MAIN } from '../support/program.ts';
 import { memoryStateFolder, stateFolder } from '../support/state-folder.ts';
 import { addAppliance, open, WALLBOX } from './test-store.ts';
 
-const store = JSON.stringify(join(dirname(MAIN), 'store/open-store.js'));
+const store = JSON.stringify(join(dirname(MAIN), 'store/sqlite/open-store.js'));
 const sealing = JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'));
 
 /** Saves this many settings, one after another, and is killed. Each failure is ignored. */

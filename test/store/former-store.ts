@@ -2,8 +2,8 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
-import { MIGRATIONS } from '../../src/store/database/migrations.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
+import { MIGRATIONS } from '../../src/store/sqlite/migrations.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 import { FRIDGE, HEATER, KEY, ownConnection, sampleSession, WALLBOX } from './test-store.ts';
 

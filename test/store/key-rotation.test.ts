@@ -16,7 +16,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { type KeyRotation, openStoreWithKeys } from '../../src/store/keys/key-rotation.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
-import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { canTraceSystemCalls, ONE_POOL_THREAD } from '../chaos/system-calls.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';

@@ -2,11 +2,11 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/store/database/database.ts';
-import { MIGRATIONS, migrate, NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
-import { storeFiles } from '../../src/store/database/store-files.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { checkKeys } from '../../src/store/recovery/salvage.ts';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { MIGRATIONS, migrate, NEWEST_SCHEMA } from '../../src/store/sqlite/migrations.ts';
+import { checkKeys } from '../../src/store/sqlite/recovery/salvage.ts';
+import { storeFiles } from '../../src/store/sqlite/store-files.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { KEY, open } from './test-store.ts';
 

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { jweSealing, type Sealing } from '../../src/store/keys/sealing.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { canTraceSystemCalls, ONE_POOL_THREAD } from '../chaos/system-calls.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
@@ -24,7 +24,7 @@ const KEYS = [jweSealing(new Uint8Array(32)), jweSealing(new Uint8Array(32).fill
  */
 const SCRIPT = `
   import { openSync, writeSync } from 'node:fs';
-  import { openStore } from ${JSON.stringify(join(dirname(MAIN), 'store/open-store.js'))};
+  import { openStore } from ${JSON.stringify(join(dirname(MAIN), 'store/sqlite/open-store.js'))};
   import { jweSealing } from ${JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'))};
   const messages = openSync(process.argv[2], 'w');
   const say = (message) => writeSync(messages, message);

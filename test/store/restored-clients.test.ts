@@ -4,7 +4,7 @@ import type { BackupContents } from '../../src/core/backup-contents.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createBackup, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
 import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
-import type { SqliteStore } from '../../src/store/sqlite-store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from './test-store.ts';

@@ -5,11 +5,11 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Session } from '../../src/core/appliances/session.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import type { Store } from '../../src/core/store.ts';
-import { openDatabase } from '../../src/store/database/database.ts';
-import { storeFiles } from '../../src/store/database/store-files.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { openStore } from '../../src/store/open-store.ts';
-import { SqliteStore } from '../../src/store/sqlite-store.ts';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { openStore } from '../../src/store/sqlite/open-store.ts';
+import { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { storeFiles } from '../../src/store/sqlite/store-files.ts';
 import { instantAt } from '../core/samples.ts';
 
 export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);

@@ -3,7 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../core/failure.ts';
 import { groupByAppliance } from '../../core/health/condition.ts';
-import { checkIntegrity } from '../../store/recovery/integrity.ts';
+import { checkIntegrity } from '../../store/sqlite/recovery/integrity.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
 import { findChangedCredentials, restartNeededText } from '../credentials.ts';

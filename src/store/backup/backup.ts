@@ -9,13 +9,13 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { Secret } from '../../core/secret.ts';
 import { forEachInSlices, mapInSlices } from '../../system/slices.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { Salvage } from '../recovery/salvage.ts';
-import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-table.ts';
-import { type ConnectionRow, readConnection, unreadableConnection } from '../rows/connection-table.ts';
-import { type GrantRow, readGrant } from '../rows/grant-table.ts';
-import { readSession } from '../rows/session-table.ts';
-import { readSetting } from '../rows/setting-table.ts';
-import type { RestoredState, SqliteStore } from '../sqlite-store.ts';
+import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-row.ts';
+import { type ConnectionRow, readConnection, unreadableConnection } from '../rows/connection-row.ts';
+import { type GrantRow, readGrant } from '../rows/grant-row.ts';
+import { readSession } from '../rows/session-row.ts';
+import { readSetting } from '../rows/setting-row.ts';
+import type { Salvage } from '../sqlite/recovery/salvage.ts';
+import type { RestoredState, SqliteStore } from '../sqlite/sqlite-store.ts';
 import { decryptWithPassphrase, encryptWithPassphrase, parseBackup, serializeBackup } from './backup-file.ts';
 
 /** Makes an encrypted backup of the state. @param now ms since 1970 */

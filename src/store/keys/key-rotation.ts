@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { systemTimers } from '../../system/clock.ts';
 import { canOpenSnapshot } from '../backup/snapshot.ts';
-import { toStoreFailure } from '../database/database.ts';
-import { fileSize, fsyncPath } from '../database/store-files.ts';
-import { openStore } from '../open-store.ts';
-import type { SqliteStore } from '../sqlite-store.ts';
+import { toStoreFailure } from '../sqlite/database.ts';
+import { openStore } from '../sqlite/open-store.ts';
+import type { SqliteStore } from '../sqlite/sqlite-store.ts';
+import { fileSize, fsyncPath } from '../sqlite/store-files.ts';
 import { jweSealing, type Sealing, STORE_KEY_BYTES } from './sealing.ts';
 import { decodeKey, loadNextStoreKey, loadStoreKey, type NextKey, nextKeyPath } from './store-key.ts';
 

@@ -2,7 +2,7 @@ import { link, open, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
 import { systemdCredentialPaths } from '../../system/secret-file.ts';
-import { fileSize, storeFiles } from '../database/store-files.ts';
+import { fileSize, storeFiles } from '../sqlite/store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
 
 /**

@@ -2,9 +2,8 @@ import * as v from 'valibot';
 import { PAIRING_FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
-import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { nullIfDamaged, parseJson, scope, sealed, secret } from './schemas.ts';
+import { parseJson, scope, sealed, secret } from './schemas.ts';
 
 const polledLink = {
   authorizeUrl: v.string(),
@@ -115,40 +114,16 @@ export function readPairing(row: Pick<PairingRow, 'id' | 'connection' | 'sealed'
   };
 }
 
-/** How many ended pairings of a connection are kept, so that their result page can be shown again. */
-const MAX_ENDED_PAIRINGS = 5;
-
-/** The pairings as rows. */
-export class PairingTable {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
-  /** Leaves out unreadable pairings: a new one is easily started. */
-  all(): Pairing[] {
-    const rows = this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number');
-    return rows.flatMap((row) => nullIfDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
-  }
-
-  /** Runs two statements: call it in a transaction. */
-  save(pairing: Pairing): void {
-    const { id, connection, lastFailure, batch, ...rest } = pairing;
-    const stored = { ...rest, setback: lastFailure, round: batch };
-    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored, revealSecret));
-    this.#sql.run(
-      `INSERT INTO pairings (id, connection, step, sealed) VALUES (?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET step = excluded.step, sealed = excluded.sealed`,
-      ...[id, connection, pairing.step.kind, content],
-    );
-    this.#sql.run(
-      `DELETE FROM pairings WHERE connection = ? AND step = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE connection = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
-      ...[connection, connection],
-    );
-  }
+/** A pairing as a row, without the number that its table gives it. */
+export function toPairingRow(pairing: Pairing, sealing: Sealing): Omit<PairingRow, 'number'> {
+  const { id, connection, lastFailure, batch, ...rest } = pairing;
+  const stored = { ...rest, setback: lastFailure, round: batch };
+  const content = sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored, revealSecret));
+  return { id, connection, step: pairing.step.kind, sealed: content };
 }
+
+/** How many ended pairings of a connection are kept, so that their result page can be shown again. */
+export const MAX_ENDED_PAIRINGS = 5;
 
 /** A replacer for `JSON.stringify`: the result has secrets in the clear, so it must be sealed. */
 function revealSecret(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {

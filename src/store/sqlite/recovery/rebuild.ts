@@ -1,15 +1,15 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import { deriveApplianceName } from '../../core/appliances/registration.ts';
-import { isExcludedFromBackup } from '../../core/backup-contents.ts';
-import { createInMemoryDatabase } from '../database/database.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import type { ApplianceRow } from '../rows/appliance-table.ts';
-import { type ConnectionRow, connectionRow, toConnectionRow } from '../rows/connection-table.ts';
-import { type GrantRow, readGrant } from '../rows/grant-table.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import type { SessionRow } from '../rows/session-table.ts';
-import { type SettingRow, settingRowIdentity } from '../rows/setting-table.ts';
+import { deriveApplianceName } from '../../../core/appliances/registration.ts';
+import { isExcludedFromBackup } from '../../../core/backup-contents.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import type { ApplianceRow } from '../../rows/appliance-row.ts';
+import { type ConnectionRow, connectionRow, toConnectionRow } from '../../rows/connection-row.ts';
+import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import type { SessionRow } from '../../rows/session-row.ts';
+import { type SettingRow, settingRowIdentity } from '../../rows/setting-row.ts';
+import { createInMemoryDatabase } from '../database.ts';
 import type { Salvage } from './salvage.ts';
 
 /** What can be read of the snapshot, and when it was made, in ms since 1970. */

@@ -2,11 +2,21 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Timers } from '../core/clock.ts';
-import { Failure, messageOf, messageWithoutAdvice } from '../core/failure.ts';
-import { systemTimers } from '../system/clock.ts';
-import { type OpenedDatabase, openDatabase, openInMemory } from './database/database.ts';
-import { migrate } from './database/migrations.ts';
+import type { Timers } from '../../core/clock.ts';
+import { Failure, messageOf, messageWithoutAdvice } from '../../core/failure.ts';
+import { systemTimers } from '../../system/clock.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { type OpenedDatabase, openDatabase, openInMemory } from './database.ts';
+import { migrate } from './migrations.ts';
+import {
+  canRepairFromSnapshot,
+  isOlderThanSnapshot,
+  type RebuiltDatabase,
+  rebuild,
+  type SalvagedSnapshot,
+} from './recovery/rebuild.ts';
+import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
+import { SqliteStore } from './sqlite-store.ts';
 import {
   atomicReplace,
   checkWritable,
@@ -17,17 +27,7 @@ import {
   restoreKeptWal,
   type StoreFiles,
   storeFiles,
-} from './database/store-files.ts';
-import type { Sealing } from './keys/sealing.ts';
-import {
-  canRepairFromSnapshot,
-  isOlderThanSnapshot,
-  type RebuiltDatabase,
-  rebuild,
-  type SalvagedSnapshot,
-} from './recovery/rebuild.ts';
-import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
-import { SqliteStore } from './sqlite-store.ts';
+} from './store-files.ts';
 
 /**
  * Opens the store of a hub, and creates or migrates it. A damaged store is rebuilt from what can be read of it and of

@@ -1,6 +1,6 @@
-import { Failure } from '../../core/failure.ts';
-import type { RegistryChange } from '../../core/store.ts';
-import type { Sql } from '../database/sql.ts';
+import { Failure } from '../../../core/failure.ts';
+import type { RegistryChange } from '../../../core/store.ts';
+import type { Sql } from '../sql.ts';
 import type { ApplianceTable } from './appliance-table.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { InviteTable } from './invite-table.ts';

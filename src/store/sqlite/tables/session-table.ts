@@ -1,38 +1,7 @@
-import * as v from 'valibot';
-import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
-import { instantSchema } from '../../system/instant-schema.ts';
-import type { Sql } from '../database/sql.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { nullIfDamaged, parseJson, sealed } from './schemas.ts';
-
-const sealedAttributes = v.object({ begun: instantSchema });
-
-/** A row of `sessions`; `number` is the order in which they were issued. */
-export const sessionRow = v.object({
-  number: v.number(),
-  hash: v.string(),
-  appliance: v.string(),
-  device: v.string(),
-  sealed,
-});
-
-export type SessionRow = v.InferOutput<typeof sessionRow>;
-
-/** The identity that a row is sealed with: this token of this appliance. */
-export function sessionRowIdentity({
-  hash,
-  appliance,
-  device,
-}: Pick<Session, 'hash' | 'appliance' | 'device'>): string {
-  return `sessions/${hash}/${appliance}/${device}`;
-}
-
-/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
-export function readSession(row: SessionRow, sealing: Sealing): Session {
-  const where = sessionRowIdentity(row);
-  const { hash, appliance, device } = row;
-  return { hash, appliance, device, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
-}
+import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../../core/appliances/session.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
+import type { Sql } from '../sql.ts';
 
 /** The sessions as rows: refresh tokens that the hub itself has issued. */
 export class SessionTable {
@@ -108,8 +77,8 @@ export class SessionTable {
     );
   }
 
-  #seal({ begun, ...identity }: Session): string {
-    return this.#sql.sealing.seal(sessionRowIdentity(identity), JSON.stringify({ begun }));
+  #seal(session: Session): string {
+    return toSessionRow(session, this.#sql.sealing).sealed;
   }
 
   #dropOldest(appliance: string): void {

@@ -1,7 +1,7 @@
 import type { PendingUsage } from '../../core/appliances/usage.ts';
 import type { PendingHistory } from '../../core/reports/history.ts';
-import type { HistoryTable } from '../rows/history-table.ts';
-import type { UsageTable } from '../rows/usage-table.ts';
+import type { HistoryTable } from './tables/history-table.ts';
+import type { UsageTable } from './tables/usage-table.ts';
 
 /** Something that waits for another write of its connection, because it is not worth its own transaction. */
 export interface Companion {

@@ -1,18 +1,18 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import { Failure } from '../../core/failure.ts';
-import { runInSlices } from '../../system/slices.ts';
-import { readRows, sqliteErrorCode } from '../database/readable-rows.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../rows/appliance-table.ts';
-import { type ConnectionRow, connectionRow, connectionRowIdentity, readConnection } from '../rows/connection-table.ts';
-import { type GrantRow, grantRow, grantRowIdentity, readGrant } from '../rows/grant-table.ts';
-import { type HistoryRow, historyRow } from '../rows/history-table.ts';
-import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../rows/invite-table.ts';
-import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../rows/pairing-table.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import { readSession, type SessionRow, sessionRow, sessionRowIdentity } from '../rows/session-table.ts';
-import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../rows/setting-table.ts';
+import { Failure } from '../../../core/failure.ts';
+import { runInSlices } from '../../../system/slices.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../../rows/appliance-row.ts';
+import { type ConnectionRow, connectionRow, connectionRowIdentity, readConnection } from '../../rows/connection-row.ts';
+import { type GrantRow, grantRow, grantRowIdentity, readGrant } from '../../rows/grant-row.ts';
+import { type HistoryRow, historyRow } from '../../rows/history-row.ts';
+import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../../rows/invite-row.ts';
+import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../../rows/pairing-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import { readSession, type SessionRow, sessionRow, sessionRowIdentity } from '../../rows/session-row.ts';
+import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../../rows/setting-row.ts';
+import { readRows, sqliteErrorCode } from '../readable-rows.ts';
 
 /** All that can be read of a database, damaged or not, sealed with {@link Salvage.sealing}. */
 export interface Salvage {

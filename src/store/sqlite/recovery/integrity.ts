@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { messageOf } from '../../core/failure.ts';
-import { copyStoreFiles, fileSize, storeFiles } from '../database/store-files.ts';
+import { messageOf } from '../../../core/failure.ts';
+import { copyStoreFiles, fileSize, storeFiles } from '../store-files.ts';
 
 /** Whether a store can be read completely. */
 export type IntegrityResult =

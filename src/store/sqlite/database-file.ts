@@ -2,12 +2,12 @@ import type Database from 'better-sqlite3';
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { type Salvage, salvage, salvageInSlices } from '../recovery/salvage.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { CommitTimes } from './commit-times.ts';
 import type { Companion } from './companions.ts';
 import type { OpenedDatabase } from './database.ts';
 import { DatabaseSyncs } from './database-syncs.ts';
+import { type Salvage, salvage, salvageInSlices } from './recovery/salvage.ts';
 import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
 

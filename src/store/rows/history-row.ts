@@ -1,0 +1,48 @@
+import * as v from 'valibot';
+import { PAIRING_FAILURE_REASONS } from '../../core/pairings/pairing.ts';
+import type { StoredHistoryEntry } from '../../core/reports/history.ts';
+import { PROBLEM_CODES } from '../../core/reports/problem.ts';
+
+/** No connection ever has so many lines: a higher number is damage, and no line could follow it. */
+export const NUMBER_LIMIT = 2 ** 40;
+
+const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
+const commonColumns = {
+  connection: v.string(),
+  number: v.pipe(v.number(), v.integer(), v.maxValue(NUMBER_LIMIT - 1)),
+  first: time,
+  last: time,
+  count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
+};
+
+/**
+ * A row of `history`: the lines of each connection are numbered in their order. What a person did has no reason, so its
+ * `why` is the name of that user, if it is known.
+ */
+export const historyRow = v.variant('kind', [
+  v.object({ ...commonColumns, kind: v.literal('paired'), why: v.nullable(v.string()) }),
+  v.object({ ...commonColumns, kind: v.literal('unpaired'), why: v.nullable(v.string()) }),
+  v.object({ ...commonColumns, kind: v.picklist(['refreshed', 'token_refused']), why: v.null() }),
+  v.object({ ...commonColumns, kind: v.literal('pairing_failed'), why: v.picklist(PAIRING_FAILURE_REASONS) }),
+  v.object({ ...commonColumns, kind: v.literal('refresh_failed'), why: v.picklist(PROBLEM_CODES) }),
+]);
+
+export type HistoryRow = v.InferOutput<typeof historyRow>;
+
+/** How many lines are searched for one to merge with: one day never has so many. */
+export const MAX_MERGE_CANDIDATES = 40;
+
+/** The valid ones of some rows, in their order. */
+export function readHistoryRows(rows: readonly unknown[]): HistoryRow[] {
+  return rows.flatMap((row) => {
+    const read = v.safeParse(historyRow, row);
+    return read.success ? [read.output] : [];
+  });
+}
+
+/** The line of a row. */
+export function toHistoryLine(row: HistoryRow): StoredHistoryEntry {
+  const { first, last, count } = row;
+  if (row.kind !== 'paired' && row.kind !== 'unpaired') return { kind: row.kind, why: row.why, first, last, count };
+  return { kind: row.kind, why: null, first, last, count, ...(row.why !== null && { user: row.why }) };
+}
