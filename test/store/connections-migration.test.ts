@@ -146,7 +146,7 @@ test.each([1, 2, 4, 6])(
     const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src/store', path));
     const script = `
     import { openDatabase } from ${source('sqlite/database.ts')};
-    import { storeFiles } from ${source('database/store-files.ts')};
+    import { storeFiles } from ${source('sqlite/store-files.ts')};
     import { jweSealing } from ${source('keys/sealing.ts')};
     const sealing = jweSealing(new Uint8Array(${JSON.stringify([...KEY])}));
     let count = 0;
