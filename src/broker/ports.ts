@@ -3,10 +3,13 @@ import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
 import type { Portal } from '../core/portals/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
+import type { SiteStore } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
 
 /** A store that also reports what it found damaged or changed. */
 export interface BrokerStore extends Store, HistoryStore, UsageStore {
+  /** What the hub shares with the other hubs of its site; null if it is alone, with SQLite. */
+  readonly site: SiteStore | null;
   /** Ids of connections whose grant can't be used. */
   readonly damagedGrants: ReadonlySet<string>;
   /** Ids of connections whose entry was damaged or changed; they are used as found. */

@@ -11,7 +11,21 @@ export interface RefreshAttempt {
   /** The SHA-256 of the refresh token, base64url: the attempt is about this refresh token only. */
   readonly token: string;
   readonly at: Instant;
+  /**
+   * On a site: another hub has begun it, and may send the refresh token and use the answer until this moment, on this
+   * hub's boot clock in ms. Left out if this hub has begun it.
+   */
+  readonly leasedUntil?: number;
 }
+
+/** Whether a refresh may be sent. Times are ms on the boot clock. */
+export type AttemptStart =
+  /** It is written ahead. On a site it may be sent before `sendBefore`, and not later; null if there is no such limit. */
+  | { readonly kind: 'begun'; readonly sendBefore: number | null }
+  /** The store has another generation, or another hub has begun and ended an attempt since the grant was read. */
+  | { readonly kind: 'superseded' }
+  /** Another hub's attempt has not ended: see {@link RefreshAttempt.leasedUntil}. */
+  | { readonly kind: 'under_way'; readonly until: number };
 
 /** Changes of connections and appliances. Connections are added before appliances, and removed after them. */
 export interface RegistryChange {
@@ -47,6 +61,18 @@ export interface Store {
   saveSetting(name: string, value: string): Promise<void>;
   /** Saves several settings in one transaction. */
   saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
+  /**
+   * Saves several settings unless one of them is set already, so that of two hubs that create the same at once only one
+   * does.
+   * @returns whether they were saved
+   */
+  createSettings(values: Readonly<Record<string, string>>): Promise<boolean>;
+  /**
+   * Changes a setting in one transaction, so that hubs of a site do not undo each other's changes.
+   * @param change the new value from the stored one, null if it is not set; called again if another hub was faster
+   * @returns the new value
+   */
+  changeSetting(name: string, change: (stored: string | null) => string): Promise<string>;
 
   connections(): Promise<Connection[]>;
   appliances(): Promise<Appliance[]>;
@@ -63,7 +89,10 @@ export interface Store {
   /** The generation of a connection's last grant, even if that was forgotten; 0 if there never was one. */
   generation(connection: string): Promise<number>;
   /** Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. */
-  beginAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt'>, attempt: RefreshAttempt): Promise<boolean>;
+  beginAttempt(
+    grant: Pick<Grant, 'connection' | 'generation' | 'doubt'>,
+    attempt: RefreshAttempt,
+  ): Promise<AttemptStart>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
@@ -75,8 +104,11 @@ export interface Store {
 
   /** All stored pairings: the open ones, and the last few ended ones of each connection. */
   pairings(): Promise<Pairing[]>;
-  /** Saves nothing if the connection was removed: its pairings were removed with it. */
-  savePairing(pairing: Pairing): Promise<void>;
+  /**
+   * Saves nothing if the connection was removed: its pairings were removed with it.
+   * @returns false if another hub has changed the pairing since this one read or wrote it
+   */
+  savePairing(pairing: Pairing): Promise<boolean>;
   /** Ends a pairing and saves its grant in one transaction. @returns false if the store has another generation */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 

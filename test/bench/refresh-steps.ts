@@ -117,7 +117,7 @@ function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore
     grants: async () => grants.map((grant) => ({ grant, attempt: null })),
     sessions: async () => [],
     invites: async () => [],
-    beginAttempt: async () => true,
+    beginAttempt: async () => ({ kind: 'begun', sendBefore: null }),
     async replaceGrant() {
       onRefreshed();
       return true;

@@ -60,7 +60,7 @@ describe('failed pairing event', () => {
     await using harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     await harness.beginPairing('wallbox');
-    const held = new Promise<void>(() => undefined);
+    const held = new Promise<boolean>(() => undefined);
     const save = harness.run.store.savePairing.bind(harness.run.store);
     let saves = 0;
     harness.run.store.savePairing = (pairing) => {

@@ -6,6 +6,7 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { RefreshAttempt, Store } from '../../src/core/store.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
@@ -27,6 +28,11 @@ const [wallbox = sampleGrant(), heater = sampleGrant()] = FIRST;
 
 function next(grant: Grant): Grant {
   return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.connection}`) };
+}
+
+/** Whether an attempt is begun. */
+async function begin(store: Store, grant: Grant, begun: RefreshAttempt = attempt): Promise<boolean> {
+  return (await store.beginAttempt(grant, begun)).kind === 'begun';
 }
 
 /** A store with paired appliances, in virtual time. */
@@ -162,10 +168,7 @@ describe('independence of writes in one group', () => {
     using fixture = await startPaired();
     const { store, time, commits } = fixture;
     const before = commits();
-    const known = trackResults([
-      store.beginAttempt({ ...wallbox, generation: 7 }, attempt),
-      store.beginAttempt(heater, attempt),
-    ]);
+    const known = trackResults([begin(store, { ...wallbox, generation: 7 }), begin(store, heater)]);
     await time.pass(0);
     await expect.poll(() => known).toEqual([false, true]);
     expect(commits()).toBe(before + 1);
@@ -181,7 +184,7 @@ describe('independence of writes in one group', () => {
       BEGIN SELECT RAISE(ABORT, 'no'); END`,
     );
     using again = await openStore(path, jweSealing(KEY), () => time.wall, time);
-    const known = trackResults(FIRST.map((grant) => again.beginAttempt(grant, attempt)));
+    const known = trackResults(FIRST.map((grant) => begin(again, grant)));
     await time.pass(0);
     await expect.poll(() => known).toEqual([true, 'store_unwritable', true, true]);
     const marked = (await again.grants()).filter((stored) => stored.attempt !== null);
@@ -231,7 +234,7 @@ describe('independence of writes in one group', () => {
   test('no write of a group is reported as saved if the store was closed before its commit', async () => {
     using fixture = await startPaired();
     const { store, time } = fixture;
-    const known = trackResults(FIRST.map((grant) => store.beginAttempt(grant, attempt)));
+    const known = trackResults(FIRST.map((grant) => begin(store, grant)));
     store[Symbol.dispose]();
     await time.pass(0);
     await expect.poll(() => known).toEqual(Array(4).fill('store_unwritable'));
@@ -274,9 +277,7 @@ describe('disk pages of a refresh', () => {
       const pages = 1 + Math.ceil((1.34 * (2 * length + 400) + 300) / 1020);
       for (const mark of 'bcd') {
         const [{ grant } = { grant: wallbox }] = (await store.grants()).filter((one) => one.grant.generation > 1);
-        expect(
-          await write(store.beginAttempt(grant, { ...attempt, at: instantAt(1 + mark.charCodeAt(0) ** 2) })),
-        ).toEqual({
+        expect(await write(begin(store, grant, { ...attempt, at: instantAt(1 + mark.charCodeAt(0) ** 2) }))).toEqual({
           commits: 1,
           pages: 1,
         });

@@ -195,7 +195,7 @@ describe('damaged history', () => {
     using store = await withWallbox(folder.path);
     const lines = pendingSource({ ...REFRESHED, count: 0.5 });
     store.setHistorySource(lines);
-    expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
+    expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
     const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
     expect(await store.replaceGrant(successor)).toBe(true);
     expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
@@ -209,7 +209,7 @@ test('history waits while the disk is full, and a grant is still written with th
   using store = await withWallbox(disk);
   const lines = pendingSource(REFRESHED);
   store.setHistorySource({ ...lines, pending: () => [] });
-  expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
+  expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
   store.setHistorySource(lines);
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);

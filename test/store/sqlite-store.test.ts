@@ -78,7 +78,7 @@ describe('reading back after a restart', () => {
     {
       using store = await withWallbox(folder.path);
       expect(await store.replaceGrant(grant)).toBe(true);
-      expect(await store.beginAttempt(grant, attemptAt(9))).toBe(true);
+      expect(await store.beginAttempt(grant, attemptAt(9))).toMatchObject({ kind: 'begun' });
     }
     using store = open(folder.path);
     const [stored] = await store.grants();
@@ -153,7 +153,7 @@ describe('generation check of grant writes', () => {
     expect(await store.replaceGrant(first)).toBe(false);
     expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
     expect(await store.replaceGrant(next(4))).toBe(false);
-    expect(await store.beginAttempt(first, attemptAt(9))).toBe(false);
+    expect(await store.beginAttempt(first, attemptAt(9))).toEqual({ kind: 'superseded' });
     expect(await store.endAttempt({ ...first, refused: instantAt(9) })).toBe(false);
     expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
@@ -205,7 +205,7 @@ describe('generation check of grant writes', () => {
     expect(await store.grant(WALLBOX.id)).toBeNull();
     expect(await store.generation(WALLBOX.id)).toBe(2);
     expect(await store.replaceGrant(next(2))).toBe(false);
-    expect(await store.beginAttempt(next(2), attemptAt(9))).toBe(false);
+    expect(await store.beginAttempt(next(2), attemptAt(9))).toEqual({ kind: 'superseded' });
     expect(await store.endAttempt(next(2))).toBe(false);
     expect(await store.markTokenRejected(WALLBOX.id, 2, instantAt(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);

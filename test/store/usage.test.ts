@@ -125,7 +125,7 @@ test('usage that cannot be written does not prevent a refresh from being saved',
   using store = open(folder.path);
   const pending = pendingSource(USAGE);
   store.setUsageSource(pending);
-  expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
+  expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
   const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
   expect(await store.replaceGrant(successor)).toBe(true);
   expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });

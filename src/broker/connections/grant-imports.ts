@@ -99,7 +99,7 @@ export class GrantImports implements AsyncDisposable {
     // Requested together, so that the store writes both in one transaction.
     const writes = await Promise.allSettled([
       store.replaceGrant(placeholder),
-      store.beginAttempt(placeholder, attempt),
+      store.beginAttempt(placeholder, attempt).then(({ kind }) => kind === 'begun'),
     ]);
     const failed = writes.find((write) => write.status === 'rejected');
     if (failed !== undefined || !writes.every((write) => write.status === 'fulfilled' && write.value)) {

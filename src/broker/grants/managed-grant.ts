@@ -228,7 +228,8 @@ export class ManagedGrant {
         if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'postponed';
       }
       const attempt = { token: sha256(refreshToken.reveal()), at: environment.clock.now() };
-      return (await store.beginAttempt(this.#grant, attempt)) ? 'written' : 'superseded';
+      const started = await store.beginAttempt(this.#grant, attempt);
+      return started.kind === 'begun' ? 'written' : 'superseded';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'postponed';

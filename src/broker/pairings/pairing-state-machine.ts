@@ -173,7 +173,9 @@ export class PairingStateMachine {
 
   /** Serializes writes: sealing takes time, and an older state must not overwrite a newer one. */
   save(pairing: Pairing): Promise<void> {
-    const write = this.#writes.then(() => this.#context.store.savePairing(pairing));
+    const write = this.#writes.then(async () => {
+      await this.#context.store.savePairing(pairing);
+    });
     this.#writes = write.catch(() => undefined);
     return write;
   }

@@ -8,7 +8,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
-import type { RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import { systemTimers } from '../../system/clock.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type Companion, Companions } from './companions.ts';
@@ -45,6 +45,8 @@ export interface RestoredState {
 
 /** The store of one hub. */
 export class SqliteStore extends DatabaseFile implements Store, HistoryStore, UsageStore {
+  /** A hub on SQLite is alone. */
+  readonly site = null;
   readonly #ballast: Ballast;
   readonly #settings: SettingTable;
   readonly #connections: ConnectionTable;
@@ -175,6 +177,22 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
   }
 
+  createSettings(values: Readonly<Record<string, string>>): Promise<boolean> {
+    return this.commits.writeNow(null, () => {
+      if (Object.keys(values).some((name) => this.#settings.read(name) !== null)) return false;
+      for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
+      return true;
+    });
+  }
+
+  changeSetting(name: string, change: (stored: string | null) => string): Promise<string> {
+    return this.commits.writeNow(null, () => {
+      const value = change(this.#settings.read(name));
+      this.#settings.save(name, value);
+      return value;
+    });
+  }
+
   async appliances(): Promise<Appliance[]> {
     return this.#appliances.all();
   }
@@ -237,11 +255,12 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#grants.generation(connection);
   }
 
-  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<boolean> {
+  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
     await this.#reserveBallast();
     const begun = await this.commits.enqueue(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
-    if (begun) this.commits.expectWrite(grant.connection);
-    return begun;
+    if (!begun) return { kind: 'superseded' };
+    this.commits.expectWrite(grant.connection);
+    return { kind: 'begun', sendBefore: null };
   }
 
   endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
@@ -274,11 +293,12 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#pairings.all();
   }
 
-  async savePairing(pairing: Pairing): Promise<void> {
+  async savePairing(pairing: Pairing): Promise<boolean> {
     if (pairing.step.kind === 'exchanging') await this.#reserveBallast();
     await this.commits.writeNow(pairing.connection, () => {
       if (this.#connections.has(pairing.connection)) this.#pairings.save(pairing);
     });
+    return true;
   }
 
   async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {

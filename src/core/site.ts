@@ -1,0 +1,81 @@
+import type { Appliance } from './appliances/appliance.ts';
+import type { Session } from './appliances/session.ts';
+import type { Connection } from './connections/connection.ts';
+import type { Pairing } from './pairings/pairing.ts';
+
+/** What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed. */
+export interface SiteNews {
+  readonly connections: ReadonlySet<string>;
+  readonly appliances: ReadonlySet<string>;
+  /** Ids of appliances whose sessions have changed. */
+  readonly sessions: ReadonlySet<string>;
+  readonly pairings: ReadonlySet<string>;
+  /** Ids of connections whose grant or refresh attempt has changed. */
+  readonly grants: ReadonlySet<string>;
+  readonly settings: ReadonlySet<string>;
+  /** Whether invites have changed. */
+  readonly invites: boolean;
+  /** Anything may have changed: all of it must be read again. */
+  readonly all: boolean;
+}
+
+/** A hub of a site, as the others see it. Times are ms since 1970 by the database's clock. */
+export interface SiteHub {
+  readonly id: string;
+  readonly name: string;
+  /** The address on the home network; null while it has none. */
+  readonly address: string | null;
+  readonly version: string;
+  readonly lastSeen: number;
+  readonly isAlive: boolean;
+}
+
+/** What a hub says about itself to the others. */
+export type OwnSiteEntry = Pick<SiteHub, 'name' | 'address' | 'version'>;
+
+/** Work of a site that one hub does for all: reporting notices, and the nightly housekeeping. */
+export type SiteWork = 'notices' | 'housekeeping';
+
+/** The part of a store that several hubs share. Every method rejects with a Failure like those of {@link Store}. */
+export interface SiteStore {
+  /** The id of this hub. */
+  readonly hubId: string;
+  /** The site's id, such as `site-5f0c9a1e`. */
+  readonly siteId: string;
+  /** The hubs as they were last read, this one included, by id. */
+  readonly hubs: readonly SiteHub[];
+
+  /** Calls `listener` with the news of other hubs, in order; one call at a time. */
+  onNews(listener: (news: SiteNews) => Promise<void>): void;
+  /** Calls `listener` when the database can be used again after it could not, after the news of that time. */
+  onReturn(listener: () => void): void;
+  /** Looks for news at once, and resolves when they are applied. */
+  catchUp(): Promise<void>;
+
+  /** What {@link OwnSiteEntry} is from now on; written with the next heartbeat. */
+  announce(entry: OwnSiteEntry): void;
+  /**
+   * Takes or keeps a lease for some work, until 30 s after this call.
+   * @returns false if another hub has it
+   */
+  holdLease(work: SiteWork): Promise<boolean>;
+  /**
+   * Becomes the owner of a pairing, unless another hub that is alive exchanges its code, or another one has changed it
+   * since this one read it.
+   * @param pairing its id
+   * @param urgent true: somebody waits, so another owner is replaced; false: only one whose lease has ended
+   * @returns the pairing as it is stored; null if it has another owner still, or was removed
+   */
+  takePairing(pairing: string, urgent: boolean): Promise<Pairing | null>;
+  /** Prolongs the ownership of open pairings. @returns the ids of those that another hub has taken */
+  keepPairings(pairings: readonly string[]): Promise<readonly string[]>;
+
+  /** The rows with these ids that exist. */
+  findConnections(ids: ReadonlySet<string>): Promise<Connection[]>;
+  findAppliances(ids: ReadonlySet<string>): Promise<Appliance[]>;
+  /** The sessions of these appliances. */
+  findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
+  findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
+  /** Ends the exclusion of other hubs that start: call it when this hub has loaded everything. */
+  startupDone(): Promise<void>;
+}
