@@ -86,7 +86,7 @@ describe('group commit of refreshes', () => {
     using fixture = await startPaired();
     const { store, time, commits } = fixture;
     const before = commits();
-    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    const begun = FIRST.map((grant) => begin(store, grant));
     await untilSealed(time, 1);
     expect(commits()).toBe(before);
     await time.pass(0);
@@ -121,7 +121,7 @@ describe('group commit of refreshes', () => {
   test('results of refreshes wait at most 10 ms for missing ones, and then share one commit', async () => {
     using fixture = await startPaired();
     const { store, time, commits } = fixture;
-    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    const begun = FIRST.map((grant) => begin(store, grant));
     await time.pass(0);
     await Promise.all(begun);
     const before = commits();
@@ -137,7 +137,7 @@ describe('group commit of refreshes', () => {
   test('the results of refreshes do not wait for an appliance that was removed or unpaired', async () => {
     using fixture = await startPaired();
     const { store, time } = fixture;
-    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
+    const begun = FIRST.map((grant) => begin(store, grant));
     await time.pass(0);
     await Promise.all(begun);
     await removeAppliance(store, APPLIANCES[3]?.id ?? '');
