@@ -34,6 +34,8 @@ const httpStatus: Readonly<Record<FailureCode, number>> = {
   port_unavailable: 500,
   request_invalid: 400,
   scope_invalid: 400,
+  site_away: 503,
+  site_unusable: 500,
   state_dir_unusable: 500,
   store_key_wrong: 500,
   store_locked: 500,

@@ -27,6 +27,8 @@ export type FailureCode =
   | 'port_unavailable'
   | 'request_invalid'
   | 'scope_invalid'
+  | 'site_away'
+  | 'site_unusable'
   | 'state_dir_unusable'
   | 'copy_unusable'
   | 'store_key_wrong'

@@ -1,7 +1,10 @@
 import type { Appliance } from './appliances/appliance.ts';
 import type { Session } from './appliances/session.ts';
+import type { TokenUsage } from './appliances/usage.ts';
 import type { Connection } from './connections/connection.ts';
+import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
+import type { StoredGrant } from './store.ts';
 
 /** What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed. */
 export interface SiteNews {
@@ -17,6 +20,16 @@ export interface SiteNews {
   readonly invites: boolean;
   /** Anything may have changed: all of it must be read again. */
   readonly all: boolean;
+}
+
+/** The settings that each hub of a site has for itself; all others are those of the site. */
+export const HUB_SETTINGS: ReadonlySet<string> = new Set(['hub_id', 'leaf', 'notices_of_hub']);
+
+/** A grant as another hub may have changed it. */
+export interface FoundGrant {
+  readonly stored: StoredGrant;
+  /** The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored. */
+  readonly hasLostWrites: boolean;
 }
 
 /** A hub of a site, as the others see it. Times are ms since 1970 by the database's clock. */
@@ -76,6 +89,14 @@ export interface SiteStore {
   /** The sessions of these appliances. */
   findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
   findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
+  /** By connection. */
+  findGrants(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>>;
+  /** Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. */
+  putBack(grants: readonly Grant[]): Promise<void>;
+  /** The tokens that all other hubs have issued. @param today see `DayCount` */
+  usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>>;
+  /** Deletes what no hub needs any more. */
+  cleanUp(): Promise<void>;
   /** Ends the exclusion of other hubs that start: call it when this hub has loaded everything. */
   startupDone(): Promise<void>;
 }

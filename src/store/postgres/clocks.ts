@@ -1,0 +1,85 @@
+import type { Clock, Instant } from '../../core/clock.ts';
+import { Secret } from '../../core/secret.ts';
+import type { Sql } from './sql.ts';
+
+/**
+ * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has its
+ * time at uptime 0 of each boot. So every hub knows the age of what another one, or itself before a restart, has
+ * stored, however wrong its own wall clock is.
+ */
+export class SiteClocks {
+  readonly #clock: Clock;
+  /** The database's time at uptime 0 of each boot, in ms since 1970. */
+  readonly #zeros = new Map<string, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Measures this boot against the database's clock, writes that, and reads what the other hubs have measured. */
+  async synchronize(sql: Sql): Promise<void> {
+    const before = this.#clock.now();
+    const [row] = await sql.all<{ now: number }>(
+      'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+    );
+    if (row === undefined) return;
+    const uptime = (before.uptime + this.#clock.now().uptime) / 2;
+    const zero = row.now - uptime;
+    await sql.run(
+      `INSERT INTO clocks (boot, zero, updated) VALUES ($1, to_timestamp($2::float8 / 1000), clock_timestamp())
+       ON CONFLICT (boot) DO UPDATE SET zero = excluded.zero, updated = excluded.updated`,
+      ...[before.boot, zero],
+    );
+    this.#zeros.set(before.boot, zero);
+    await this.load(sql);
+    this.#zeros.set(before.boot, zero);
+  }
+
+  /** Reads what the hubs have measured. */
+  async load(sql: Sql): Promise<void> {
+    const rows = await sql.all<{ boot: string; zero: number }>(
+      'SELECT boot, (extract(epoch FROM zero) * 1000)::float8 AS zero FROM clocks',
+    );
+    for (const { boot, zero } of rows) this.#zeros.set(boot, zero);
+  }
+
+  /** A time of the database, in ms since 1970, on this hub's boot clock. */
+  toUptime(time: number): number {
+    return time - (this.#zeros.get(this.#clock.now().boot) ?? 0);
+  }
+
+  /** Whether all instants of a value can be translated. */
+  knows(value: unknown): boolean {
+    let isKnown = true;
+    mapInstants(value, (instant) => {
+      isKnown &&= this.#zeros.has(instant.boot) || instant.boot === '';
+      return instant;
+    });
+    return isKnown;
+  }
+
+  /** A value with all its instants on this hub's boot clock; those of unknown boots stay as they are. */
+  translate<Value>(value: Value): Value {
+    const { boot } = this.#clock.now();
+    const own = this.#zeros.get(boot);
+    if (own === undefined) return value;
+    return mapInstants(value, (instant) => {
+      const zero = this.#zeros.get(instant.boot);
+      if (zero === undefined || instant.boot === boot) return instant;
+      const time = zero + instant.uptime;
+      return { boot, uptime: Math.round(time - own), wall: Math.round(time) };
+    }) as Value;
+  }
+}
+
+function isInstant(value: object): value is Instant {
+  return 'boot' in value && 'uptime' in value && 'wall' in value;
+}
+
+/** A copy of a value with other instants. */
+function mapInstants(value: unknown, map: (instant: Instant) => Instant): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Secret) return value;
+  if (Array.isArray(value)) return value.map((each) => mapInstants(each, map));
+  if (isInstant(value)) return map(value);
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapInstants(each, map)]));
+}

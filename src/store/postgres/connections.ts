@@ -1,0 +1,73 @@
+import { Client, type ClientConfig, Pool, types } from 'pg';
+
+/** How to connect to the database of a site. */
+export interface DatabaseAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string | undefined;
+  readonly database: string;
+  /** Null only for loopback and Unix sockets. */
+  readonly tls: { readonly ca: string | undefined } | null;
+  /** For people, without the password, such as `database home on db.example:5432`. */
+  readonly description: string;
+}
+
+/** The schema with all tables. */
+export const SCHEMA = 'latchkey';
+/** How many connections a hub uses at once, besides the one that listens. */
+export const MAX_CONNECTIONS = 4;
+/** How long a connection may take, and a statement, in ms. The server ends a statement before the hub gives it up. */
+const CONNECT_TIMEOUT = 5000;
+const STATEMENT_TIMEOUT = 5000;
+export const ANSWER_TIMEOUT = 6000;
+
+/** Settings of every session. A connection that is cut off is noticed within half a minute, and its locks are free. */
+const SESSION_SETTINGS = {
+  search_path: SCHEMA,
+  statement_timeout: STATEMENT_TIMEOUT,
+  lock_timeout: STATEMENT_TIMEOUT - 1000,
+  idle_in_transaction_session_timeout: 10_000,
+  tcp_keepalives_idle: 10,
+  tcp_keepalives_interval: 5,
+  tcp_keepalives_count: 3,
+  default_transaction_isolation: 'read\\ committed',
+};
+
+/** Whole numbers of 64 bits as numbers: none of the tables has any beyond 2 ** 53. */
+const TYPES: ClientConfig['types'] = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+};
+
+function configuration({ host, port, user, password, database, tls }: DatabaseAddress, hubId: string): ClientConfig {
+  return {
+    host,
+    port,
+    user,
+    password,
+    database,
+    ssl: tls === null ? false : { rejectUnauthorized: true, ...(tls.ca !== undefined && { ca: tls.ca }) },
+    application_name: hubId,
+    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    query_timeout: ANSWER_TIMEOUT,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    options: Object.entries(SESSION_SETTINGS)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+    types: TYPES,
+  };
+}
+
+/** The connections for reads and writes. An error of an idle one is ignored: the next use opens another. */
+export function openPool(address: DatabaseAddress, hubId: string): Pool {
+  const pool = new Pool({ ...configuration(address, hubId), max: MAX_CONNECTIONS, idleTimeoutMillis: 60_000 });
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** One connection that is not shared, not yet connected. */
+export function newClient(address: DatabaseAddress, hubId: string): Client {
+  return new Client(configuration(address, hubId));
+}

@@ -1,0 +1,327 @@
+import type { Clock, Instant } from '../../core/clock.ts';
+import type { Doubt, Grant } from '../../core/grants/grant.ts';
+import type { FoundGrant } from '../../core/site.ts';
+import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { type GrantRow, readGrant, toGrantRow } from '../rows/grant-row.ts';
+import { jsonOrNull, nullIfDamaged } from '../rows/schemas.ts';
+import type { SiteClocks } from './clocks.ts';
+import type { SiteDatabase } from './database.ts';
+import { REFRESH_LEASE, SEND_TIME } from './lease-times.ts';
+import type { Sql } from './sql.ts';
+
+/** What {@link SiteGrants} works with. */
+export interface GrantsContext {
+  readonly database: SiteDatabase;
+  readonly sealing: Sealing;
+  readonly clocks: SiteClocks;
+  readonly clock: Clock;
+  readonly hubId: string;
+}
+
+/** A row of `grants`; `leased_until` in ms since 1970, by the database's clock. */
+interface SiteGrantRow extends GrantRow {
+  readonly attempt_id: string | null;
+  readonly holder: string | null;
+  readonly leased_until: number | null;
+  readonly revision: number;
+  readonly vouched: boolean;
+}
+
+const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
+  (extract(epoch FROM leased_until) * 1000)::float8 AS leased_until, doubt, refused, distrusted, misconfigured, revision, vouched`;
+/** The open attempt of a row ends, or a new grant has none. */
+const NO_ATTEMPT = 'attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL';
+
+/**
+ * The grants of a site. An attempt is a lease: no other hub may begin one while it is open, and what ends it names it.
+ */
+export class SiteGrants {
+  readonly #context: GrantsContext;
+  readonly #damaged = new Set<string>();
+  /** The last revision of each grant that this hub has read or written. */
+  readonly #revisions = new Map<string, number>();
+  /** The highest one of them that no replaced server has lost as far as this hub knows. */
+  readonly #vouched = new Map<string, number>();
+  /** The ids of open attempts by connection: this hub's, and those of other hubs. */
+  readonly #own = new Map<string, string>();
+  readonly #foreign = new Map<string, string>();
+  /** Ids of writes of new tokens whose outcome is unknown, by connection. */
+  readonly #unknownWrites = new Map<string, string[]>();
+  /** Ids of attempts that were not sent, and that the database may have. */
+  readonly #abandoned = new Set<string>();
+
+  constructor(context: GrantsContext) {
+    this.#context = context;
+  }
+
+  get damaged(): ReadonlySet<string> {
+    return this.#damaged;
+  }
+
+  async all(): Promise<StoredGrant[]> {
+    const rows = await this.#context.database.read((sql) =>
+      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL`),
+    );
+    return rows.flatMap((row) => this.#read(row)?.stored ?? []);
+  }
+
+  async find(connection: string): Promise<StoredGrant | null> {
+    return (await this.findMany(new Set([connection]))).get(connection)?.stored ?? null;
+  }
+
+  /** Those that exist, by connection. */
+  async findMany(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>> {
+    const rows = await this.#context.database.read((sql) =>
+      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND connection = ANY ($1)`, [
+        ...connections,
+      ]),
+    );
+    return new Map(
+      rows.flatMap((row) => {
+        const found = this.#read(row);
+        return found === null ? [] : [[row.connection, found] as const];
+      }),
+    );
+  }
+
+  async generation(connection: string): Promise<number> {
+    const [row] = await this.#context.database.read((sql) =>
+      sql.all<{ generation: number }>('SELECT generation FROM grants WHERE connection = $1', connection),
+    );
+    return row?.generation ?? 0;
+  }
+
+  async beginAttempt(
+    { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    { token, at }: RefreshAttempt,
+  ): Promise<AttemptStart> {
+    const { database, clock, hubId, clocks } = this.#context;
+    let attemptId = '';
+    let sendBefore = 0;
+    // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
+    const begun = await database.write([`grants/${connection}`], async (sql, id) => {
+      attemptId = id;
+      this.#abandoned.add(id);
+      sendBefore = clock.now().uptime + SEND_TIME;
+      const [row] = await sql.all<{ revision: number }>(
+        `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
+           leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
+         WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
+           AND (attempt IS NULL OR holder = $3)
+         RETURNING revision`,
+        ...[JSON.stringify({ token, at }), id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
+        ...[connection, generation, this.#revisions.get(connection) ?? 0],
+      );
+      return row?.revision ?? null;
+    });
+    this.#abandoned.delete(attemptId);
+    if (begun !== null) {
+      this.#own.set(connection, attemptId);
+      this.#wrote(connection, begun);
+      return { kind: 'begun', sendBefore };
+    }
+    const [row] = await database.read((sql) =>
+      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE connection = $1`, connection),
+    );
+    const isUnderWay = row?.generation === generation && row.holder !== null && row.holder !== hubId;
+    if (!isUnderWay || row?.revision !== this.#revisions.get(connection)) return { kind: 'superseded' };
+    return { kind: 'under_way', until: clocks.toUptime(row.leased_until ?? 0) };
+  }
+
+  /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
+  async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+    const { connection, generation, doubt, refused, misconfigured } = grant;
+    const attempt = this.#own.get(connection) ?? this.#foreign.get(connection) ?? null;
+    const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
+      const [row] = await sql.all<{ revision: number }>(
+        `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
+         WHERE connection = $4 AND generation = $5 AND sealed IS NOT NULL
+           AND CASE WHEN attempt IS NULL THEN revision = $6 ELSE attempt_id = $7 END
+           AND (holder IS NULL OR holder = $8 OR leased_until < clock_timestamp())
+         RETURNING revision`,
+        ...[jsonOrNull(doubt), jsonOrNull(refused), jsonOrNull(misconfigured), connection, generation],
+        ...[this.#revisions.get(connection) ?? 0, attempt, this.#context.hubId],
+      );
+      return row?.revision ?? null;
+    });
+    if (revision === null) return false;
+    this.#forgetAttempts(connection);
+    this.#wrote(connection, revision);
+    return true;
+  }
+
+  async rejectAccessToken(connection: string, generation: number, at: Instant): Promise<boolean> {
+    const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
+      const [row] = await sql.all<{ revision: number }>(
+        `UPDATE grants SET distrusted = $1, revision = revision + 1
+         WHERE connection = $2 AND generation = $3 AND sealed IS NOT NULL RETURNING revision`,
+        ...[JSON.stringify(at), connection, generation],
+      );
+      return row?.revision ?? null;
+    });
+    // Another hub's write may lie between: then its revision must be read before anything is begun.
+    if (revision !== null && revision === (this.#revisions.get(connection) ?? 0) + 1) this.#wrote(connection, revision);
+    return revision !== null;
+  }
+
+  async replace(grant: Grant): Promise<boolean> {
+    const { connection } = grant;
+    let written = '';
+    try {
+      const revision = await this.#context.database.write([`grants/${connection}`], (sql, id) => {
+        written = id;
+        return this.replaceIn(sql, id, grant);
+      });
+      if (revision === null) return false;
+      this.noteReplaced(connection, revision);
+      return true;
+    } catch (error) {
+      this.noteUnknown(connection, written);
+      throw error;
+    }
+  }
+
+  /**
+   * Replaces a grant in a transaction: the previous generation, or what an earlier write of the same has left whose
+   * outcome was unknown.
+   * @param id of the transaction
+   * @returns its revision; null if the store has another generation
+   */
+  async replaceIn(sql: Sql, id: string, grant: Grant): Promise<number | null> {
+    const row = toGrantRow(grant, this.#context.sealing);
+    const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
+    const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
+    const [replaced] = await sql.all<{ revision: number }>(
+      `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5, distrusted = $6,
+         misconfigured = $7, revision = revision + 1, written_by = $8, vouched = true
+       WHERE connection = $1 AND (generation = $2 - 1 OR (generation = $2 AND written_by = ANY ($9::uuid[])))
+       RETURNING revision`,
+      ...values,
+      this.#unknownWrites.get(connection) ?? [],
+    );
+    if (replaced !== undefined || generation !== 1) return replaced?.revision ?? null;
+    const [added] = await sql.all<{ revision: number }>(
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
+       SELECT $1, $2, $3, $4, $5, $6, $7, 1, $8 WHERE EXISTS (SELECT FROM connections WHERE id = $1)
+       ON CONFLICT DO NOTHING RETURNING revision`,
+      ...values,
+    );
+    return added?.revision ?? null;
+  }
+
+  /** Call this when the transaction of {@link replaceIn} was committed. */
+  noteReplaced(connection: string, revision: number): void {
+    this.#unknownWrites.delete(connection);
+    this.#forgetAttempts(connection);
+    this.#wrote(connection, revision);
+  }
+
+  /** Call this when it is unknown whether it was. @param id of the transaction; empty if there was none */
+  noteUnknown(connection: string, id: string): void {
+    if (id === '') return;
+    this.#unknownWrites.set(connection, [...(this.#unknownWrites.get(connection) ?? []), id]);
+  }
+
+  /** Writes a grant, whatever the store has. @param id of the transaction */
+  async overwriteIn(sql: Sql, id: string, grant: Grant): Promise<void> {
+    const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
+    await sql.run(
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $9, $8)
+       ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5,
+         distrusted = $6, misconfigured = $7, revision = greatest(grants.revision + 1, $9), written_by = $8, vouched = true`,
+      ...[grant.connection, grant.generation, sealed, doubt, refused, distrusted, misconfigured, id],
+      (this.#vouched.get(grant.connection) ?? 0) + 1,
+    );
+  }
+
+  /**
+   * Writes what this hub knows of grants again after the database has lost it. What it has not lost stays.
+   * @param grants as this hub holds them
+   */
+  async putBack(grants: readonly Grant[]): Promise<void> {
+    for (const grant of grants) {
+      const { connection } = grant;
+      const known = this.#vouched.get(connection) ?? 0;
+      const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
+        const [row] = await sql.all<{ revision: number; vouched: boolean }>(
+          'SELECT revision, vouched FROM grants WHERE connection = $1 FOR UPDATE',
+          connection,
+        );
+        if (row === undefined || row.revision > known || (row.revision === known && row.vouched)) return null;
+        if (row.revision === known) {
+          await sql.run('UPDATE grants SET vouched = true WHERE connection = $1', connection);
+          return known;
+        }
+        await this.overwriteIn(sql, id, grant);
+        return known + 1;
+      });
+      if (revision !== null) this.#wrote(connection, revision);
+    }
+  }
+
+  /** Deletes the tokens of a grant. */
+  async clearIn(sql: Sql, id: string, connection: string, generation: number): Promise<boolean> {
+    const count = await sql.run(
+      `UPDATE grants SET sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
+         misconfigured = NULL, revision = revision + 1, written_by = $3, vouched = true
+       WHERE connection = $1 AND generation = $2`,
+      ...[connection, generation, id],
+    );
+    return count > 0;
+  }
+
+  /** Removes this hub's attempts that were not sent, after it was unknown whether the database has them. */
+  async removeAbandoned(): Promise<void> {
+    const ids = [...this.#abandoned];
+    if (ids.length === 0) return;
+    await this.#context.database.write([], async (sql) => {
+      await sql.run(`UPDATE grants SET ${NO_ATTEMPT}, revision = revision + 1 WHERE attempt_id = ANY ($1)`, ids);
+      return true;
+    });
+    for (const id of ids) this.#abandoned.delete(id);
+  }
+
+  #wrote(connection: string, revision: number): void {
+    this.#revisions.set(connection, revision);
+    this.#vouched.set(connection, revision);
+  }
+
+  #forgetAttempts(connection: string): void {
+    this.#own.delete(connection);
+    this.#foreign.delete(connection);
+  }
+
+  #read(row: SiteGrantRow): FoundGrant | null {
+    const { clocks, sealing, hubId } = this.#context;
+    const { connection, revision, attempt_id: attemptId, holder } = row;
+    const opened = nullIfDamaged(() => readGrant(row, sealing));
+    if (opened === null) {
+      this.#damaged.add(connection);
+      return null;
+    }
+    this.#damaged.delete(connection);
+    const vouched = this.#vouched.get(connection) ?? 0;
+    const hasLostWrites = revision < vouched || (!row.vouched && revision === vouched);
+    if (row.vouched && !hasLostWrites) this.#vouched.set(connection, revision);
+    this.#revisions.set(connection, Math.max(revision, hasLostWrites ? 0 : (this.#revisions.get(connection) ?? 0)));
+    if (attemptId === null) this.#foreign.delete(connection);
+    else if (holder === hubId) this.#own.set(connection, this.#own.get(connection) ?? attemptId);
+    else this.#foreign.set(connection, attemptId);
+    const { grant, attempt } = clocks.translate(opened);
+    const leasedUntil = holder === hubId || holder === null ? null : clocks.toUptime(row.leased_until ?? 0);
+    return {
+      stored: {
+        grant: row.vouched ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
+        attempt: attempt === null || leasedUntil === null ? attempt : { ...attempt, leasedUntil },
+      },
+      hasLostWrites,
+    };
+  }
+
+  /** The server was replaced by one that may have lost the last writes. */
+  #copyDoubt(): Doubt {
+    return { kind: 'copy', lostAt: { ...this.#context.clock.now(), boot: '' }, sends: 0 };
+  }
+}

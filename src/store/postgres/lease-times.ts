@@ -1,0 +1,9 @@
+/**
+ * How long a hub has a refresh to itself, in ms by the database's clock: longer than the longest time from taking the
+ * lease to the end of the answer, which is the time below and that of a request (`TOKEN_REQUEST_LIMITS`: 120 s).
+ */
+export const REFRESH_LEASE = 180_000;
+/** How long after the lease was asked for the refresh may be sent, in ms on the hub's boot clock. */
+export const SEND_TIME = 50_000;
+/** How long a hub owns a pairing that it runs, and has other work to itself, in ms by the database's clock. */
+export const WORK_LEASE = 30_000;

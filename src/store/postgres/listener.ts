@@ -1,0 +1,165 @@
+import type { Client, ClientBase } from 'pg';
+import type { Clock, Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import { type DatabaseAddress, newClient } from './connections.ts';
+import { CHANNEL, type Notification } from './database.ts';
+import { type Sql, sqlOf } from './sql.ts';
+
+/** How long a hub waits until another connection with its id is gone, in ms: a server notices a cut one after 25 s. */
+const HUB_ID_WAIT = 60_000;
+const HUB_ID_PAUSE = 1000;
+/** The oldest server that can do what is used here: `xid8` and its functions. */
+const MIN_SERVER_VERSION = 130_000;
+/** The spaces of advisory locks: of hub ids, and of a site that starts. */
+const HUB_ID_LOCK = 0x4c4b_0001;
+const STARTUP_LOCK = 0x4c4b_0002;
+
+/** What a {@link Listener} needs. */
+export interface ListenerOptions {
+  readonly address: DatabaseAddress;
+  readonly hubId: string;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Processes of the server that served this hub before, and may not have noticed the end of their connections. */
+  readonly formerProcesses?: readonly number[];
+}
+
+/** What a connection tells. */
+export interface ListenerEvents {
+  /** Another hub, or this one, has changed something; null if it is not said what. */
+  onNotification(notification: Notification | null): void;
+  onLost(error: Error): void;
+}
+
+/**
+ * The connection of a hub that lasts: it gets the notifications, and holds the locks that tell other processes that this
+ * hub runs.
+ */
+export class Listener implements AsyncDisposable {
+  readonly sql: Sql;
+  readonly #client: Client;
+  #isClosed = false;
+
+  private constructor(client: Client) {
+    this.#client = client;
+    this.sql = sqlOf(client);
+  }
+
+  /**
+   * Connects, and takes the lock on the hub's id.
+   * @throws Failure `site_unusable` if the server is too old, `store_locked` if another hub has the same id; the errors
+   * of `pg`; an error if the server is a standby
+   */
+  static async open(options: ListenerOptions, events: ListenerEvents): Promise<Listener> {
+    const { address, hubId, clock, timers, formerProcesses = [] } = options;
+    const client = newClient(address, hubId);
+    const listener = new Listener(client);
+    client.on('error', (error) => listener.#lose(error, events));
+    client.on('end', () => listener.#lose(new Error('the connection was closed'), events));
+    client.on('notification', ({ payload }) => events.onNotification(parseNotification(payload)));
+    try {
+      await client.connect();
+      await listener.#checkServer();
+      await listener.end(formerProcesses, hubId);
+      await listener.#lockHubId(hubId, clock, timers);
+      await client.query(`LISTEN ${CHANNEL}`);
+      return listener;
+    } catch (error) {
+      await listener[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The process of the server that serves the connection. */
+  get process(): number {
+    return processOf(this.#client);
+  }
+
+  /** Ends processes that serve former connections of this hub. */
+  async end(processes: readonly number[], hubId: string): Promise<void> {
+    await this.sql.run(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY ($1) AND application_name = $2',
+      ...[processes, hubId],
+    );
+  }
+
+  /** Waits until no other hub of the site starts. Others wait from then on until {@link unlockStartup}, or its end. */
+  async lockStartup(): Promise<void> {
+    // Without a limit: another hub may take long, and its lock ends with its connection.
+    await this.#client.query('SET lock_timeout = 0; SET statement_timeout = 0');
+    try {
+      await this.#client.query({
+        text: 'SELECT pg_advisory_lock($1, 0)',
+        values: [STARTUP_LOCK],
+        query_timeout: 0,
+      } as never);
+    } finally {
+      await this.#client.query('RESET lock_timeout; RESET statement_timeout');
+    }
+  }
+
+  async unlockStartup(): Promise<void> {
+    await this.#client.query('SELECT pg_advisory_unlock($1, 0)', [STARTUP_LOCK]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    await this.#client.end().catch(() => undefined);
+  }
+
+  /** A connection reports its end twice. */
+  #lose(error: Error, events: ListenerEvents): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    events.onLost(error);
+  }
+
+  async #checkServer(): Promise<void> {
+    const [server] = await this.sql.all<{ version: string; number: number; standby: boolean }>(
+      `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
+         pg_is_in_recovery() AS standby`,
+    );
+    if (server !== undefined && server.number < MIN_SERVER_VERSION) {
+      throw new Failure(
+        'site_unusable',
+        `the server of the site's database is PostgreSQL ${server.version}, and Latchkey needs 13 or newer: update it`,
+      );
+    }
+    if (server?.standby === true) throw new Error('the server is a standby, and can not be written');
+  }
+
+  async #lockHubId(hubId: string, clock: Clock, timers: Timers): Promise<void> {
+    const until = clock.now().uptime + HUB_ID_WAIT;
+    for (;;) {
+      const [row] = await this.sql.all<{ locked: boolean }>(
+        'SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked',
+        ...[HUB_ID_LOCK, hubId],
+      );
+      if (row?.locked === true) return;
+      if (clock.now().uptime >= until) {
+        throw new Failure(
+          'store_locked',
+          `another hub with the id ${hubId} uses the site's database: if this hub is a copy of it, remove the file hub-id of its state directory`,
+        );
+      }
+      await timers.sleep(HUB_ID_PAUSE);
+    }
+  }
+}
+
+/** The process of the server that serves a connection. */
+export function processOf(client: ClientBase): number {
+  return (client as { processID?: number }).processID ?? 0;
+}
+
+function parseNotification(payload: string | undefined): Notification | null {
+  try {
+    return JSON.parse(payload ?? '') as Notification;
+  } catch {
+    return null;
+  }
+}

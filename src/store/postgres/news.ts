@@ -1,0 +1,123 @@
+import type { SiteNews } from '../../core/site.ts';
+import type { Notification } from './database.ts';
+import type { Sql } from './sql.ts';
+
+/** Rows of `changes` are kept for two hours; a hub that has not looked for longer reads everything again, in ms. */
+const MAX_LOOK_GAP = 3_600_000;
+
+/** No news, or `all`. */
+function emptyNews(all: boolean): SiteNews {
+  const none = () => new Set<string>();
+  const ids = { connections: none(), appliances: none(), sessions: none(), pairings: none() };
+  return { ...ids, grants: none(), settings: none(), invites: false, all };
+}
+
+/** Everything may have changed. */
+export const ALL_NEWS: SiteNews = emptyNews(true);
+
+/** The news of some rows, such as `grants/<connection>`; what this version does not know may be anything. */
+export function parseNews(entries: Iterable<string>): SiteNews {
+  const news = { ...emptyNews(false), invites: false, all: false };
+  for (const entry of entries) {
+    const [kind, ...rest] = entry.split('/');
+    const id = rest.join('/');
+    switch (kind) {
+      case 'connections':
+      case 'appliances':
+      case 'sessions':
+      case 'pairings':
+      case 'grants':
+      case 'settings':
+        (news[kind] as Set<string>).add(id);
+        break;
+      case 'invites':
+        news.invites = true;
+        break;
+      case 'fence':
+        break;
+      default:
+        news.all = true;
+    }
+  }
+  return news;
+}
+
+function union(first: ReadonlySet<string>, second: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set([...first, ...second]);
+}
+
+/** Both together. */
+export function mergeNews(first: SiteNews, second: SiteNews): SiteNews {
+  return {
+    connections: union(first.connections, second.connections),
+    appliances: union(first.appliances, second.appliances),
+    sessions: union(first.sessions, second.sessions),
+    pairings: union(first.pairings, second.pairings),
+    grants: union(first.grants, second.grants),
+    settings: union(first.settings, second.settings),
+    invites: first.invites || second.invites,
+    all: first.all || second.all,
+  };
+}
+
+/** Whether there is any. */
+export function hasNews(news: SiteNews): boolean {
+  const { connections, appliances, sessions, pairings, grants, settings, invites, all } = news;
+  return invites || all || [connections, appliances, sessions, pairings, grants, settings].some((ids) => ids.size > 0);
+}
+
+/**
+ * Reads what other hubs have changed since the last look. A look starts where the oldest transaction that was open at
+ * the last one may still have committed, so that none is missed, however late its notification is or whether it comes.
+ */
+export class ChangeReader {
+  readonly #hubId: string;
+  /** The oldest transaction that was open at the last look; null before the first one. */
+  #from: string | null = null;
+  /** When the last look was, on the boot clock in ms. */
+  #lastLook = 0;
+  /** Ids of changes that are known already, of this look and the last one. */
+  #known = new Set<string>();
+  #knownBefore = new Set<string>();
+
+  constructor(hubId: string) {
+    this.#hubId = hubId;
+  }
+
+  /** Whether a notification is news to this hub. */
+  isNew({ id, hub }: Notification): boolean {
+    if (hub === this.#hubId || this.#known.has(id) || this.#knownBefore.has(id)) return false;
+    this.#known.add(id);
+    return true;
+  }
+
+  /** The next look will find everything changed. */
+  forget(): void {
+    this.#from = null;
+  }
+
+  /**
+   * Looks for changes.
+   * @param now on the boot clock, in ms
+   * @returns the news; `all` at the first look
+   */
+  async look(sql: Sql, now: number): Promise<SiteNews> {
+    const from = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#from;
+    const [row] = await sql.all<{ xmin: string; changes: Notification[] | null }>(
+      `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin,
+         (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY changed)
+          FROM changes WHERE changed >= $1::text::xid8 AND hub <> $2) AS changes`,
+      ...[from ?? '18446744073709551615', this.#hubId],
+    );
+    this.#from = row?.xmin ?? null;
+    this.#lastLook = now;
+    this.#knownBefore = this.#known;
+    this.#known = new Set();
+    const found = (row?.changes ?? []).filter((change) => {
+      const isKnown = this.#knownBefore.has(change.id);
+      this.#known.add(change.id);
+      return !isKnown;
+    });
+    return from === null ? ALL_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
+  }
+}

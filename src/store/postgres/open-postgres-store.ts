@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock, Timers } from '../../core/clock.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Random } from '../../core/random.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
+import { readSetting, type SettingRow } from '../rows/setting-row.ts';
+import { SiteClocks } from './clocks.ts';
+import type { DatabaseAddress } from './connections.ts';
+import { SiteDatabase } from './database.ts';
+import { startFailure } from './errors.ts';
+import { SiteGrants } from './grants.ts';
+import { Listener } from './listener.ts';
+import { migrateSite } from './migrations.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { SiteSettings } from './settings.ts';
+import { SiteLink } from './site-link.ts';
+import { checkTimeline } from './site-state.ts';
+import type { Sql } from './sql.ts';
+
+/** The setting whose only purpose is to show whether a hub has the site's store key. */
+const KEY_CHECK_SETTING = 'key_check';
+const SITE_ID_SETTING = 'site_id';
+
+/** How a hub opens the store of its site. */
+export interface PostgresStoreOptions {
+  readonly address: DatabaseAddress;
+  readonly hubId: string;
+  readonly sealing: Sealing;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Pick<Random, 'uuid'>;
+}
+
+/**
+ * Opens the store of a site, and migrates it if necessary. From then on no other hub of the site starts until
+ * `startupDone`.
+ * @throws Failure `site_away` if it may work later; `site_unusable`, `store_newer`, `store_key_wrong` or `store_locked`
+ * if a person has to do something
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const { hubId, sealing, clock, address } = options;
+  await using parts = new AsyncDisposableStack();
+  try {
+    const database = parts.use(new SiteDatabase(options));
+    const clocks = new SiteClocks(clock);
+    const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
+    const onReturning = () => grants.removeAbandoned();
+    const events = Promise.withResolvers<SiteLink['events']>();
+    const listener = await Listener.open(options, {
+      onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),
+      onLost: (error) => void events.promise.then((link) => link.onLost(error)),
+    });
+    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, listener));
+    events.resolve(link.events);
+    await listener.lockStartup();
+    const { sql } = listener;
+    await inTransaction(sql, migrateSite);
+    await inTransaction(sql, checkTimeline);
+    await clocks.synchronize(sql);
+    await checkKey(sql, sealing);
+    await link.start();
+    const settings = new SiteSettings(database, sealing, hubId);
+    if ((await settings.read(KEY_CHECK_SETTING)) === null) await settings.create({ [KEY_CHECK_SETTING]: 'ok' });
+    if ((await settings.read(SITE_ID_SETTING)) === null) {
+      await settings.create({ [SITE_ID_SETTING]: `site-${randomBytes(4).toString('hex')}` });
+    }
+    const siteId = (await settings.read(SITE_ID_SETTING)) ?? '';
+    const store = new PostgresStore({ database, link, sealing, clocks, grants, settings, hubId, siteId });
+    parts.move();
+    return store;
+  } catch (error) {
+    throw startFailure(error, address.description);
+  }
+}
+
+async function inTransaction(sql: Sql, work: (sql: Sql) => Promise<unknown>): Promise<void> {
+  await sql.run('BEGIN');
+  await work(sql);
+  await sql.run('COMMIT');
+}
+
+/** @throws Failure `store_key_wrong` */
+async function checkKey(sql: Sql, sealing: Sealing): Promise<void> {
+  const [row] = await sql.all<SettingRow>('SELECT name, sealed FROM settings WHERE name = $1', KEY_CHECK_SETTING);
+  if (row === undefined || nullIfDamaged(() => readSetting(row, sealing)) !== null) return;
+  throw new Failure(
+    'store_key_wrong',
+    "this hub's store.key is not the one of its site: copy store.key from another hub of the site",
+  );
+}

@@ -1,0 +1,120 @@
+import type { Pairing } from '../../core/pairings/pairing.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { MAX_ENDED_PAIRINGS, type PairingRow, readPairing, toPairingRow } from '../rows/pairing-row.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
+import type { SiteClocks } from './clocks.ts';
+import type { SiteDatabase } from './database.ts';
+import { WORK_LEASE } from './lease-times.ts';
+import type { Sql } from './sql.ts';
+
+interface SitePairingRow extends PairingRow {
+  readonly revision: number;
+}
+
+const COLUMNS = 'number, id, connection, step, sealed, revision';
+/** Until when a hub owns what it takes now. */
+const OWNED_UNTIL = `clock_timestamp() + ${WORK_LEASE} * interval '1 ms'`;
+
+/** The pairings of a site: each is run by one hub, its owner. */
+export class SitePairings {
+  readonly #database: SiteDatabase;
+  readonly #sealing: Sealing;
+  readonly #clocks: SiteClocks;
+  readonly #hubId: string;
+  /** The revision of each pairing that this hub has read or written last. */
+  readonly #revisions = new Map<string, number>();
+
+  constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks, hubId: string) {
+    this.#database = database;
+    this.#sealing = sealing;
+    this.#clocks = clocks;
+    this.#hubId = hubId;
+  }
+
+  /** In the order in which they began. @param ids left out: all of them */
+  async all(ids?: ReadonlySet<string>): Promise<Pairing[]> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<SitePairingRow>(
+        `SELECT ${COLUMNS} FROM pairings WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY number`,
+        ids === undefined ? null : [...ids],
+      ),
+    );
+    return rows.flatMap((row) => this.#read(row) ?? []);
+  }
+
+  async save(pairing: Pairing): Promise<boolean> {
+    const saved = await this.#database.write([`pairings/${pairing.id}`], (sql) => this.saveIn(sql, pairing));
+    if (saved === null) return false;
+    this.noteSaved(pairing.id, saved);
+    return true;
+  }
+
+  /**
+   * Saves a pairing in a transaction, and becomes its owner if it is a new one.
+   * @returns its revision, 0 if its connection was removed; null if another hub has changed it
+   */
+  async saveIn(sql: Sql, pairing: Pairing): Promise<number | null> {
+    const { id, connection, step, sealed } = toPairingRow(pairing, this.#sealing);
+    const known = this.#revisions.get(id);
+    const [row] =
+      known === undefined
+        ? await sql.all<{ revision: number }>(
+            `INSERT INTO pairings (id, connection, step, sealed, owner, owned_until)
+             SELECT $1, id, $3, $4, $5, ${OWNED_UNTIL} FROM connections WHERE id = $2
+             ON CONFLICT DO NOTHING RETURNING revision`,
+            ...[id, connection, step, sealed, this.#hubId],
+          )
+        : await sql.all<{ revision: number }>(
+            `UPDATE pairings SET step = $2, sealed = $3, revision = revision + 1, owned_until = ${OWNED_UNTIL}
+             WHERE id = $1 AND revision = $4 AND owner = $5 RETURNING revision`,
+            ...[id, step, sealed, known, this.#hubId],
+          );
+    if (row === undefined) {
+      const [found] = await sql.all('SELECT FROM connections WHERE id = $1', connection);
+      return found === undefined ? 0 : null;
+    }
+    await sql.run(
+      `DELETE FROM pairings WHERE connection = $1 AND step = 'ended' AND number <=
+         (SELECT number FROM pairings WHERE connection = $1 ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
+      connection,
+    );
+    return row.revision;
+  }
+
+  /** Call this when the transaction of {@link saveIn} was committed. */
+  noteSaved(id: string, revision: number): void {
+    if (revision > 0) this.#revisions.set(id, revision);
+  }
+
+  /** See `SiteStore.takePairing`. */
+  async take(id: string, urgent: boolean): Promise<Pairing | null> {
+    const [row] =
+      (await this.#database.write([`pairings/${id}`], async (sql) => {
+        const rows = await sql.all<SitePairingRow>(
+          `UPDATE pairings SET owner = $2, owned_until = ${OWNED_UNTIL}, revision = revision + 1
+           WHERE id = $1 AND (owner = $2 OR owned_until < clock_timestamp() OR ($3 AND step <> 'exchanging'))
+           RETURNING ${COLUMNS}`,
+          ...[id, this.#hubId, urgent],
+        );
+        return rows.length === 0 ? null : rows;
+      })) ?? [];
+    return row === undefined ? null : this.#read(row);
+  }
+
+  /** See `SiteStore.keepPairings`. */
+  async keep(ids: readonly string[]): Promise<readonly string[]> {
+    const kept = await this.#database.write([], (sql) =>
+      sql.all<{ id: string }>(
+        `UPDATE pairings SET owned_until = ${OWNED_UNTIL} WHERE id = ANY ($1) AND owner = $2 RETURNING id`,
+        ...[ids, this.#hubId],
+      ),
+    );
+    const keptIds = new Set(kept?.map(({ id }) => id));
+    return ids.filter((id) => !keptIds.has(id));
+  }
+
+  #read({ revision, ...row }: SitePairingRow): Pairing | null {
+    this.#revisions.set(row.id, revision);
+    return this.#clocks.translate(nullIfDamaged(() => readPairing(row, this.#sealing)));
+  }
+}

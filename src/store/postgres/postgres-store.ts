@@ -1,0 +1,313 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Invite } from '../../core/appliances/registration.ts';
+import type { Session } from '../../core/appliances/session.ts';
+import type { TokenUsage, UsageStore } from '../../core/appliances/usage.ts';
+import type { Instant } from '../../core/clock.ts';
+import { rfc3339 } from '../../core/clock.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import type { Pairing } from '../../core/pairings/pairing.ts';
+import type { HistoryStore, StoredHistoryEntry } from '../../core/reports/history.ts';
+import type { FoundGrant, OwnSiteEntry, SiteHub, SiteNews, SiteStore, SiteWork } from '../../core/site.ts';
+import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import type { SiteClocks } from './clocks.ts';
+import type { SiteDatabase } from './database.ts';
+import type { SiteGrants } from './grants.ts';
+import { SitePairings } from './pairings.ts';
+import { SiteRegistry } from './registry.ts';
+import { SiteReports } from './reports.ts';
+import type { SiteSettings } from './settings.ts';
+import type { SiteLink } from './site-link.ts';
+import { cleanUp, takeLease } from './site-state.ts';
+
+/** What a {@link PostgresStore} is made of. */
+export interface PostgresStoreParts {
+  readonly database: SiteDatabase;
+  readonly link: SiteLink;
+  readonly sealing: Sealing;
+  readonly clocks: SiteClocks;
+  readonly grants: SiteGrants;
+  readonly settings: SiteSettings;
+  readonly hubId: string;
+  readonly siteId: string;
+}
+
+/** The store of a site: several hubs share a PostgreSQL database. */
+export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore, AsyncDisposable {
+  readonly hubId: string;
+  readonly siteId: string;
+  readonly recoverySummary = null;
+  readonly #database: SiteDatabase;
+  readonly #link: SiteLink;
+  readonly #settings: SiteSettings;
+  readonly #registry: SiteRegistry;
+  readonly #grants: SiteGrants;
+  readonly #pairings: SitePairings;
+  readonly #reports: SiteReports;
+
+  constructor({ database, link, sealing, clocks, grants, settings, hubId, siteId }: PostgresStoreParts) {
+    this.hubId = hubId;
+    this.siteId = siteId;
+    this.#database = database;
+    this.#link = link;
+    this.#settings = settings;
+    this.#registry = new SiteRegistry(database, sealing, clocks);
+    this.#grants = grants;
+    this.#pairings = new SitePairings(database, sealing, clocks, hubId);
+    this.#reports = new SiteReports(database, hubId);
+  }
+
+  get site(): SiteStore {
+    return this;
+  }
+
+  get writeProblem(): string | null {
+    const { outage, description } = this.#database;
+    return outage === null
+      ? null
+      : `the site's ${description} can't be used since ${rfc3339(outage.since)} (${outage.reason})`;
+  }
+
+  get damagedGrants(): ReadonlySet<string> {
+    return this.#grants.damaged;
+  }
+
+  get damagedConnections(): ReadonlySet<string> {
+    return this.#registry.damagedConnections;
+  }
+
+  get damagedAppliances(): ReadonlySet<string> {
+    return this.#registry.damagedAppliances;
+  }
+
+  get rejectedSessions(): ReadonlySet<string> {
+    return this.#registry.rejectedSessions;
+  }
+
+  get hasRejectedInvites(): boolean {
+    return this.#registry.hasRejectedInvites;
+  }
+
+  /** Nothing is written along with something else: a database server has no card to spare. */
+  setHistorySource(): void {}
+
+  setUsageSource(): void {}
+
+  setting(name: string): Promise<string | null> {
+    return this.#settings.read(name);
+  }
+
+  saveSetting(name: string, value: string): Promise<void> {
+    return this.#settings.save({ [name]: value });
+  }
+
+  saveSettings(values: Readonly<Record<string, string>>): Promise<void> {
+    return this.#settings.save(values);
+  }
+
+  createSettings(values: Readonly<Record<string, string>>): Promise<boolean> {
+    return this.#settings.create(values);
+  }
+
+  changeSetting(name: string, change: (stored: string | null) => string): Promise<string> {
+    return this.#settings.change(name, change);
+  }
+
+  connections(): Promise<Connection[]> {
+    return this.#registry.connections();
+  }
+
+  findConnections(ids: ReadonlySet<string>): Promise<Connection[]> {
+    return this.#registry.connections(ids);
+  }
+
+  appliances(): Promise<Appliance[]> {
+    return this.#registry.appliances();
+  }
+
+  findAppliances(ids: ReadonlySet<string>): Promise<Appliance[]> {
+    return this.#registry.appliances(ids);
+  }
+
+  saveRegistry(change: RegistryChange): Promise<boolean> {
+    return this.#registry.save(change);
+  }
+
+  invites(): Promise<Invite[]> {
+    return this.#registry.invites();
+  }
+
+  saveInvite(invite: Invite): Promise<void> {
+    return this.#registry.saveInvite(invite);
+  }
+
+  removeInvite(hash: string): Promise<void> {
+    return this.#registry.removeInvite(hash);
+  }
+
+  sessions(): Promise<Session[]> {
+    return this.#registry.sessions();
+  }
+
+  findSessions(appliances: ReadonlySet<string>): Promise<Session[]> {
+    return this.#registry.sessions(appliances);
+  }
+
+  saveSession(session: Session): Promise<boolean> {
+    return this.#registry.saveSession(session);
+  }
+
+  endSession(hash: string): Promise<boolean> {
+    return this.#registry.endSession(hash);
+  }
+
+  grants(): Promise<StoredGrant[]> {
+    return this.#grants.all();
+  }
+
+  grant(connection: string): Promise<StoredGrant | null> {
+    return this.#grants.find(connection);
+  }
+
+  findGrants(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>> {
+    return this.#grants.findMany(connections);
+  }
+
+  putBack(grants: readonly Grant[]): Promise<void> {
+    return this.#grants.putBack(grants);
+  }
+
+  generation(connection: string): Promise<number> {
+    return this.#grants.generation(connection);
+  }
+
+  beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
+    return this.#grants.beginAttempt(grant, attempt);
+  }
+
+  endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+    return this.#grants.endAttempt(grant);
+  }
+
+  markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean> {
+    return this.#grants.rejectAccessToken(connection, generation, at);
+  }
+
+  replaceGrant(grant: Grant): Promise<boolean> {
+    return this.#grants.replace(grant);
+  }
+
+  async forgetGrant(connection: string, generation: number): Promise<boolean> {
+    const [appliances] = await this.#database.read((sql) =>
+      sql.all<{ ids: string[] }>('SELECT array_agg(id) AS ids FROM appliances WHERE connection = $1', connection),
+    );
+    const ids = appliances?.ids ?? [];
+    const news = [`grants/${connection}`, ...ids.map((id) => `sessions/${id}`)];
+    const forgotten = await this.#database.write(news, async (sql, id) => {
+      if (!(await this.#grants.clearIn(sql, id, connection, generation))) return null;
+      await sql.run('DELETE FROM sessions WHERE appliance = ANY ($1)', ids);
+      return true;
+    });
+    return forgotten !== null;
+  }
+
+  pairings(): Promise<Pairing[]> {
+    return this.#pairings.all();
+  }
+
+  findPairings(ids: ReadonlySet<string>): Promise<Pairing[]> {
+    return this.#pairings.all(ids);
+  }
+
+  savePairing(pairing: Pairing): Promise<boolean> {
+    return this.#pairings.save(pairing);
+  }
+
+  async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
+    const { connection } = grant;
+    let written = '';
+    try {
+      const news = [`pairings/${pairing.id}`, `grants/${connection}`];
+      const revisions = await this.#database.write(news, async (sql, id) => {
+        written = id;
+        const grantRevision = await this.#grants.replaceIn(sql, id, grant);
+        if (grantRevision === null) return null;
+        const pairingRevision = await this.#pairings.saveIn(sql, pairing);
+        return { grant: grantRevision, pairing: pairingRevision };
+      });
+      if (revisions === null) return false;
+      this.#grants.noteReplaced(connection, revisions.grant);
+      this.#pairings.noteSaved(pairing.id, revisions.pairing ?? 0);
+      return true;
+    } catch (error) {
+      this.#grants.noteUnknown(connection, written);
+      throw error;
+    }
+  }
+
+  takePairing(pairing: string, urgent: boolean): Promise<Pairing | null> {
+    return this.#pairings.take(pairing, urgent);
+  }
+
+  keepPairings(pairings: readonly string[]): Promise<readonly string[]> {
+    return this.#pairings.keep(pairings);
+  }
+
+  history(connection: string): Promise<StoredHistoryEntry[]> {
+    return this.#reports.history(connection);
+  }
+
+  addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+    return this.#reports.addHistory(lines);
+  }
+
+  usage(): Promise<ReadonlyMap<string, TokenUsage>> {
+    return this.#reports.usage();
+  }
+
+  usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>> {
+    return this.#reports.usageOfOthers(today);
+  }
+
+  saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
+    return this.#reports.saveUsage(usage);
+  }
+
+  get hubs(): readonly SiteHub[] {
+    return this.#link.hubs;
+  }
+
+  onNews(listener: (news: SiteNews) => Promise<void>): void {
+    this.#link.onNews(listener);
+  }
+
+  onReturn(listener: () => void): void {
+    this.#link.onReturn(listener);
+  }
+
+  catchUp(): Promise<void> {
+    return this.#link.catchUp();
+  }
+
+  announce(entry: OwnSiteEntry): void {
+    this.#link.announce(entry);
+  }
+
+  holdLease(work: SiteWork): Promise<boolean> {
+    return this.#database.touch((sql) => takeLease(sql, this.hubId, work));
+  }
+
+  cleanUp(): Promise<void> {
+    return this.#database.touch(cleanUp);
+  }
+
+  startupDone(): Promise<void> {
+    return this.#link.unlockStartup();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#link[Symbol.asyncDispose]();
+    await this.#database[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,261 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Invite } from '../../core/appliances/registration.ts';
+import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import type { RegistryChange } from '../../core/store.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { type ApplianceRow, readAppliance, toApplianceRow, unreadableAppliance } from '../rows/appliance-row.ts';
+import { type ConnectionRow, readConnection, toConnectionRow, unreadableConnection } from '../rows/connection-row.ts';
+import { type InviteRow, readInvite, toInviteRow } from '../rows/invite-row.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
+import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.ts';
+import type { SiteClocks } from './clocks.ts';
+import type { SiteDatabase } from './database.ts';
+import { isDuplicate } from './errors.ts';
+import type { Sql } from './sql.ts';
+
+type Revised<Row> = Row & { readonly revision: number };
+
+/** The connections, appliances, invites and sessions of a site. */
+export class SiteRegistry {
+  readonly damagedConnections = new Set<string>();
+  readonly damagedAppliances = new Set<string>();
+  readonly rejectedSessions = new Set<string>();
+  hasRejectedInvites = false;
+  readonly #database: SiteDatabase;
+  readonly #sealing: Sealing;
+  readonly #clocks: SiteClocks;
+  /** The revision of each connection and appliance that this hub has read or written last. */
+  readonly #revisions = new Map<string, number>();
+
+  constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks) {
+    this.#database = database;
+    this.#sealing = sealing;
+    this.#clocks = clocks;
+  }
+
+  /** @param ids left out: all of them */
+  async connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<Revised<ConnectionRow>>(
+        'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name',
+        ids === undefined ? null : [...ids],
+      ),
+    );
+    return rows.map(({ revision, ...row }) => {
+      this.#revisions.set(row.id, revision);
+      const connection = nullIfDamaged(() => readConnection(row, this.#sealing));
+      mark(this.damagedConnections, row.id, connection === null);
+      return connection ?? unreadableConnection(row);
+    });
+  }
+
+  /** @param ids left out: all of them */
+  async appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<Revised<ApplianceRow>>(
+        'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name',
+        ids === undefined ? null : [...ids],
+      ),
+    );
+    return rows.map(({ revision, ...row }) => {
+      this.#revisions.set(row.id, revision);
+      const appliance = nullIfDamaged(() => readAppliance(row, this.#sealing));
+      mark(this.damagedAppliances, row.id, appliance === null);
+      return this.#clocks.translate(appliance ?? unreadableAppliance(row));
+    });
+  }
+
+  /** All or nothing, see `Store.saveRegistry`. */
+  async save(change: RegistryChange): Promise<boolean> {
+    const { addedConnections = [], updatedConnections = [], addedAppliances = [], updatedAppliances = [] } = change;
+    const { removedAppliances = [], removedConnections = [], usedInvite } = change;
+    const news = [
+      ...[...addedConnections, ...updatedConnections].map(({ id }) => `connections/${id}`),
+      ...[...addedAppliances, ...updatedAppliances].map(({ id }) => `appliances/${id}`),
+      ...removedAppliances.flatMap((id) => [`appliances/${id}`, `sessions/${id}`]),
+      ...removedConnections.flatMap((id) => [`connections/${id}`, `grants/${id}`]),
+      ...(usedInvite === undefined ? [] : ['invites']),
+    ];
+    const written = await this.#database
+      .write(news, async (sql) => ((await this.#apply(sql, change)) ? true : null))
+      .catch((error: unknown) => {
+        if (error instanceof Error && isDuplicate(error.cause)) return null;
+        throw error;
+      });
+    if (written === null) return false;
+    for (const { id } of [...addedConnections, ...addedAppliances]) this.#revisions.set(id, 1);
+    for (const { id } of [...updatedConnections, ...updatedAppliances]) {
+      this.#revisions.set(id, (this.#revisions.get(id) ?? 0) + 1);
+    }
+    for (const id of removedAppliances) this.damagedAppliances.delete(id);
+    for (const id of [...updatedConnections.map((each) => each.id), ...removedConnections]) {
+      this.damagedConnections.delete(id);
+    }
+    return true;
+  }
+
+  async invites(): Promise<Invite[]> {
+    const rows = await this.#database.read((sql) => sql.all<InviteRow>('SELECT hash, sealed FROM invites'));
+    const invites = rows.flatMap((row) => nullIfDamaged(() => readInvite(row, this.#sealing)) ?? []);
+    this.hasRejectedInvites ||= invites.length < rows.length;
+    return this.#clocks.translate(invites);
+  }
+
+  async saveInvite(invite: Invite): Promise<void> {
+    const { hash, sealed } = toInviteRow(invite, this.#sealing);
+    await this.#database.write(['invites'], async (sql) => {
+      await sql.run(
+        'INSERT INTO invites (hash, sealed) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET sealed = excluded.sealed',
+        ...[hash, sealed],
+      );
+      return true;
+    });
+  }
+
+  async removeInvite(hash: string): Promise<void> {
+    await this.#database.write(['invites'], async (sql) => (await sql.run(REMOVE_INVITE, hash)) > 0 || null);
+  }
+
+  /** The oldest first. @param appliances those whose sessions are read; left out: all */
+  async sessions(appliances?: ReadonlySet<string>): Promise<Session[]> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<SessionRow>(
+        'SELECT number, hash, appliance, device, sealed FROM sessions WHERE $1::text[] IS NULL OR appliance = ANY ($1) ORDER BY number',
+        appliances === undefined ? null : [...appliances],
+      ),
+    );
+    return this.#clocks.translate(
+      rows.flatMap((row) => {
+        const session = nullIfDamaged(() => readSession(row, this.#sealing));
+        if (session === null) this.rejectedSessions.add(row.appliance);
+        return session ?? [];
+      }),
+    );
+  }
+
+  async saveSession(session: Session): Promise<boolean> {
+    const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
+    const saved = await this.#database.write([`sessions/${appliance}`], async (sql) => {
+      await sql.run('DELETE FROM sessions WHERE device = $1 OR hash = $2', device, hash);
+      const count = await sql.run(
+        `INSERT INTO sessions (hash, appliance, device, sealed)
+         SELECT $1, id, $2, $3 FROM appliances WHERE id = $4`,
+        ...[hash, device, sealed, appliance],
+      );
+      if (count === 0) return null;
+      await this.#dropOldest(sql, appliance);
+      return true;
+    });
+    return written(saved);
+  }
+
+  async endSession(hash: string): Promise<boolean> {
+    const [row] = await this.#database.read((sql) =>
+      sql.all<{ appliance: string }>('SELECT appliance FROM sessions WHERE hash = $1', hash),
+    );
+    if (row === undefined) return false;
+    const ended = await this.#database.write(
+      [`sessions/${row.appliance}`],
+      async (sql) => (await sql.run('DELETE FROM sessions WHERE hash = $1', hash)) > 0 || null,
+    );
+    return written(ended);
+  }
+
+  /** Adds sessions of a backup, oldest first. The current sessions stay, and count as newer. */
+  async addOlderSessions(sql: Sql, sessions: readonly Session[]): Promise<void> {
+    for (const session of sessions.toReversed()) {
+      const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
+      await sql.run(
+        `INSERT INTO sessions (number, hash, appliance, device, sealed)
+         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), $1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+        ...[hash, appliance, device, sealed],
+      );
+    }
+    for (const appliance of new Set(sessions.map((each) => each.appliance))) await this.#dropOldest(sql, appliance);
+  }
+
+  /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
+  async addConnection(sql: Sql, connection: Connection): Promise<boolean> {
+    const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
+    const count = await sql.run(
+      'INSERT INTO connections (id, name, portal, scope, sealed) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING',
+      ...[id, name, portal, scope, sealed],
+    );
+    return count > 0;
+  }
+
+  async addAppliance(sql: Sql, appliance: Appliance): Promise<boolean> {
+    const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
+    const count = await sql.run(
+      `INSERT INTO appliances (id, name, client_id, connection, sealed)
+       SELECT $1, $2, $3, id, $5 FROM connections WHERE id = $4 ON CONFLICT DO NOTHING`,
+      ...[id, name, client_id, connection, sealed],
+    );
+    return count > 0;
+  }
+
+  /** @param revision that of the row to be replaced; null for any */
+  async updateAppliance(sql: Sql, appliance: Appliance, revision: number | null): Promise<boolean> {
+    const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
+    const count = await sql.run(
+      `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = revision + 1
+       WHERE id = $1 AND EXISTS (SELECT FROM connections WHERE id = $4) AND ($6::bigint IS NULL OR revision = $6)`,
+      // A damaged row stays damaged: only removing the appliance ends that.
+      ...[id, name, client_id, connection, this.damagedAppliances.has(id) ? '' : sealed, revision],
+    );
+    return count > 0;
+  }
+
+  async #updateConnection(sql: Sql, connection: Connection): Promise<boolean> {
+    const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
+    const count = await sql.run(
+      `UPDATE connections SET name = $2, portal = $3, scope = $4, sealed = $5, revision = revision + 1
+       WHERE id = $1 AND revision = $6`,
+      ...[id, name, portal, scope, sealed, this.#revisions.get(id) ?? 0],
+    );
+    return count > 0;
+  }
+
+  /** @returns false if a part of the change is not possible; the transaction must be rolled back then */
+  async #apply(sql: Sql, change: RegistryChange): Promise<boolean> {
+    for (const connection of change.addedConnections ?? []) {
+      if (!(await this.addConnection(sql, connection))) return false;
+    }
+    for (const connection of change.updatedConnections ?? []) {
+      if (!(await this.#updateConnection(sql, connection))) return false;
+    }
+    for (const appliance of change.addedAppliances ?? []) {
+      if (!(await this.addAppliance(sql, appliance))) return false;
+    }
+    for (const appliance of change.updatedAppliances ?? []) {
+      if (!(await this.updateAppliance(sql, appliance, this.#revisions.get(appliance.id) ?? 0))) return false;
+    }
+    await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', change.removedAppliances ?? []);
+    const removed = change.removedConnections ?? [];
+    const [used] = await sql.all('SELECT FROM appliances WHERE connection = ANY ($1) LIMIT 1', removed);
+    if (used !== undefined) return false;
+    await sql.run('DELETE FROM connections WHERE id = ANY ($1)', removed);
+    return change.usedInvite === undefined || (await sql.run(REMOVE_INVITE, change.usedInvite)) > 0;
+  }
+
+  async #dropOldest(sql: Sql, appliance: string): Promise<void> {
+    await sql.run(
+      `DELETE FROM sessions WHERE appliance = $1 AND number <=
+         (SELECT number FROM sessions WHERE appliance = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`,
+      ...[appliance, MAX_SESSIONS_PER_APPLIANCE],
+    );
+  }
+}
+
+const REMOVE_INVITE = 'DELETE FROM invites WHERE hash = $1';
+
+function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {
+  if (isDamaged) damaged.add(id);
+  else damaged.delete(id);
+}
+
+/** Whether a write has changed something. */
+function written(result: true | null): boolean {
+  return result !== null;
+}

@@ -1,0 +1,123 @@
+import type { TokenUsage } from '../../core/appliances/usage.ts';
+import { mergeUsage } from '../../core/appliances/usage.ts';
+import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../core/reports/history.ts';
+import { MAX_MERGE_CANDIDATES, readHistoryRows, toHistoryLine } from '../rows/history-row.ts';
+import { readUsage, usageColumn } from '../rows/usage-row.ts';
+import type { SiteDatabase } from './database.ts';
+import type { Sql } from './sql.ts';
+
+/** The histories of a site, and how many tokens each of its hubs has issued. */
+export class SiteReports {
+  readonly #database: SiteDatabase;
+  readonly #hubId: string;
+
+  constructor(database: SiteDatabase, hubId: string) {
+    this.#database = database;
+    this.#hubId = hubId;
+  }
+
+  async history(connection: string): Promise<StoredHistoryEntry[]> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<unknown>(
+        'SELECT * FROM (SELECT * FROM history WHERE connection = $1 ORDER BY number DESC LIMIT $2) AS newest ORDER BY number',
+        ...[connection, MAX_HISTORY_ENTRIES],
+      ),
+    );
+    return readHistoryRows(rows).map(toHistoryLine);
+  }
+
+  async addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+    await this.#database.write([], async (sql) => {
+      // Two hubs that add lines to the same history do it one after the other.
+      const found = await sql.all<{ id: string }>(
+        'SELECT id FROM connections WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE',
+        [...lines.keys()],
+      );
+      await this.#addLines(sql, new Map(found.map(({ id }) => [id, lines.get(id) ?? []])));
+      return true;
+    });
+  }
+
+  /** The tokens that this hub has issued. */
+  async usage(): Promise<ReadonlyMap<string, TokenUsage>> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<unknown>('SELECT appliance, counts FROM usage WHERE hub = $1', this.#hubId),
+    );
+    return readUsage(rows);
+  }
+
+  /** The tokens that all other hubs have issued. @param today see `DayCount` */
+  async usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<{ appliance: string }>('SELECT appliance, counts FROM usage WHERE hub <> $1', this.#hubId),
+    );
+    const sums = new Map<string, TokenUsage>();
+    for (const row of rows) {
+      const usage = readUsage([row]).get(row.appliance);
+      const before = sums.get(row.appliance);
+      if (usage === undefined) continue;
+      const sum = mergeUsage(before ?? null, usage, today);
+      sums.set(row.appliance, { ...sum, last: Math.max(usage.last, before?.last ?? 0) });
+    }
+    return sums;
+  }
+
+  async saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
+    await this.#database.write([], async (sql) => {
+      await sql.run(
+        `INSERT INTO usage (appliance, hub, counts)
+         SELECT appliances.id, $1, given.counts FROM unnest($2::text[], $3::text[]) AS given (id, counts)
+         JOIN appliances ON appliances.id = given.id ORDER BY appliances.id
+         ON CONFLICT (appliance, hub) DO UPDATE SET counts = excluded.counts`,
+        ...[this.#hubId, [...usage.keys()], [...usage.values()].map(usageColumn)],
+      );
+      return true;
+    });
+  }
+
+  async #addLines(sql: Sql, lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+    const stored = readHistoryRows(
+      await sql.all<unknown>(
+        `SELECT connection, number, kind, why, first, last, count FROM (
+           SELECT *, row_number() OVER (PARTITION BY connection ORDER BY number DESC) AS rank
+           FROM history WHERE connection = ANY ($1)) AS ranked
+         WHERE rank <= $2 ORDER BY connection, number`,
+        ...[[...lines.keys()], MAX_MERGE_CANDIDATES],
+      ),
+    );
+    const byConnection = Map.groupBy(stored, ({ connection }) => connection);
+    const changed = [...lines].flatMap(([connection, added]) => {
+      const rows = byConnection.get(connection) ?? [];
+      const before = rows.map(toHistoryLine);
+      const last = rows.at(-1)?.number ?? 0;
+      let after: readonly StoredHistoryEntry[] = before;
+      for (const line of added) {
+        const { index, line: placed } = placeHistoryEntry(after, line);
+        after = after.toSpliced(index, 1, placed);
+      }
+      return after.flatMap((line, index) => {
+        const number = rows[index]?.number ?? last + 1 + index - rows.length;
+        return line === before[index] ? [] : [{ connection, number, line }];
+      });
+    });
+    const column = <Value>(of: (each: (typeof changed)[number]) => Value) => changed.map(of);
+    await sql.run(
+      `INSERT INTO history (connection, number, kind, why, first, last, count)
+       SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+       ON CONFLICT (connection, number) DO UPDATE SET first = excluded.first, last = excluded.last, count = excluded.count`,
+      column(({ connection }) => connection),
+      column(({ number }) => number),
+      column(({ line }) => line.kind),
+      column(({ line }) => line.why ?? line.user ?? null),
+      column(({ line }) => line.first),
+      column(({ line }) => line.last),
+      column(({ line }) => line.count),
+    );
+    await sql.run(
+      `DELETE FROM history USING (
+         SELECT connection, max(number) - $2 AS oldest FROM history WHERE connection = ANY ($1) GROUP BY connection) AS kept
+       WHERE history.connection = kept.connection AND history.number <= kept.oldest`,
+      ...[[...lines.keys()], MAX_HISTORY_ENTRIES],
+    );
+  }
+}

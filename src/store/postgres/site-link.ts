@@ -1,0 +1,190 @@
+import type { Clock, Timers } from '../../core/clock.ts';
+import type { OwnSiteEntry, SiteHub, SiteNews } from '../../core/site.ts';
+import type { SiteClocks } from './clocks.ts';
+import type { Notification, SiteDatabase } from './database.ts';
+import { Listener, type ListenerOptions, processOf } from './listener.ts';
+import { ALL_NEWS, ChangeReader, hasNews, mergeNews, parseNews } from './news.ts';
+import { beat, checkTimeline } from './site-state.ts';
+import type { Sql } from './sql.ts';
+
+/** How often a hub looks for news, and says that it is alive, in ms. */
+const LOOK_INTERVAL = 3000;
+const BEAT_INTERVAL = 5000;
+/** How long a hub waits before it tries to use a database again that it could not, in ms. */
+const RETRY_PAUSE = { first: 500, longest: 10_000 };
+
+/** What a {@link SiteLink} needs. */
+export interface LinkOptions extends ListenerOptions {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly database: SiteDatabase;
+  readonly clocks: SiteClocks;
+  /** Called when the database can be used again, before the news of that time. */
+  readonly onReturning: () => Promise<void>;
+}
+
+/** The link of a running hub with its site: news, heartbeats, and what follows when the database was away. */
+export class SiteLink implements AsyncDisposable {
+  readonly #options: LinkOptions;
+  readonly #changes: ChangeReader;
+  #listener: Listener;
+  #hubs: readonly SiteHub[] = [];
+  #entry: OwnSiteEntry = { name: '', address: null, version: '' };
+  #pending: SiteNews = parseNews([]);
+  #delivering: Promise<void> = Promise.resolve();
+  #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
+  #returnListener: () => void = () => undefined;
+  readonly #stopped = new AbortController();
+  #wake = new AbortController();
+  #lastBeat = Number.NEGATIVE_INFINITY;
+  #running: Promise<void> = Promise.resolve();
+  /** Processes of the server whose connections this hub has given up. */
+  #formerProcesses: number[] = [];
+
+  /** @param listener is disposed of with the link */
+  constructor(options: LinkOptions, listener: Listener) {
+    this.#options = options;
+    this.#changes = new ChangeReader(options.hubId);
+    this.#listener = listener;
+    options.database.onOutage(() => this.#wakeUp());
+  }
+
+  get hubs(): readonly SiteHub[] {
+    return this.#hubs;
+  }
+
+  /** What a {@link Listener} of this link tells. */
+  readonly events = {
+    onNotification: (notification: Notification | null): void => {
+      if (notification === null || (notification.news === null && this.#changes.isNew(notification))) {
+        void this.catchUp().catch(() => undefined);
+      } else if (this.#changes.isNew(notification)) {
+        this.#deliver(parseNews(notification.news ?? []));
+      }
+    },
+    onLost: (error: Error): void => this.#options.database.reportOutage(error),
+  };
+
+  /** Begins: everything that is read after this is completed by the news that follow. */
+  async start(): Promise<void> {
+    await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
+    this.#hubs = await beat(this.#listener.sql, this.#options.hubId, this.#entry);
+    this.#running = this.#run();
+  }
+
+  onNews(listener: (news: SiteNews) => Promise<void>): void {
+    this.#newsListener = listener;
+    this.#deliver(parseNews([]));
+  }
+
+  onReturn(listener: () => void): void {
+    this.#returnListener = listener;
+  }
+
+  announce(entry: OwnSiteEntry): void {
+    this.#entry = entry;
+    this.#lastBeat = Number.NEGATIVE_INFINITY;
+    this.#wakeUp();
+  }
+
+  async catchUp(): Promise<void> {
+    await this.#options.database.read((sql) => this.#look(sql));
+    await this.#delivering;
+  }
+
+  unlockStartup(): Promise<void> {
+    return this.#listener.unlockStartup();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped.abort();
+    this.#wakeUp();
+    await this.#running;
+    await this.#delivering;
+    await this.#listener[Symbol.asyncDispose]();
+  }
+
+  #wakeUp(): void {
+    this.#wake.abort();
+    this.#wake = new AbortController();
+  }
+
+  async #run(): Promise<void> {
+    const { timers, database } = this.#options;
+    const { signal } = this.#stopped;
+    let pause = RETRY_PAUSE.first;
+    while (!signal.aborted) {
+      const isAway = database.outage !== null;
+      await timers.sleep(isAway ? pause : LOOK_INTERVAL, AbortSignal.any([signal, this.#wake.signal]));
+      if (signal.aborted) return;
+      try {
+        if (database.outage === null) await this.#lookAndBeat();
+        else await this.#return();
+        pause = RETRY_PAUSE.first;
+      } catch (error) {
+        database.reportOutage(error);
+        pause = isAway ? Math.min(pause * 2, RETRY_PAUSE.longest) : RETRY_PAUSE.first;
+      }
+    }
+  }
+
+  async #lookAndBeat(): Promise<void> {
+    const { database, clock } = this.#options;
+    await database.run((sql) => this.#look(sql));
+    if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
+  }
+
+  /** A heartbeat is committed like anything else, so it shows whether the database can be written. */
+  async #beat(): Promise<void> {
+    const { database, hubId, clocks, clock } = this.#options;
+    this.#hubs = await database.run(async (sql, client) => {
+      this.#formerProcesses.push(processOf(client));
+      await clocks.synchronize(sql);
+      return beat(sql, hubId, this.#entry);
+    });
+    this.#formerProcesses.pop();
+    this.#lastBeat = clock.now().uptime;
+  }
+
+  /** Uses the database again after it could not be used. */
+  async #return(): Promise<void> {
+    const { database, onReturning, hubId } = this.#options;
+    if (this.#listener.isClosed) {
+      this.#formerProcesses.push(this.#listener.process);
+      this.#listener = await Listener.open({ ...this.#options, formerProcesses: this.#formerProcesses }, this.events);
+    } else {
+      await this.#listener.end(this.#formerProcesses, hubId);
+    }
+    await this.#beat();
+    this.#formerProcesses = [];
+    const isOtherServer = await database.run(async (sql) => {
+      await sql.run('BEGIN');
+      const isOther = await checkTimeline(sql);
+      await sql.run('COMMIT');
+      return isOther;
+    });
+    if (isOtherServer) this.#changes.forget();
+    const news = await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
+    database.reportReturn();
+    await onReturning();
+    // What this hub could not write may be anything, and another server may have lost what this hub has read.
+    this.#deliver(isOtherServer ? ALL_NEWS : news);
+    await this.#delivering;
+    this.#returnListener();
+  }
+
+  async #look(sql: Sql): Promise<void> {
+    this.#deliver(await this.#changes.look(sql, this.#options.clock.now().uptime));
+  }
+
+  /** Delivers news, one after another; those that come meanwhile are delivered together. */
+  #deliver(news: SiteNews): void {
+    this.#pending = mergeNews(this.#pending, news);
+    this.#delivering = this.#delivering.then(async () => {
+      const pending = this.#pending;
+      if (this.#newsListener === null || !hasNews(pending)) return;
+      this.#pending = parseNews([]);
+      await this.#newsListener(pending).catch(() => undefined);
+    });
+  }
+}

@@ -1,0 +1,84 @@
+import type { OwnSiteEntry, SiteHub, SiteWork } from '../../core/site.ts';
+import { WORK_LEASE } from './lease-times.ts';
+import type { Sql } from './sql.ts';
+
+/** A hub that was not seen for this long is not expected to do anything, in ms. */
+const ALIVE_TIME = 15_000;
+/** A hub that was not seen for this long is forgotten, in days. */
+const FORGET_DAYS = 30;
+/** How long changes are kept, in hours: see news.ts. */
+const CHANGES_HOURS = 2;
+/** How long the clocks of boots are kept, in days: no token that was stored then is still valid. */
+const CLOCKS_DAYS = 400;
+
+/** Writes that this hub is alive, and reads the hubs of the site, by id. */
+export async function beat(sql: Sql, hubId: string, { name, address, version }: OwnSiteEntry): Promise<SiteHub[]> {
+  await sql.run(
+    `INSERT INTO hubs (id, name, address, version, last_seen) VALUES ($1, $2, $3, $4, clock_timestamp())
+     ON CONFLICT (id) DO UPDATE SET name = $2, address = $3, version = $4, last_seen = clock_timestamp()`,
+    ...[hubId, name, address, version],
+  );
+  return readHubs(sql);
+}
+
+/** The hubs of the site, by id. */
+export function readHubs(sql: Sql): Promise<SiteHub[]> {
+  return sql.all<SiteHub>(
+    `SELECT id, name, address, version, (extract(epoch FROM last_seen) * 1000)::float8 AS "lastSeen",
+       last_seen > clock_timestamp() - ${ALIVE_TIME} * interval '1 ms' AS "isAlive"
+     FROM hubs ORDER BY id`,
+  );
+}
+
+/** See `SiteStore.holdLease`. */
+export async function takeLease(sql: Sql, hubId: string, work: SiteWork): Promise<boolean> {
+  const count = await sql.run(
+    `INSERT INTO leases (work, holder, until) VALUES ($1, $2, clock_timestamp() + ${WORK_LEASE} * interval '1 ms')
+     ON CONFLICT (work) DO UPDATE SET holder = excluded.holder, until = excluded.until
+     WHERE leases.holder = excluded.holder OR leases.until < clock_timestamp()`,
+    ...[work, hubId],
+  );
+  return count > 0;
+}
+
+/** Deletes what no hub needs any more. */
+export async function cleanUp(sql: Sql): Promise<void> {
+  await sql.run(`DELETE FROM changes WHERE at < clock_timestamp() - ${CHANGES_HOURS} * interval '1 hour'`);
+  await sql.run(`DELETE FROM clocks WHERE updated < clock_timestamp() - ${CLOCKS_DAYS} * interval '1 day'`);
+  await sql.run(
+    `DELETE FROM hub_settings WHERE hub IN
+       (SELECT id FROM hubs WHERE last_seen < clock_timestamp() - ${FORGET_DAYS} * interval '1 day')`,
+  );
+  await sql.run(`DELETE FROM hubs WHERE last_seen < clock_timestamp() - ${FORGET_DAYS} * interval '1 day'`);
+}
+
+/** Removes a hub from the list; it comes back when it is seen again. */
+export async function forgetHub(sql: Sql, hubId: string): Promise<boolean> {
+  await sql.run('DELETE FROM hub_settings WHERE hub = $1', hubId);
+  return (await sql.run('DELETE FROM hubs WHERE id = $1', hubId)) > 0;
+}
+
+/** The timeline of the server, and whether its commits wait for a standby. */
+const SERVER = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
+  current_setting('synchronous_standby_names') <> ''
+    AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS synchronous`;
+
+/**
+ * Compares the server with the one that the site has had so far. Another timeline means that a standby was promoted, or
+ * a copy restored: unless it had everything that was committed, because commits waited for it, the grants are no longer
+ * vouched for. Call it in a transaction.
+ * @returns whether it is another one
+ */
+export async function checkTimeline(sql: Sql): Promise<boolean> {
+  const [now] = await sql.all<{ timeline: string; synchronous: boolean }>(`SELECT ${SERVER}`);
+  const [before] = await sql.all<typeof now>('SELECT timeline, synchronous FROM site FOR UPDATE');
+  if (now === undefined || (before?.timeline === now.timeline && before.synchronous === now.synchronous)) return false;
+  const isOther = before !== undefined && before.timeline !== now.timeline;
+  if (isOther && !before.synchronous) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
+  await sql.run(
+    `INSERT INTO site (timeline, synchronous) VALUES ($1, $2)
+     ON CONFLICT (id) DO UPDATE SET timeline = excluded.timeline, synchronous = excluded.synchronous`,
+    ...[now.timeline, now.synchronous],
+  );
+  return isOther;
+}
