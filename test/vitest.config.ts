@@ -30,6 +30,7 @@ const NOT_QUICK = [
   'oauth-servers/**',
   'package/**',
   'page/sign-in-flood*',
+  'postgres/**',
   'project/bench*',
   'project/setup*',
   'reliability/**',

@@ -451,16 +451,21 @@ export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEn
 /** The most processor time that stopping a daemon may take, in seconds. */
 const MAX_ENDING_CPU_SECONDS = 20;
 
-/** Calls `look` until it returns a value. @param seconds the longest time that it takes on a quiet machine */
+/**
+ * Calls `look` until it returns a value.
+ * @param seconds the longest time that it takes on a quiet machine
+ * @param interval between two calls, in ms
+ */
 export async function eventually<Result>(
   look: () => Promise<Result | null | undefined | false>,
   seconds = 15,
+  interval = 100,
 ): Promise<Result> {
   const deadline = performance.now() + scaleDeadline(seconds * 1000);
   do {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;
-    await sleep(100);
+    await sleep(interval);
   } while (performance.now() < deadline);
   throw new Error(`the condition was not met within ${scaleDeadline(seconds)} s`);
 }

@@ -12,6 +12,15 @@ export function isRunning(pid: number): boolean {
   }
 }
 
+/** Whether a process is stopped (SIGSTOP). */
+export function isStopped(pid: number): boolean {
+  try {
+    return /\) T/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
 /** The processor time of a process's main thread, in seconds (proc(5), `/proc/pid/task/tid/stat`). */
 export function mainThreadCpuSeconds(pid: number): number {
   const [user, system] = timesIn(`/proc/${pid}/task/${pid}/stat`);
@@ -20,14 +29,17 @@ export function mainThreadCpuSeconds(pid: number): number {
 
 /** The processor time of this process and of all its children, running or exited, in seconds. */
 export function cpuSecondsWithChildren(): number {
-  const stats = ['/proc/self/stat', ...runningChildren().map((pid) => `/proc/${pid}/stat`)];
+  const stats = ['/proc/self/stat', ...childrenOf(process.pid).map((pid) => `/proc/${pid}/stat`)];
   return stats.flatMap(timesIn).reduce((sum, seconds) => sum + seconds, 0);
 }
 
-/** The children of a process; none if the kernel does not list them (proc(5), `/proc/pid/task/tid/children`). */
-function runningChildren(): string[] {
+/**
+ * The children that a process's main thread started; none if the kernel does not list them (proc(5),
+ * `/proc/pid/task/tid/children`).
+ */
+export function childrenOf(pid: number): number[] {
   try {
-    return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean);
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
   } catch {
     return [];
   }

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Authority } from '../../../src/system/x509/certificates.ts';
+import { issueLeaf } from '../../../src/system/x509/issuing.ts';
+import { scaleDeadline } from '../deadlines.ts';
+import { rememberSecrets } from '../logs.ts';
+import type { Host } from '../netns.ts';
+
+const run = promisify(execFile);
+
+/** Where Debian has the programs of each major version of PostgreSQL. */
+const VERSIONS = '/usr/lib/postgresql';
+
+/** The path of a program of the newest version of PostgreSQL. */
+export function postgresProgram(name: 'initdb' | 'pg_basebackup' | 'postgres' | 'psql'): string {
+  const versions = existsSync(VERSIONS) ? readdirSync(VERSIONS).map(Number).filter(Number.isInteger) : [];
+  return join(VERSIONS, String(Math.max(0, ...versions)), 'bin', name);
+}
+
+/** Why PostgreSQL can't be started here; null if it can. */
+export function postgresSkipReason(): string | null {
+  if (process.getuid?.() !== 0) return 'the tests run PostgreSQL as another user and in namespaces, which needs root';
+  const missing = [postgresProgram('postgres'), '/usr/bin/setpriv', '/usr/bin/unshare'].find(
+    (file) => !existsSync(file),
+  );
+  return missing === undefined ? null : `${missing} is missing`;
+}
+
+/** The environment of PostgreSQL's programs: no settings of the user who runs the tests. */
+export const POSTGRES_ENV: NodeJS.ProcessEnv = { PATH: process.env['PATH'], HOME: '/nonexistent' };
+
+/** The arguments of setpriv(1) for PostgreSQL's own user: the server refuses to run as root. */
+export const AS_POSTGRES = ['--reuid=postgres', '--regid=postgres', '--clear-groups'];
+
+/** The host that a server runs on: its network namespace and its address there. */
+export type PostgresHost = Pick<Host, 'namespace' | 'address'>;
+
+/** The prefix of a command that runs on a host. Without a host it is empty. */
+export function onHost(host: PostgresHost | undefined): readonly string[] {
+  return host === undefined ? [] : ['ip', 'netns', 'exec', host.namespace];
+}
+
+/** Runs a program as PostgreSQL's user to its end, on a host if one is given. @throws Error with its output if it fails */
+export async function runAsPostgres(command: readonly string[], host?: PostgresHost): Promise<void> {
+  const [program = '', ...args] = [...onHost(host), 'setpriv', ...AS_POSTGRES, ...command];
+  await run(program, args, {
+    // pg_basebackup and initdb can't work in the directory of a user who keeps it private.
+    ...{ cwd: '/', env: POSTGRES_ENV },
+    ...{ timeout: scaleDeadline(60_000), killSignal: 'SIGKILL' },
+  });
+}
+
+/** The files of a server. */
+export interface ClusterFiles extends AsyncDisposable {
+  /** The folder, which belongs to PostgreSQL's user; the server's Unix socket is here as well. */
+  readonly folder: string;
+  /** The data directory; it does not exist yet. */
+  readonly data: string;
+  /** The certificate of the CA that issued the server's certificate, PEM. */
+  readonly caFile: string;
+}
+
+/**
+ * Creates the files around a data directory.
+ * @param authority the CA of the server's certificate; null for a server without TLS
+ */
+export async function createClusterFiles(authority: Authority | null, host?: PostgresHost): Promise<ClusterFiles> {
+  await using creating = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'latchkey-postgres-'));
+  creating.defer(() => rm(folder, { recursive: true, force: true }));
+  const owner = await postgresUser();
+  const caFile = join(folder, 'ca.pem');
+  // Connections over TCP need a password, and TLS if the server has it. Only root and the server's own user can open the
+  // Unix socket.
+  const connection = authority === null ? 'host' : 'hostssl';
+  await writeFile(
+    join(folder, 'pg_hba.conf'),
+    `local all all trust\n${connection} all all all scram-sha-256\n${connection} replication all all scram-sha-256\n`,
+  );
+  if (authority !== null) {
+    const leaf = await issueLeaf(authority, {
+      names: ['localhost'],
+      addresses: ['127.0.0.1', ...(host === undefined ? [] : [host.address])],
+      now: Date.now(),
+    });
+    rememberSecrets(leaf.key.split('\n').slice(1, -2));
+    await writeFile(caFile, authority.certificate);
+    await writeFile(join(folder, 'server.pem'), leaf.certificate);
+    await writeFile(join(folder, 'server.key'), leaf.key, { mode: 0o600 });
+    await chown(join(folder, 'server.key'), owner.uid, owner.gid);
+  }
+  await chown(folder, owner.uid, owner.gid);
+  // Hubs that run as another user read the CA's certificate.
+  await chmod(folder, 0o711);
+  const resources = creating.move();
+  return { folder, data: join(folder, 'data'), caFile, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+/** Creates a new database cluster. @param data its data directory */
+export function initializeCluster(data: string): Promise<void> {
+  const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
+  return runAsPostgres([postgresProgram('initdb'), '--pgdata', data, ...options]);
+}
+
+async function postgresUser(): Promise<{ readonly uid: number; readonly gid: number }> {
+  const { stdout } = await run('getent', ['passwd', 'postgres']);
+  const [, , uid, gid] = stdout.split(':');
+  return { uid: Number(uid), gid: Number(gid) };
+}
