@@ -72,7 +72,6 @@ export async function createClusterFiles(authority: Authority | null, host?: Pos
   await using creating = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-postgres-'));
   creating.defer(() => rm(folder, { recursive: true, force: true }));
-  const owner = await postgresUser();
   const caFile = join(folder, 'ca.pem');
   // Connections over TCP need a password, and TLS if the server has it. Only root and the server's own user can open the
   // Unix socket.
@@ -90,18 +89,25 @@ export async function createClusterFiles(authority: Authority | null, host?: Pos
     rememberSecrets(leaf.key.split('\n').slice(1, -2));
     await writeFile(caFile, authority.certificate);
     await writeFile(join(folder, 'server.pem'), leaf.certificate);
-    await writeFile(join(folder, 'server.key'), leaf.key, { mode: 0o600 });
-    await chown(join(folder, 'server.key'), owner.uid, owner.gid);
+    await writePrivateFile(join(folder, 'server.key'), leaf.key);
   }
-  await chown(folder, owner.uid, owner.gid);
+  const { uid, gid } = await postgresUser();
+  await chown(folder, uid, gid);
   // Hubs that run as another user read the CA's certificate.
   await chmod(folder, 0o711);
   const resources = creating.move();
   return { folder, data: join(folder, 'data'), caFile, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-/** Creates a new database cluster. @param data its data directory */
-export function initializeCluster(data: string): Promise<void> {
+/** Writes a file that only PostgreSQL's user and root can read. */
+export async function writePrivateFile(file: string, content: string): Promise<void> {
+  const { uid, gid } = await postgresUser();
+  await writeFile(file, content, { mode: 0o600 });
+  await chown(file, uid, gid);
+}
+
+/** Creates a new database cluster in the data directory. */
+export function initializeCluster({ data }: ClusterFiles): Promise<void> {
   const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
   return runAsPostgres([postgresProgram('initdb'), '--pgdata', data, ...options]);
 }

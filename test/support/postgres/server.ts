@@ -16,7 +16,7 @@ export interface PostgresOptions {
    */
   readonly fsync?: boolean;
   /** The host that the server runs on. Default: it listens on 127.0.0.1. */
-  readonly listenOn?: PostgresHost;
+  readonly listenOn?: PostgresHost | undefined;
   /** More settings (postgresql.conf). They can't be changed by `ALTER SYSTEM`. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -62,11 +62,11 @@ export class PostgresServer implements AsyncDisposable {
   static async launch(
     options: PostgresOptions,
     authority: Authority | null,
-    prepare: (data: string) => Promise<void>,
+    prepare: (files: ClusterFiles) => Promise<void>,
   ): Promise<PostgresServer> {
     await using launching = new AsyncDisposableStack();
     const files = launching.use(await createClusterFiles(authority, options.listenOn));
-    await prepare(files.data);
+    await prepare(files);
     const server = new PostgresServer(options, authority, files, await reservePort());
     await server.start();
     launching.move();
