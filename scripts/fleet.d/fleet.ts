@@ -150,7 +150,12 @@ export class Fleet {
       ...{ portalTime: now.wall - age, doubt: null, refused: null, accessTokenRejectedAt: null, misconfigured: null },
       ...{ requestedScope: null, issuer: PORTAL },
     };
-    const none = { lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
+    const none = {
+      lastForcedRefresh: null,
+      leasedUntil: null,
+      throttledUntil: Number.NEGATIVE_INFINITY,
+      cutShort: null,
+    };
     return { grant, health: { kind: 'good' }, hub, number, jitterOffset, asksFrom, ...none };
   }
 }

@@ -62,6 +62,8 @@ export interface SiteStore {
   onNews(listener: (news: SiteNews) => Promise<void>): void;
   /** Calls `listener` when the database can be used again after it could not, after the news of that time. */
   onReturn(listener: () => void): void;
+  /** Calls `listener` when a hub of the site has come or gone. */
+  onHubsChanged(listener: () => void): void;
   /** Looks for news at once, and resolves when they are applied. */
   catchUp(): Promise<void>;
 
@@ -89,8 +91,8 @@ export interface SiteStore {
   /** The sessions of these appliances. */
   findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
   findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
-  /** By connection. */
-  findGrants(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>>;
+  /** By connection. @param connections null for all */
+  findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /** Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. */
   putBack(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued. @param today see `DayCount` */

@@ -38,6 +38,8 @@ export interface RequestLimits {
   /** Of the whole exchange after connecting, so that a slow body cannot last forever. */
   readonly totalTimeout: number;
   readonly maxResponseBytes: number;
+  /** Asked immediately before the request is written: if it returns false, nothing is sent. Left out: it may be. */
+  readonly maySend?: () => boolean;
 }
 
 /** Long timeouts, because a refresh is sent only once, and a lost answer costs more than a minute of waiting. */
@@ -88,6 +90,10 @@ export async function postForm(
   const client = new Client(url.origin, {
     connect: (options, callback) =>
       connect(options, (...result) => {
+        if (result[0] === null && limits.maySend?.() === false) {
+          result[1].destroy();
+          return callback(new Error('the time in which it may be sent was over'), null);
+        }
         connected = result[0] === null;
         callback(...result);
       }),

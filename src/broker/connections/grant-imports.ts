@@ -5,19 +5,18 @@ import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
 import { Secret } from '../../core/secret.ts';
-import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
 import { emitPaired } from '../pairings/pairing-context.ts';
-import type { ConnectedPortal } from '../ports.ts';
+import type { BrokerStore, ConnectedPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Connections } from './connections.ts';
 
 /** What imports need. */
 interface ImportContext {
   readonly environment: Environment;
-  readonly store: Store;
+  readonly store: BrokerStore;
   readonly connections: Connections;
   readonly grants: Grants;
   readonly referenceClock: Pick<ReferenceClock, 'recordPortalTime'>;
@@ -96,18 +95,21 @@ export class GrantImports implements AsyncDisposable {
       issuer: portalIdentityOf(connected.identity),
     };
     const attempt = { token: sha256(refreshToken.reveal()), at: sent };
-    // Requested together, so that the store writes both in one transaction.
-    const writes = await Promise.allSettled([
-      store.replaceGrant(placeholder),
-      store.beginAttempt(placeholder, attempt).then(({ kind }) => kind === 'begun'),
-    ]);
-    const failed = writes.find((write) => write.status === 'rejected');
-    if (failed !== undefined || !writes.every((write) => write.status === 'fulfilled' && write.value)) {
+    // Requested together, so that a store on a card writes both in one transaction.
+    const replaced = store.replaceGrant(placeholder);
+    const begun = (store.site === null ? Promise.resolve() : replaced).then(() =>
+      store.beginAttempt(placeholder, attempt),
+    );
+    const [replacing, starting] = await Promise.allSettled([replaced, begun]);
+    const failed = [replacing, starting].find((write) => write.status === 'rejected');
+    const start = starting.status === 'fulfilled' && starting.value.kind === 'begun' ? starting.value : null;
+    if (start === null || replacing.status === 'rejected' || !replacing.value) {
       await this.#undo(connection, isNew, former);
       throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
     }
+    const { sendBefore } = start;
     const outcome = await connected.portal
-      .refresh(refreshToken)
+      .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
       .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
     if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'granted') {

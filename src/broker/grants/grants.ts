@@ -8,12 +8,12 @@ import {
 } from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal } from '../../core/portals/portal.ts';
-import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
-import type { ConnectionPortal } from '../ports.ts';
+import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
+import { createHubRanking } from './hub-ranking.ts';
 import { type GrantContext, ManagedGrant, type SaveGrant } from './managed-grant.ts';
 import { RefreshLogger } from './refresh-logger.ts';
 import { RefreshSchedule } from './refresh-schedule.ts';
@@ -35,7 +35,7 @@ const MIN_ADVANCE_INTERVAL = 60_000;
  */
 export class Grants implements AsyncDisposable {
   readonly #environment: Environment;
-  readonly #store: Store;
+  readonly #store: BrokerStore;
   readonly #scheduler: Scheduler;
   readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
   readonly #logger: RefreshLogger;
@@ -56,7 +56,7 @@ export class Grants implements AsyncDisposable {
    */
   constructor(
     environment: Environment,
-    store: Store,
+    store: BrokerStore,
     scheduler: Scheduler,
     referenceClock: ReferenceClock,
     portalOf: (connection: string) => ConnectionPortal | undefined,
@@ -66,7 +66,15 @@ export class Grants implements AsyncDisposable {
     this.#store = store;
     this.#scheduler = scheduler;
     this.#portalOf = portalOf;
-    this.schedule = new RefreshSchedule(environment, referenceClock, portalOf, jitterOffset);
+    this.schedule = new RefreshSchedule(
+      environment,
+      referenceClock,
+      portalOf,
+      jitterOffset,
+      createHubRanking(store.site),
+    );
+    store.site?.onHubsChanged(() => this.#scheduleAll());
+    store.site?.onReturn(() => this.onStoreWritable());
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
@@ -155,7 +163,36 @@ export class Grants implements AsyncDisposable {
    */
   async refresh(connection: string): Promise<void> {
     const managed = this.get(connection);
-    if (managed !== undefined) await this.#refresh(managed, true);
+    if (managed === undefined) return;
+    if (managed.endedElsewhere === null) await this.#refresh(managed, true);
+    await managed.endedElsewhere;
+  }
+
+  /**
+   * Other hubs of the site have changed grants, or deleted them.
+   * @param connections their ids
+   * @param all whether any grant may have changed, and the database may have lost some
+   */
+  async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
+    const { site } = this.#store;
+    if (site === null || (connections.size === 0 && !all)) return;
+    const found = await site.findGrants(all ? null : connections);
+    const lost: Grant[] = [];
+    for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
+      const [managed, news] = [this.#grants.get(connection), found.get(connection)];
+      if (news === undefined) {
+        if (managed !== undefined && !managed.isUnsaved) this.stopManaging(connection);
+      } else if (managed === undefined || managed.hasEnded) {
+        const resumed = await ManagedGrant.resume(this.#context, news.stored);
+        this.#grants.set(connection, resumed);
+        this.#scheduleRefresh(resumed);
+      } else {
+        const held = managed.applyNews(news);
+        if (held !== null) lost.push(held);
+        if (managed.refreshing === null) this.#scheduleRefresh(managed);
+      }
+    }
+    if (lost.length > 0) await site.putBack(lost);
   }
 
   /**

@@ -7,10 +7,11 @@ import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
 import type { Secret } from '../../core/secret.ts';
-import type { Store, StoredGrant } from '../../core/store.ts';
+import type { FoundGrant } from '../../core/site.ts';
+import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
-import type { ConnectionPortal } from '../ports.ts';
+import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
@@ -19,13 +20,24 @@ import type { RefreshSchedule } from './refresh-schedule.ts';
 /** What all managed grants work with. */
 export interface GrantContext {
   readonly environment: Pick<Environment, 'clock' | 'random' | 'log'>;
-  readonly store: Store;
+  readonly store: Pick<BrokerStore, 'site'> & Store;
   readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;
   readonly logger: RefreshLogger;
   /** Aborted when no further refresh may be sent. */
   readonly stopping: AbortSignal;
 }
+
+/** Another hub's refresh of the grant. */
+interface AttemptElsewhere {
+  /** When its lease ends, on the boot clock in ms. */
+  until: number;
+  readonly ended: Promise<void>;
+  readonly resolve: () => void;
+}
+
+/** When the end of another hub's lease is looked at again if the store can't be read, in ms. */
+const LEASE_CHECK_DELAY = 5000;
 
 /** Writes a grant that is only in memory. @returns false if the store has another one by now */
 export type SaveGrant = () => Promise<boolean>;
@@ -44,7 +56,11 @@ export class ManagedGrant {
   #throttledUntil = Number.NEGATIVE_INFINITY;
   /** Writes a grant that could not be stored yet. Until then it is served from memory and not refreshed. */
   #save: SaveGrant | null;
+  /** The attempt of another hub that is under way. */
+  #attemptElsewhere: AttemptElsewhere | null = null;
   #hasEnded = false;
+  /** Whether a refresh was written ahead, and its outcome is not committed yet. */
+  #isSending = false;
 
   /** @param save writes a new grant if that has failed so far */
   constructor(context: GrantContext, grant: Grant, save: SaveGrant | null = null) {
@@ -62,15 +78,11 @@ export class ManagedGrant {
   static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
     managed.#applyStored(stored);
-    if (stored.attempt === null) return managed;
-    const { at } = stored.attempt;
-    const { store, logger } = context;
-    logger.refreshInterrupted(managed);
-    // The event is emitted once, even if the hub restarts several times before the end of the attempt can be written.
-    await store
-      .endAttempt(managed.grant)
-      .then(() => logger.attemptFailed(managed, null, at))
-      .catch((error: unknown) => logger.storeUnwritable(managed, error));
+    if (stored.attempt === null || managed.leasedUntil !== null) return managed;
+    context.logger.refreshInterrupted(managed);
+    await managed
+      .#endInterrupted(stored.attempt.at)
+      .catch((error: unknown) => context.logger.storeUnwritable(managed, error));
     return managed;
   }
 
@@ -97,6 +109,15 @@ export class ManagedGrant {
     return this.#throttledUntil;
   }
 
+  get leasedUntil(): number | null {
+    return this.#attemptElsewhere?.until ?? null;
+  }
+
+  /** Resolves when another hub's attempt that is under way has ended; null if there is none. */
+  get endedElsewhere(): Promise<void> | null {
+    return this.#attemptElsewhere?.ended ?? null;
+  }
+
   /** Whether the grant is only in memory. */
   get isUnsaved(): boolean {
     return this.#save !== null;
@@ -110,6 +131,27 @@ export class ManagedGrant {
   /** Marks the grant as replaced or deleted. The result of a refresh under way is discarded. */
   end(): void {
     this.#hasEnded = true;
+    this.#setAttemptElsewhere(null);
+  }
+
+  /**
+   * Another hub of the site has changed the grant.
+   * @returns the grant as this hub holds it if the database has lost it
+   */
+  applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
+    const { generation } = this.#grant;
+    if (this.#hasEnded) return null;
+    if (stored.grant.generation < generation || (hasLostWrites && stored.grant.generation === generation)) {
+      return hasLostWrites ? this.#grant : null;
+    }
+    // Tokens of this generation are in memory only, or are being refreshed: the database knows less than this hub.
+    if (stored.grant.generation === generation && (this.#save !== null || this.#isSending)) {
+      const accessTokenRejectedAt = this.#grant.accessTokenRejectedAt ?? stored.grant.accessTokenRejectedAt;
+      this.#grant = { ...this.#grant, accessTokenRejectedAt };
+      return null;
+    }
+    this.#applyStored(stored);
+    return null;
   }
 
   /**
@@ -188,18 +230,33 @@ export class ManagedGrant {
   }
 
   /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
-  async #attempt({ name, portal, identity }: ConnectionPortal): Promise<void> {
-    const { environment, referenceClock, logger } = this.#context;
+  async #attempt(connectionPortal: ConnectionPortal): Promise<void> {
     const { refreshToken } = this.#grant;
     if (refreshToken === null) return this.#commitEnd();
+    if (this.#attemptElsewhere !== null) return this.#endElsewhere();
     const writeAhead = await this.#writeAhead(refreshToken);
-    if (writeAhead !== 'written') return writeAhead === 'superseded' ? this.#reload() : undefined;
+    if (writeAhead === 'superseded') return this.#reload();
+    if (writeAhead === 'postponed') return;
+    this.#isSending = true;
+    await this.#send(refreshToken, writeAhead, connectionPortal).finally(() => {
+      this.#isSending = false;
+    });
+  }
+
+  /** Sends an attempt once, and commits its outcome. */
+  async #send(
+    refreshToken: Secret,
+    { sendBefore }: Extract<AttemptStart, { kind: 'begun' }>,
+    { name, portal, identity }: ConnectionPortal,
+  ): Promise<void> {
+    const { environment, referenceClock, logger } = this.#context;
     const { connection, generation } = this.#grant;
     // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
     if (this.#grant.accessTokenRejectedAt !== null) this.#lastForcedRefresh = sent.uptime;
-    const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
+    const maySend = () => sendBefore === null || environment.clock.now().uptime < sendBefore;
+    const outcome = await portal.refresh(refreshToken, maySend).catch((error: unknown): TokenOutcome => {
       logger.unexpectedError(connection, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
@@ -217,7 +274,9 @@ export class ManagedGrant {
   }
 
   /** Commits that an attempt is about to be sent. No rotation is started if its result could not be saved. */
-  async #writeAhead(refreshToken: Secret): Promise<'written' | 'postponed' | 'superseded'> {
+  async #writeAhead(
+    refreshToken: Secret,
+  ): Promise<Extract<AttemptStart, { kind: 'begun' }> | 'postponed' | 'superseded'> {
     const { environment, store, schedule, logger } = this.#context;
     try {
       const wasUnsaved = this.isUnsaved;
@@ -229,7 +288,7 @@ export class ManagedGrant {
       }
       const attempt = { token: sha256(refreshToken.reveal()), at: environment.clock.now() };
       const started = await store.beginAttempt(this.#grant, attempt);
-      return started.kind === 'begun' ? 'written' : 'superseded';
+      return started.kind === 'begun' ? started : 'superseded';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'postponed';
@@ -292,6 +351,37 @@ export class ManagedGrant {
     return 'committed';
   }
 
+  /** The lease of another hub's attempt has ended without an outcome: it counts as sent, and its answer as lost. */
+  async #endElsewhere(): Promise<void> {
+    const { environment, store, logger } = this.#context;
+    const { connection } = this.#grant;
+    try {
+      const found = (await store.site?.findGrants(new Set([connection])))?.get(connection);
+      if (this.#hasEnded) return;
+      if (found === undefined) return this.end();
+      this.#applyStored(found.stored);
+      const { leasedUntil, at } = found.stored.attempt ?? {};
+      if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
+      this.#applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } });
+      logger.refreshInterrupted(this);
+      if (!(await this.#endInterrupted(at))) await this.#reload();
+    } catch (error) {
+      this.#setAttemptElsewhere({ leasedUntil: environment.clock.now().uptime + LEASE_CHECK_DELAY });
+      this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
+    }
+  }
+
+  /**
+   * Saves that the answer to an attempt was lost. The event is emitted once, even if the hub restarts several times
+   * before this can be written, or several hubs try.
+   * @returns false if another hub was faster
+   */
+  async #endInterrupted(at: Instant): Promise<boolean> {
+    const isWritten = await this.#context.store.endAttempt(this.#grant);
+    if (isWritten) this.#context.logger.attemptFailed(this, null, at);
+    return isWritten;
+  }
+
   /** Another hub has written this grant: the stored version is newer than the held one. */
   async #reload(): Promise<void> {
     const { environment, store, logger } = this.#context;
@@ -301,7 +391,7 @@ export class ManagedGrant {
     if (stored !== null && 'error' in stored) {
       return this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(stored.error) });
     }
-    environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
+    if (store.site === null) environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
     if (stored === null) this.end();
     else this.#applyStored(stored);
   }
@@ -310,13 +400,29 @@ export class ManagedGrant {
     const { schedule, logger } = this.#context;
     const { refreshToken } = grant;
     const isCurrent = refreshToken !== null && attempt?.token === sha256(refreshToken.reveal());
-    const interruptedAt = isCurrent ? attempt.at : null;
+    this.#setAttemptElsewhere(isCurrent ? attempt : null);
+    const interruptedAt = isCurrent && attempt.leasedUntil === undefined ? attempt.at : null;
+    const isSameState = this.#context.store.site !== null && interruptedAt === null && hasSameState(grant, this.#grant);
+    this.#save = null;
+    if (isSameState) {
+      // Only the attempt has changed: what this hub knows about its own attempts stays.
+      this.#grant = grant;
+      return;
+    }
     const context = schedule.retryContext(grant.connection);
     const { health, ...fields } = stateAtStart(grant, interruptedAt, context);
     this.#grant = { ...grant, ...fields };
     this.#health = health;
-    this.#save = null;
     logger.grantRestored(grant, this);
+  }
+
+  #setAttemptElsewhere(attempt: Pick<RefreshAttempt, 'leasedUntil'> | null): void {
+    const until = attempt?.leasedUntil;
+    const before = this.#attemptElsewhere;
+    if (until !== undefined && before !== null) before.until = until;
+    else if (until !== undefined) this.#attemptElsewhere = newAttemptElsewhere(until);
+    else this.#attemptElsewhere = null;
+    if (until === undefined) before?.resolve();
   }
 
   #applyFailure(outcome: RefreshFailure): void {
@@ -330,4 +436,20 @@ export class ManagedGrant {
     this.#health = health;
     this.#context.logger.failed(before, this);
   }
+}
+
+function newAttemptElsewhere(until: number): AttemptElsewhere {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  return { until, ended, resolve };
+}
+
+/** Whether two versions of a grant have the same tokens, and the same is known about them. */
+function hasSameState(one: Grant, other: Grant): boolean {
+  return (
+    one.generation === other.generation &&
+    one.doubt?.sends === other.doubt?.sends &&
+    one.doubt?.kind === other.doubt?.kind &&
+    (one.refused === null) === (other.refused === null) &&
+    (one.misconfigured === null) === (other.misconfigured === null)
+  );
 }

@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
-import type { RetryContext } from '../../core/grants/retry-delays.ts';
+import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
@@ -14,7 +14,14 @@ export interface ScheduledGrant {
   readonly lastForcedRefresh: number | null;
   /** The hub starts no background refresh before this, on the boot clock in ms: see `throttledUntil` in core. */
   readonly throttledUntil: number;
+  /** Until when another hub of the site has the grant to itself, on the boot clock in ms; null if none has. */
+  readonly leasedUntil: number | null;
 }
+
+/**
+ * For this share of the time within which a grant must be refreshed, each hub of a site leaves it to the one before it.
+ */
+const STAND_IN_SHARE = 0.1;
 
 /** What a portal says about the refreshes of its grants. */
 type ScheduledPortal = Pick<
@@ -31,16 +38,22 @@ export class RefreshSchedule {
   readonly #referenceClock: ReferenceClock;
   readonly #portalOf: (connection: string) => ScheduledPortal | undefined;
   readonly #jitterOffset: (connection: string) => number;
+  readonly #rankOf: (connection: string) => number;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly startedAt: number;
 
-  /** @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput` */
+  /**
+   * @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput`
+   * @param rankOf the place of this hub among those of its site that refresh a connection: see {@link createHubRanking}
+   */
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     referenceClock: ReferenceClock,
     portalOf: (connection: string) => ScheduledPortal | undefined,
     jitterOffset: (connection: string) => number,
+    rankOf: (connection: string) => number = () => 0,
   ) {
+    this.#rankOf = rankOf;
     this.#environment = environment;
     this.#referenceClock = referenceClock;
     this.#portalOf = portalOf;
@@ -49,7 +62,11 @@ export class RefreshSchedule {
   }
 
   /** When the grant is refreshed next, on the boot clock in ms; null for never, or if that is not known yet. */
-  dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
+  dueAt(
+    { grant, health, lastForcedRefresh, throttledUntil, leasedUntil }: ScheduledGrant,
+    now?: Instant,
+  ): number | null {
+    if (leasedUntil !== null) return leasedUntil;
     const jitterOffset = this.#jitterOffset(grant.connection);
     const input = {
       ...this.retryContext(grant.connection, now),
@@ -59,7 +76,9 @@ export class RefreshSchedule {
       endsAccessToken: this.endsAccessToken({ grant }),
     };
     const due = nextAttemptAt(grant, health, input);
-    return due === null ? null : Math.max(due, throttledUntil);
+    if (due === null) return null;
+    const standInDelay = this.#rankOf(grant.connection) * STAND_IN_SHARE * refreshPeriod(grant, input);
+    return Math.max(due + standInDelay, throttledUntil);
   }
 
   isDue(managed: ScheduledGrant): boolean {
@@ -67,7 +86,8 @@ export class RefreshSchedule {
   }
 
   /** When an appliance that waits for a token may trigger a refresh, on the boot clock in ms; null as for {@link dueAt}. */
-  onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
+  onDemandAt({ grant, health, lastForcedRefresh, leasedUntil }: ScheduledGrant): number | null {
+    if (leasedUntil !== null) return leasedUntil;
     const context = this.retryContext(grant.connection);
     return onDemandAttemptAt(grant, health, { ...context, lastForcedRefresh, startedAt: this.startedAt });
   }

@@ -88,8 +88,11 @@ export interface Portal {
   fetchTime(): Promise<number | null>;
   /** Exchanges a code for tokens. Never aborted, because the portal may act on the request at once. */
   exchangeCode(link: LoginLink, response: CodeResponse, scope: string | null): Promise<TokenOutcome>;
-  /** Refreshes a grant. Never aborted, for the same reason. */
-  refresh(refreshToken: Secret): Promise<TokenOutcome>;
+  /**
+   * Refreshes a grant. Never aborted, for the same reason.
+   * @param maySend asked immediately before the request is written: if it returns false, nothing is sent
+   */
+  refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome>;
   /** Revokes a grant's refresh token, once and without retries. Takes at most 5 s. */
   revoke(tokens: RevokedTokens): Promise<RevocationOutcome>;
 }

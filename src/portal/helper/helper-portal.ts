@@ -130,9 +130,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return this.#requestToken(new URL(tokenUrl), form);
   }
 
-  refresh(refreshToken: Secret): Promise<TokenOutcome> {
+  refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome> {
     const url = new URL('/sso/token', this.#options.frontendUrl);
-    return this.#requestToken(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
+    return this.#requestToken(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() }, maySend);
   }
 
   async revoke({ refreshToken }: RevokedTokens): Promise<RevocationOutcome> {
@@ -172,8 +172,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, ca, limits);
   }
 
-  async #requestToken(url: URL, form: Record<string, string>): Promise<TokenOutcome> {
-    const exchange = await this.#postAsClient(url, form, this.#options.limits ?? TOKEN_REQUEST_LIMITS);
+  async #requestToken(url: URL, form: Record<string, string>, maySend?: () => boolean): Promise<TokenOutcome> {
+    const limits = this.#options.limits ?? TOKEN_REQUEST_LIMITS;
+    const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
     switch (exchange.kind) {
       case 'answer':
         return withCredentialHint(classifyTokenResponse(exchange.response), this.#options.credentialLocation);

@@ -27,7 +27,13 @@ import type {
 import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
-import { PooledHttpClient, REVOCATION_LIMITS, type RequestOutcome, TOKEN_REQUEST_LIMITS } from '../http.ts';
+import {
+  PooledHttpClient,
+  REVOCATION_LIMITS,
+  type RequestLimits,
+  type RequestOutcome,
+  TOKEN_REQUEST_LIMITS,
+} from '../http.ts';
 import { describeError, withCredentialHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
@@ -55,7 +61,7 @@ export interface OAuth2PortalOptions {
 }
 
 /** A device code is polled again, so a slow answer is not awaited as long as that of a refresh; in ms. */
-const POLL_LIMITS = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTimeout: 30_000 };
+const POLL_LIMITS: RequestLimits = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTimeout: 30_000 };
 /** The link survives a restart, and the configuration may have changed meanwhile. */
 const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
 
@@ -146,11 +152,12 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     });
   }
 
-  refresh(refreshToken: Secret): Promise<TokenOutcome> {
+  refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome> {
     return this.#requestTokens(
       'refresh',
       (server) => (client, authentication, options) =>
         refreshTokenGrantRequest(server, client, authentication, refreshToken.reveal(), options),
+      maySend,
     );
   }
 
@@ -271,6 +278,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   async #requestTokens(
     operation: 'code' | 'refresh',
     requestFor: (server: AuthorizationServer) => Parameters<RequestSender['send']>[1],
+    maySend?: () => boolean,
   ): Promise<TokenOutcome> {
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return { ...metadata.problem, kind: 'not_sent' };
@@ -280,7 +288,8 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       return { kind: 'misconfigured', detail, portalTime: null };
     }
     await this.#pacer.turn();
-    const outcome = await this.#send(server, operation, requestFor(server)).catch(messageOf);
+    const limits = { ...TOKEN_REQUEST_LIMITS, ...(maySend && { maySend }) };
+    const outcome = await this.#send(server, operation, requestFor(server), limits).catch(messageOf);
     if (typeof outcome === 'string') {
       return { kind: 'misconfigured', detail: `the hub can't make this request: ${outcome}`, portalTime: null };
     }
@@ -302,7 +311,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     server: AuthorizationServer,
     operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
     request: Parameters<RequestSender['send']>[1],
-    limits = operation === 'code' || operation === 'refresh' ? TOKEN_REQUEST_LIMITS : POLL_LIMITS,
+    limits: RequestLimits = POLL_LIMITS,
   ): Promise<RequestOutcome> {
     return this.#sender.send({ server, operation, limits }, request);
   }

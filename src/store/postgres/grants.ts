@@ -60,22 +60,20 @@ export class SiteGrants {
   }
 
   async all(): Promise<StoredGrant[]> {
-    const rows = await this.#context.database.read((sql) =>
-      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL`),
-    );
-    return rows.flatMap((row) => this.#read(row)?.stored ?? []);
+    return [...(await this.findMany(null)).values()].map(({ stored }) => stored);
   }
 
   async find(connection: string): Promise<StoredGrant | null> {
     return (await this.findMany(new Set([connection]))).get(connection)?.stored ?? null;
   }
 
-  /** Those that exist, by connection. */
-  async findMany(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>> {
+  /** Those that exist, by connection. @param connections null for all */
+  async findMany(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
     const rows = await this.#context.database.read((sql) =>
-      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND connection = ANY ($1)`, [
-        ...connections,
-      ]),
+      sql.all<SiteGrantRow>(
+        `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`,
+        connections === null ? null : [...connections],
+      ),
     );
     return new Map(
       rows.flatMap((row) => {

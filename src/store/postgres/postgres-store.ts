@@ -170,7 +170,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.find(connection);
   }
 
-  findGrants(connections: ReadonlySet<string>): Promise<ReadonlyMap<string, FoundGrant>> {
+  findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
     return this.#grants.findMany(connections);
   }
 
@@ -284,6 +284,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
 
   onReturn(listener: () => void): void {
     this.#link.onReturn(listener);
+  }
+
+  onHubsChanged(listener: () => void): void {
+    this.#link.onHubsChanged(listener);
   }
 
   catchUp(): Promise<void> {

@@ -34,6 +34,7 @@ export class SiteLink implements AsyncDisposable {
   #delivering: Promise<void> = Promise.resolve();
   #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
   #returnListener: () => void = () => undefined;
+  #hubsListener: () => void = () => undefined;
   readonly #stopped = new AbortController();
   #wake = new AbortController();
   #lastBeat = Number.NEGATIVE_INFINITY;
@@ -79,6 +80,10 @@ export class SiteLink implements AsyncDisposable {
 
   onReturn(listener: () => void): void {
     this.#returnListener = listener;
+  }
+
+  onHubsChanged(listener: () => void): void {
+    this.#hubsListener = listener;
   }
 
   announce(entry: OwnSiteEntry): void {
@@ -137,13 +142,16 @@ export class SiteLink implements AsyncDisposable {
   /** A heartbeat is committed like anything else, so it shows whether the database can be written. */
   async #beat(): Promise<void> {
     const { database, hubId, clocks, clock } = this.#options;
-    this.#hubs = await database.run(async (sql, client) => {
+    const hubs = await database.run(async (sql, client) => {
       this.#formerProcesses.push(processOf(client));
       await clocks.synchronize(sql);
       return beat(sql, hubId, this.#entry);
     });
     this.#formerProcesses.pop();
     this.#lastBeat = clock.now().uptime;
+    const before = livingHubs(this.#hubs);
+    this.#hubs = hubs;
+    if (livingHubs(hubs) !== before) this.#hubsListener();
   }
 
   /** Uses the database again after it could not be used. */
@@ -187,4 +195,8 @@ export class SiteLink implements AsyncDisposable {
       await this.#newsListener(pending).catch(() => undefined);
     });
   }
+}
+
+function livingHubs(hubs: readonly SiteHub[]): string {
+  return hubs.flatMap(({ id, isAlive }) => (isAlive ? [id] : [])).join(' ');
 }
