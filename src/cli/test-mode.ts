@@ -100,6 +100,7 @@ export async function startTestPortal(
   const changed: Configuration = {
     ...configuration,
     stateDirectory,
+    site: null,
     portals,
     connections,
     appliances,

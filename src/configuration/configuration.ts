@@ -21,6 +21,7 @@ import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './hom
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
 import type { configurationSchema } from './schema.ts';
+import { readSite, type SiteConfiguration } from './site.ts';
 import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
 import type { SocketAddress } from './values.ts';
 
@@ -31,6 +32,8 @@ export interface Configuration {
   readonly name: string;
   readonly stateDirectory: string;
   readonly controlSocket: string;
+  /** The database that the hubs of a site share; null if the hub is alone, with SQLite in its state directory. */
+  readonly site: SiteConfiguration | null;
   readonly lan: {
     readonly httpPort: number;
     readonly httpsPort: number;
@@ -117,7 +120,7 @@ export async function readConfiguration(
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
-  const { hub, lan, portals, pairing, connections, appliances, notify, metrics, ingress } = usable;
+  const { hub, store, lan, portals, pairing, connections, appliances, notify, metrics, ingress } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
 
@@ -149,6 +152,10 @@ export async function readConfiguration(
     name: hub.name ?? machineName(env),
     stateDirectory,
     controlSocket: resolve(directory, hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
+    site: await readSite(store.postgres_file, {
+      ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
+      report: (problem) => report('store.postgres_file', problem),
+    }),
     lan: {
       httpPort: lan.http_port,
       httpsPort: lan.https_port,

@@ -4,7 +4,7 @@ import { applianceSchema, connectionSchema } from './schema.ts';
 /** A configuration as parsed from TOML, before validation. */
 export type RawTable = Record<string, unknown>;
 
-const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics', 'ingress'] as const;
+const SECTIONS = ['hub', 'store', 'lan', 'pairing', 'notify', 'metrics', 'ingress'] as const;
 /** Sections with one table for each name, and the schema of such a table. */
 const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
 /** The keys of all kinds of portals. */

@@ -10,7 +10,7 @@ import { type AppOptions, isAppOptionsFile, readAppOptions } from './home-assist
 /** The file that is read if the user does not name one. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 /** The most bytes of the configuration file, and of a file with CAs. */
-export const MAX_FILE_BYTES = 1 << 20;
+const MAX_FILE_BYTES = 1 << 20;
 
 /**
  * The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `LATCHKEY_CONFIG` may name
@@ -68,6 +68,13 @@ async function parseToml(text: string, path: string): Promise<RawTable> {
     const [reason] = cause.message.split('\n');
     throw new Failure('config_invalid', `${path}, line ${cause.line}: ${reason}; correct that line`);
   }
+}
+
+/** Reads a file with CAs in PEM. @throws Error with a message that fits after the key's name */
+export async function readCa(path: string): Promise<string> {
+  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
+  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return pem;
+  throw new Error(`${path} ${existsSync(path) ? 'contains no PEM certificate' : 'does not exist'}`);
 }
 
 function parseOptions(text: string, path: string): ParsedFile {

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
 import { messageOf } from '../core/failure.ts';
@@ -7,9 +6,8 @@ import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';
 import type { OAuth2Settings } from '../portal/oauth2/settings.ts';
-import { readBoundedFile } from '../system/bounded-file.ts';
 import { CONTAINER_SECRETS, isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
-import { MAX_FILE_BYTES } from './file.ts';
+import { readCa } from './file.ts';
 import type { helperPortalSchema, oauth2PortalSchema, portalSchema } from './portal-schema.ts';
 import type { UsedPreset } from './presets.ts';
 
@@ -108,7 +106,7 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
       secretFile: secretLocation(secretFile, directory, credentials),
       appliedBy: applyMethod(secretFile, credentials),
     }),
-    ca: await readCa(table.ca_file, directory).catch((error: Error) => {
+    ca: await readOptionalCa(table.ca_file, directory).catch((error: Error) => {
       context.report(`portals.${name}.ca_file`, error.message);
       return [];
     }),
@@ -252,12 +250,6 @@ function checkRevocationEndpoint(
   return null;
 }
 
-async function readCa(file: string, directory: string): Promise<string[]> {
-  if (file === '') return [];
-  const path = resolve(directory, file);
-  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
-  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
-  throw new Error(
-    `${path} ${(await stat(path).catch(() => null)) === null ? 'does not exist' : 'contains no PEM certificate'}`,
-  );
+async function readOptionalCa(file: string, directory: string): Promise<string[]> {
+  return file === '' ? [] : [await readCa(resolve(directory, file))];
 }

@@ -93,6 +93,8 @@ const hub = v.strictObject(
   TABLE,
 );
 
+const store = v.strictObject({ postgres_file: v.optional(text(SECRET_FILE)) }, TABLE);
+
 const lan = v.strictObject(
   {
     http_port: v.optional(port, 8480),
@@ -126,6 +128,7 @@ const notify = v.strictObject({ command: v.optional(command), webhook: v.optiona
 
 export const configurationSchema = v.strictObject({
   hub: v.optional(hub, {}),
+  store: v.optional(store, {}),
   lan: v.optional(lan, {}),
   portals: v.optional(v.record(v.string(), portalSchema, TABLE), {}),
   pairing: v.optional(pairing, {}),
@@ -142,7 +145,7 @@ export const configurationSchema = v.strictObject({
  */
 export function sectionEntries(section: string, type?: unknown): object {
   const named = { connections: connectionSchema, appliances: applianceSchema };
-  const sections = { hub, lan, pairing, notify, metrics, ingress, ...named };
+  const sections = { hub, store, lan, pairing, notify, metrics, ingress, ...named };
   const found = Object.entries(sections).find(([name]) => name === section)?.[1].entries;
   return found ?? (type === 'oauth2' ? oauth2PortalSchema : helperPortalSchema).entries;
 }

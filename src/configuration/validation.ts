@@ -75,7 +75,7 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
   // Arguments, webhook URLs and headers may contain secrets.
   if (section === 'notify' || (section === 'portals' && name === 'headers')) return [key, `must be ${issue.message}`];
-  const found = /\.(client_id|secret_file|client_secret_file|client_key_file)$/.test(key)
+  const found = /\.(client_id|secret_file|client_secret_file|client_key_file|postgres_file)$/.test(key)
     ? abbreviate(issue.input)
     : formatInput(issue);
   return [key, `must be ${issue.message} (found ${found})`];

@@ -111,6 +111,8 @@ function rejectUnreloadableChanges(running: Configuration, wanted: Configuration
   const fixed = [
     ['hub.state_dir', running.stateDirectory, wanted.stateDirectory],
     ['hub.control_socket', running.controlSocket, wanted.controlSocket],
+    // Another user or password of the same database is no other store.
+    ['store.postgres_file', running.site?.url.describe, wanted.site?.url.describe],
   ] as const;
   for (const [key, before, now] of fixed) {
     if (before === now) continue;

@@ -60,7 +60,8 @@ export async function createDoctorContext(options: DoctorOptions): Promise<Docto
   const isRoot = process.getuid?.() === 0;
   const unreadableSecrets: string[] = [];
   const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials, form) => {
-    const placeholder = () => new Secret(form === 'text' ? placeholderKey() : PLACEHOLDER_SECRET);
+    const placeholder = () =>
+      new Secret(form === 'text' ? placeholderKey() : form === 'url' ? PLACEHOLDER_URL : PLACEHOLDER_SECRET);
     try {
       return await readSecret(name, directory, credentials, form);
     } catch (error) {
@@ -128,8 +129,9 @@ export function isTestMode(hub: HubProbe): boolean {
   return hub.kind === 'running' && hub.hub.test_mode === true;
 }
 
-/** Replaces a secret that could not be read; nothing sends it. */
+/** Replace a secret that could not be read; nothing sends or uses them. */
 const PLACEHOLDER_SECRET = '0'.repeat(32);
+const PLACEHOLDER_URL = 'postgresql://unknown@localhost/unknown';
 
 async function failAfterTimeout(): Promise<never> {
   await systemTimers.sleep(HUB_TIMEOUT);

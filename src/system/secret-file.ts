@@ -23,18 +23,18 @@ export function systemdCredentialPaths(credentials: string | undefined, name: st
  * Reads a secret from a systemd credential, or from a file that other users can't read. Removes one trailing newline.
  * @param file a path, relative to `directory`, or a credential's name
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd protects
- * @param form `text`: it may have several lines, as a key in PEM
+ * @param form `text`: it may have several lines, as a key in PEM; `url`: a line with a URL that contains a secret
  * @throws Error with a message that fits after the key's name
  */
 export async function readSecret(
   file: string,
   directory: string,
   credentials: string | undefined,
-  form: 'line' | 'text' = 'line',
+  form: 'line' | 'text' | 'url' = 'line',
 ): Promise<Secret> {
   const { text, path } = await readProtectedFile(file, directory, credentials);
   const value = text.replace(/\r?\n$/, '');
-  if (value === '' || (form === 'line' && value.includes('\n')))
+  if (value === '' || (form !== 'text' && value.includes('\n')))
     throw new Error(`${path} must contain only the secret, on one line`);
   return new Secret(value);
 }

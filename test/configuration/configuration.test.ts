@@ -91,8 +91,8 @@ async function errorMessage(toml: string, env: NodeJS.ProcessEnv = {}): Promise<
 describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.nmae = "x"', 'hub.nmae', 'unknown key (did you mean name?); allowed keys: name, state_dir, '],
-    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, lan, portals, pairing, connections, appliances'],
-    ['colour = "red"', 'colour', 'hub, lan, portals, pairing, connections, appliances'],
+    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
+    ['colour = "red"', 'colour', 'hub, store, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
@@ -371,6 +371,8 @@ describe('the client secret of a portal', () => {
     ['in the address of a webhook', `notify.webhook = "http://notify.example/${SECRET}"`],
     ['in a command', `notify.command = "curl -H ${SECRET}"`],
     ['in an argument', `notify.command = ["curl", ["${SECRET}"]]`],
+    ['in place of the file of a database', `store.postgres_file = "postgresql://u:${SECRET}@db.example/n"`],
+    ['in place of the table of a database', `store = "postgresql://u:${SECRET}@db.example/n"`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('the error about a secret in the wrong place does not repeat it: %s', async ([, toml, env]) => {
@@ -552,6 +554,7 @@ describe('the defaults of the configuration', () => {
       name: hostname(),
       stateDirectory: expect.stringMatching(/\/\.local\/state\/latchkey$/),
       controlSocket: expect.stringMatching(/\/\.local\/state\/latchkey\/control\.sock$/),
+      site: null,
       lan: {
         httpPort: 8480,
         httpsPort: 8443,

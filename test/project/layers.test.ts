@@ -17,7 +17,7 @@ const may: Record<string, readonly string[]> = {
   notify: ['core', 'system'],
   control: ['core', 'system'],
   certificates: ['core', 'system', 'broker'],
-  configuration: ['core', 'system', 'certificates', 'notify', 'portal'],
+  configuration: ['core', 'system', 'certificates', 'notify', 'portal', 'store'],
   doctor: ['core', 'system', 'configuration', 'control', 'mdns', 'store'],
   hub: [
     ...['core', 'system', 'broker', 'certificates', 'configuration', 'portal', 'store'],

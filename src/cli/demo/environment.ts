@@ -107,6 +107,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     notify: { command: null, webhook: null },
     metrics: null,
     ingress: null,
+    site: null,
     credentialsDirectory: undefined,
   };
   const { administration } = parts.use(await startHub(configuration, log));
