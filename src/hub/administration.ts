@@ -11,12 +11,11 @@ import { Failure } from '../core/failure.ts';
 import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
 import { testReport } from '../core/reports/notice-policy.ts';
 import { createBackup, restoreBackup } from '../store/backup/backup.ts';
-import type { KeyRotation } from '../store/keys/key-rotation.ts';
-import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
+import type { HubStore, LocalStore } from './hub-store.ts';
 import type { Portals } from './portals.ts';
 
 /** The reloads of the daemon that runs the hub. */
@@ -41,10 +40,9 @@ export interface HubAdministrationContext {
   /** Delivers a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
   readonly portals: Portals;
-  readonly store: SqliteStore;
-  readonly keyRotation: KeyRotation;
-  /** Writes a new snapshot of the store. */
-  takeSnapshot(): Promise<void>;
+  readonly store: HubStore;
+  /** Null on a site, which has neither snapshots nor a key that one hub can replace. */
+  readonly local: (LocalStore & { takeSnapshot(): Promise<void> }) | null;
   /** The problem of the hub's certificate. */
   readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
   /** The problems of the hub's advertisement. */
@@ -61,15 +59,23 @@ export interface HubAdministration extends Administration {
   noticeFacts(): Promise<NoticeInput>;
 }
 
+const SNAPSHOT_ADVICE = 'use "latchkey backup FILE", or the tools of the database ("pg_dump")';
+const NEW_KEY_ADVICE =
+  'make a backup ("latchkey backup FILE"), stop all hubs, give them a new store.key and an empty database, start one and restore the backup there, then start the others';
+
+function notOnSite(why: string, advice: string): Failure {
+  return new Failure('not_allowed', why, { advice });
+}
+
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, portals, store, caRotation: rotation, leaf, advertising } = context;
+  const { broker, endpoints, portals, store, local, caRotation: rotation, leaf, advertising } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
   const slowStore = timed(
-    () => describeSlowStore(store.commitTimes.summary()),
-    () => store.commitTimes.summary().slowFor ?? 0,
+    () => (local === null ? null : describeSlowStore(local.store.commitTimes.summary())),
+    () => local?.store.commitTimes.summary().slowFor ?? 0,
   );
   const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
@@ -176,11 +182,11 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     setOldCaLifetime: (keep) => rotation.setOldServingTime(keep),
     label: (name) => endpoints.labelText(appliances.get(name).name),
     async rotateStoreKey() {
+      if (local === null)
+        throw notOnSite('the hubs of a site share their store key, which no hub alone can replace', NEW_KEY_ADVICE);
       await broker.ready;
       assertNotStopping(broker);
-      const { leftovers, snapshotProblem, isCredential } = await context.keyRotation.rotate(() =>
-        context.takeSnapshot(),
-      );
+      const { leftovers, snapshotProblem, isCredential } = await local.keyRotation.rotate(() => local.takeSnapshot());
       log.warn('store_key_rotated', {
         ...(isCredential ? { what_to_do: 'replace the credential store.key with store.key.next' } : {}),
         ...(snapshotProblem === null ? {} : { snapshot_error: snapshotProblem }),
@@ -188,11 +194,13 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       return { leftovers, snapshotProblem: snapshotProblem, isCredential };
     },
     async takeSnapshot() {
+      if (local === null) throw notOnSite("a site's store has no snapshot: it is in PostgreSQL", SNAPSHOT_ADVICE);
       assertNotStopping(broker);
       const made = rfc3339(clock.now().wall);
-      await context.takeSnapshot();
-      log.info('snapshot_written', { file: store.files.snapshot });
-      return { file: store.files.snapshot, made };
+      await local.takeSnapshot();
+      const { snapshot: file } = local.store.files;
+      log.info('snapshot_written', { file });
+      return { file, made };
     },
     async backUp(passphrase) {
       const backup = await createBackup(store, checkPassphrase(passphrase), clock.now().wall);

@@ -94,11 +94,13 @@ export async function startHub(
   const started = before?.startedAt ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
-  const { store, identity, keyRotation } = await openState(configuration, environment, parts);
+  const { store, local, identity } = await openState(configuration, environment, parts);
   // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
   await yieldToEventLoop();
-  store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
-  parts.use(new SlowStoreMonitor(store.commitTimes, environment));
+  if (local !== null) {
+    local.store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
+    parts.use(new SlowStoreMonitor(local.store.commitTimes, environment));
+  }
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     await connectPortals(configuration.portals, {
@@ -119,14 +121,16 @@ export async function startHub(
         appliances: configuration.appliances,
         file: configuration.file,
       },
-      jitterOffset: (connection) => jitterOffsetFor(identity.id, connection),
+      jitterOffset: (connection) => jitterOffsetFor(store.site?.siteId ?? identity.id, connection),
       predecessor: before?.broker,
     }),
   );
   const { appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
   events.subscribe(() => notices.scheduleCheck());
-  const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
-  events.subscribe(() => diskSpaceMonitor.startIfNeeded());
+  if (local !== null) {
+    const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(local.store.files.directory, timers, grants));
+    events.subscribe(() => diskSpaceMonitor.startIfNeeded());
+  }
 
   await yieldToEventLoop();
   const names = hubHostNames(identity.id);
@@ -143,7 +147,8 @@ export async function startHub(
   const endpoints = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
   const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints });
   const restarting = Promise.withResolvers<void>();
-  const maintenance = parts.use(new StoreMaintenance(store, environment, () => restarting.resolve()));
+  const maintenance =
+    local === null ? null : parts.use(new StoreMaintenance(local.store, environment, () => restarting.resolve()));
   const rotation = new CaRotation({
     environment,
     scheduler,
@@ -156,7 +161,7 @@ export async function startHub(
     onRotated: () =>
       void broker.ready.then(() => {
         void advertising.announce();
-        maintenance.requestSnapshot();
+        maintenance?.requestSnapshot();
       }),
   });
   leaf.onAnchorChange(() => void advertising.announce());
@@ -181,8 +186,7 @@ export async function startHub(
     tryHooks: (report) => hooks.sendTest(withSender(report)),
     portals,
     store,
-    keyRotation,
-    takeSnapshot: () => maintenance.takeSnapshot(),
+    local: local && maintenance && { ...local, takeSnapshot: () => maintenance.takeSnapshot() },
     advertising,
     restart: () => restarting.resolve(),
     reloads,
@@ -243,7 +247,7 @@ export async function startHub(
   );
 
   await broker.resumePairings();
-  maintenance.start();
+  maintenance?.start();
   lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({
@@ -252,7 +256,7 @@ export async function startHub(
       onSet() {
         grants.onClockSet();
         pairings.onClockSet();
-        maintenance.onClockSet();
+        maintenance?.onClockSet();
       },
       onSynchronized: () => portalClock.recordNtpTime(),
     }),

@@ -2,19 +2,20 @@ import type { Environment } from '../broker/environment.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
 import { writeSnapshot } from '../store/backup/snapshot.ts';
-import { type KeyRotation, openStoreWithKeys } from '../store/keys/key-rotation.ts';
+import { openStoreWithKeys } from '../store/keys/key-rotation.ts';
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
-import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { ensureStateDirectory } from '../store/state-directory.ts';
 import { requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
+import type { HubStore, LocalStore } from './hub-store.ts';
 import { type Identity, loadIdentity } from './identity.ts';
 
 /** The store, and the identity that it holds. */
 interface OpenedState {
-  readonly store: SqliteStore;
-  readonly keyRotation: KeyRotation;
+  readonly store: HubStore;
+  /** Null on a site. */
+  readonly local: LocalStore | null;
   readonly identity: Identity;
 }
 
@@ -24,16 +25,28 @@ interface OpenedState {
  * @throws Failure as the store
  */
 export async function openState(
-  { stateDirectory, credentialsDirectory: credentials, lan, testMode }: Configuration,
-  { clock, random, log }: Environment,
+  configuration: Configuration,
+  environment: Environment,
   parts: AsyncDisposableStack,
 ): Promise<OpenedState> {
+  const { stateDirectory, lan, testMode } = configuration;
   if (isInContainer() && testMode !== true) await requireVolume(stateDirectory);
   await ensureStateDirectory(stateDirectory);
-  const { store, keyRotation } = await openStoreWithKeys(stateDirectory, credentials, {
+  const local = await openLocalStore(configuration, environment, parts);
+  const { store } = local;
+  return { store, local, identity: await loadIdentity(store, () => hubAddresses(lan)) };
+}
+
+async function openLocalStore(
+  { stateDirectory, credentialsDirectory: credentials }: Configuration,
+  { clock, random, log }: Environment,
+  parts: AsyncDisposableStack,
+): Promise<LocalStore> {
+  const local = await openStoreWithKeys(stateDirectory, credentials, {
     freshKey: () => random.token(STORE_KEY_BYTES),
     wall: () => clock.now().wall,
   });
+  const { store, keyRotation } = local;
   parts.use(store);
   if (store.recoverySummary !== null) log.error('store_recovered', { detail: store.recoverySummary });
   if (store.writeProblem !== null) log.error('store_unwritable', { error: store.writeProblem });
@@ -47,5 +60,5 @@ export async function openState(
   if (keyRotation.needsCredentialRename) {
     log.warn('store_key_pending', { what_to_do: 'replace the credential store.key with store.key.next' });
   }
-  return { store, keyRotation, identity: await loadIdentity(store, () => hubAddresses(lan)) };
+  return local;
 }

@@ -14,12 +14,11 @@ import { type ConnectionRow, readConnection, unreadableConnection } from '../row
 import { type GrantRow, readGrant } from '../rows/grant-row.ts';
 import { readSession } from '../rows/session-row.ts';
 import { readSetting } from '../rows/setting-row.ts';
-import type { Salvage } from '../sqlite/recovery/salvage.ts';
-import type { RestoredState, SqliteStore } from '../sqlite/sqlite-store.ts';
 import { decryptWithPassphrase, encryptWithPassphrase, parseBackup, serializeBackup } from './backup-file.ts';
+import type { BackupStore, RestoredState, StoredRows } from './backup-store.ts';
 
 /** Makes an encrypted backup of the state. @param now ms since 1970 */
-export async function createBackup(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
+export async function createBackup(store: BackupStore, passphrase: Secret, now: number): Promise<Backup> {
   const state = await captureState(store, now);
   return {
     copy: await encryptWithPassphrase(serializeBackup(state), passphrase),
@@ -30,7 +29,7 @@ export async function createBackup(store: SqliteStore, passphrase: Secret, now: 
 }
 
 /** Decrypts a backup and restores it. @throws Failure `copy_unusable`, or as {@link restoreState} */
-export async function restoreBackup(store: SqliteStore, encrypted: string, passphrase: Secret): Promise<RestoreReport> {
+export async function restoreBackup(store: BackupStore, encrypted: string, passphrase: Secret): Promise<RestoreReport> {
   const state = parseBackup(await decryptWithPassphrase(encrypted.trim(), passphrase));
   const restoration = await restoreState(store, state);
   return { made: rfc3339(state.made), hubId: state.settings.get('hub_id') ?? '', ...restoration };
@@ -41,7 +40,7 @@ export async function restoreBackup(store: SqliteStore, encrypted: string, passp
  * @param now ms since 1970
  * @throws Failure `store_unreadable` if the hub's own settings are damaged
  */
-export async function captureState(store: SqliteStore, now: number): Promise<BackupContents> {
+export async function captureState(store: BackupStore, now: number): Promise<BackupContents> {
   const content = await store.readAllRowsInSlices();
   // The store's key may be replaced between two slices.
   const { sealing } = content;
@@ -62,8 +61,8 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
  * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance or connection
  *   that has a grant; or as {@link Store}
  */
-export async function restoreState(store: SqliteStore, backup: BackupContents): Promise<RestoredGrants> {
-  const { restored, kept } = await store.restore((content) => planRestore(backup, content, store.sealing));
+export async function restoreState(store: BackupStore, backup: BackupContents): Promise<RestoredGrants> {
+  const { restored, kept } = await store.restore((content) => planRestore(backup, content));
   return { restored, kept };
 }
 
@@ -71,7 +70,8 @@ interface RestorePlan extends RestoredGrants {
   readonly state: RestoredState;
 }
 
-function planRestore(backup: BackupContents, content: Salvage, sealing: Sealing): RestorePlan {
+function planRestore(backup: BackupContents, content: StoredRows): RestorePlan {
+  const { sealing } = content;
   const own = new Map(content.appliances.map((row) => [row.id, row]));
   const ownConnections = new Map(content.connections.map((row) => [row.id, row]));
   const withGrant = new Set(readableGrantRows(content).map(({ connection }) => connection));
@@ -158,14 +158,14 @@ function fromBackup(grant: Grant, generation: number, made: number): Grant {
   };
 }
 
-function readableGrantRows({ grants, unreadable }: Salvage): GrantRow[] {
+function readableGrantRows({ grants, unreadable }: StoredRows): GrantRow[] {
   return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.connection}`));
 }
 
-function readApplianceRow(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {
+function readApplianceRow(row: ApplianceRow, { unreadable }: StoredRows, sealing: Sealing): Appliance {
   return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row, sealing);
 }
 
-function readConnectionRow(row: ConnectionRow, { unreadable }: Salvage, sealing: Sealing): Connection {
+function readConnectionRow(row: ConnectionRow, { unreadable }: StoredRows, sealing: Sealing): Connection {
   return unreadable.has(`connections/${row.id}`) ? unreadableConnection(row) : readConnection(row, sealing);
 }

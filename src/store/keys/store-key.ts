@@ -1,6 +1,7 @@
-import { link, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
+import { writeNewFileAtomically } from '../../system/new-file.ts';
 import { systemdCredentialPaths } from '../../system/secret-file.ts';
 import { fileSize, storeFiles } from '../sqlite/store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
@@ -16,15 +17,9 @@ export async function loadStoreKey(
   credentials: string | undefined,
   freshKey: () => string,
 ): Promise<Uint8Array> {
-  const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
-  if (credential !== null) return parseKey(credential.path, credential.text);
-  const path = join(stateDirectory, 'store.key');
-  const text = await readKeyFile(path);
-  if (text !== null) {
-    const mode = (await stat(path)).mode & 0o777;
-    if ((mode & 0o077) === 0) return parseKey(path, text);
-    throw new Failure('store_key_wrong', `the store key ${path} is accessible to other users: run "chmod 600 ${path}"`);
-  }
+  const existing = await findStoreKey(stateDirectory, credentials);
+  if (existing !== null) return existing;
+  const path = storeKeyPath(stateDirectory);
   const { database, snapshot } = storeFiles(stateDirectory);
   for (const sealed of [database, snapshot]) {
     if (fileSize(sealed) === null) continue;
@@ -35,13 +30,41 @@ export async function loadStoreKey(
   }
   const newKey = freshKey();
   await writeNewFileAtomically(path, `${newKey}\n`).catch((cause: unknown) => {
-    throw new Failure(
-      'state_dir_unusable',
-      `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,
-      { cause },
-    );
+    throw unwritableKey(path, cause);
   });
   return parseKey(path, newKey);
+}
+
+/**
+ * The key of {@link loadStoreKey}, which is not created; null if there is none.
+ * @throws Failure `store_key_wrong`
+ */
+export async function findStoreKey(
+  stateDirectory: string,
+  credentials: string | undefined,
+): Promise<Uint8Array | null> {
+  const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
+  if (credential !== null) return parseKey(credential.path, credential.text);
+  const path = storeKeyPath(stateDirectory);
+  const text = await readKeyFile(path);
+  if (text === null) return null;
+  const mode = (await stat(path)).mode & 0o777;
+  if ((mode & 0o077) === 0) return parseKey(path, text);
+  throw new Failure('store_key_wrong', `the store key ${path} is accessible to other users: run "chmod 600 ${path}"`);
+}
+
+/** The file of the store's key, if that is no credential. */
+export function storeKeyPath(stateDirectory: string): string {
+  return join(stateDirectory, 'store.key');
+}
+
+/** The failure if a new key can't be written. */
+export function unwritableKey(path: string, cause: unknown): Failure {
+  return new Failure(
+    'state_dir_unusable',
+    `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,
+    { cause },
+  );
 }
 
 /** The key that is to replace the store's key, and the source of both. */
@@ -80,16 +103,6 @@ async function readFirstKey(
     if (text !== null) return { path, text };
   }
   return null;
-}
-
-/** Writes a file completely or not at all, also in a power cut, and never overwrites another. */
-async function writeNewFileAtomically(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`;
-  await writeFile(draft, text, { mode: 0o600, flush: true });
-  await link(draft, path);
-  await unlink(draft);
-  const directory = await open(dirname(path));
-  await directory.sync().finally(() => directory.close());
 }
 
 /** Null if there is no file. An unreadable file must not count as missing, because a new key would be created. */

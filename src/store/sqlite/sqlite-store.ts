@@ -10,11 +10,11 @@ import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
 import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import { systemTimers } from '../../system/clock.ts';
+import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type Companion, Companions } from './companions.ts';
 import type { OpenedDatabase } from './database.ts';
 import { DatabaseFile } from './database-file.ts';
-import type { Salvage } from './recovery/salvage.ts';
 import type { StoreFiles } from './store-files.ts';
 import { Ballast } from './store-files.ts';
 import { ApplianceTable } from './tables/appliance-table.ts';
@@ -28,23 +28,8 @@ import { SessionTable } from './tables/session-table.ts';
 import { SettingTable } from './tables/setting-table.ts';
 import { UsageTable } from './tables/usage-table.ts';
 
-/** The changes that a restore makes. */
-export interface RestoredState {
-  readonly settings: ReadonlyMap<string, string>;
-  /** Connections and appliances to be added, after those with the ids below were removed. */
-  readonly connections: readonly Connection[];
-  readonly appliances: readonly Appliance[];
-  readonly removedConnections: ReadonlySet<string>;
-  readonly removedAppliances: ReadonlySet<string>;
-  /** Appliances that get another connection. */
-  readonly movedAppliances: readonly Appliance[];
-  readonly grants: readonly Grant[];
-  /** Sessions of the backup, each appliance's oldest first. */
-  readonly sessions: readonly Session[];
-}
-
 /** The store of one hub. */
-export class SqliteStore extends DatabaseFile implements Store, HistoryStore, UsageStore {
+export class SqliteStore extends DatabaseFile implements Store, HistoryStore, UsageStore, BackupStore {
   /** A hub on SQLite is alone. */
   readonly site = null;
   readonly #ballast: Ballast;
@@ -132,7 +117,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
    * Applies a restore, all of it or nothing.
    * @param plan derives it from all rows as they are at that moment
    */
-  restore<Plan extends { readonly state: RestoredState }>(plan: (content: Salvage) => Plan): Promise<Plan> {
+  restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan> {
     return this.commits.exclusively(() => {
       const planned = plan(this.readAllRows());
       this.#applyRestoredState(planned.state);

@@ -2,33 +2,26 @@ import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../../../core/failure.ts';
 import { runInSlices } from '../../../system/slices.ts';
+import type { StoredRows } from '../../backup/backup-store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
-import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../../rows/appliance-row.ts';
-import { type ConnectionRow, connectionRow, connectionRowIdentity, readConnection } from '../../rows/connection-row.ts';
-import { type GrantRow, grantRow, grantRowIdentity, readGrant } from '../../rows/grant-row.ts';
+import { applianceRow, applianceRowIdentity, readAppliance } from '../../rows/appliance-row.ts';
+import { connectionRow, connectionRowIdentity, readConnection } from '../../rows/connection-row.ts';
+import { grantRow, grantRowIdentity, readGrant } from '../../rows/grant-row.ts';
 import { type HistoryRow, historyRow } from '../../rows/history-row.ts';
 import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../../rows/invite-row.ts';
 import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../../rows/pairing-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
-import { readSession, type SessionRow, sessionRow, sessionRowIdentity } from '../../rows/session-row.ts';
+import { readSession, sessionRow, sessionRowIdentity } from '../../rows/session-row.ts';
 import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../../rows/setting-row.ts';
 import { readRows, sqliteErrorCode } from '../readable-rows.ts';
 
-/** All that can be read of a database, damaged or not, sealed with {@link Salvage.sealing}. */
-export interface Salvage {
-  readonly sealing: Sealing;
-  readonly settings: ReadonlyMap<string, SettingRow>;
-  readonly connections: readonly ConnectionRow[];
-  readonly appliances: readonly ApplianceRow[];
-  readonly grants: ReadonlyMap<string, GrantRow>;
+/** All that can be read of a database, damaged or not. */
+export interface Salvage extends StoredRows {
   readonly pairings: readonly PairingRow[];
-  /** In the order of their numbers. Only sessions and invites that the hub has issued. */
-  readonly sessions: readonly SessionRow[];
+  /** Only those that the hub has issued. */
   readonly invites: readonly InviteRow[];
   /** Read only from a damaged database: nothing needs it otherwise. */
   readonly history: readonly HistoryRow[];
-  /** Rows whose content can't be opened or is invalid, such as `grants/<connection>`. */
-  readonly unreadable: ReadonlySet<string>;
   /** How many sealed values could be opened: 0 if the key is wrong. */
   readonly openedCount: number;
   /** What is wrong with the file as such; null if it is sound. */
