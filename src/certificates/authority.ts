@@ -1,29 +1,8 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import * as v from 'valibot';
 import { type ConfirmedTime, elapsed, type Instant, timesAt } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import type { Store } from '../core/store.ts';
-import { instantSchema } from '../system/instant-schema.ts';
 import { type Authority, type PermittedNames, spkiFingerprint } from '../system/x509/certificates.ts';
 import { createSuccessorInThread } from '../system/x509/issue-in-thread.ts';
-
-/** The store's settings that hold the CA. */
-const KEY_SETTING = 'ca_key';
-const CERTIFICATE_SETTING = 'ca_certificate';
-const OLD_SETTING = 'ca_old';
-
-const StoredOldAuthority = v.nullable(
-  v.object({
-    /** The pin of the CA that replaced it. If a restore has brought another CA, this entry is ignored. */
-    for: v.string(),
-    certificate: v.string(),
-    cross: v.string(),
-    since: instantSchema,
-    keep: v.number(),
-    until: v.nullable(v.number()),
-  }),
-);
-type StoredOldAuthority = v.InferOutput<typeof StoredOldAuthority>;
+import { AuthoritySettings, type OldAuthorityEntry, type StoredAuthority } from './stored-authority.ts';
 
 /** The old CA, served while some appliances trust only this one. Its private key has been deleted. */
 export interface OldAuthority {
@@ -36,17 +15,19 @@ export interface OldAuthority {
   readonly servedUntil: number | null;
 }
 
-type AuthorityStore = Pick<Store, 'setting' | 'saveSetting' | 'saveSettings'>;
+type AuthorityStore = ConstructorParameters<typeof AuthoritySettings>[0];
 
-/** The hub's CA, which a rotation may replace while the hub runs. */
+/** The CA of the hub or of its site, which a rotation may replace while the hub runs. */
 export class HubAuthority {
   readonly #store: AuthorityStore;
+  #settings: AuthoritySettings;
   #authority: Authority;
-  #old: StoredOldAuthority;
+  #old: OldAuthorityEntry;
   #lastTask: Promise<unknown> = Promise.resolve();
 
-  private constructor(store: AuthorityStore, authority: Authority, old: StoredOldAuthority) {
+  private constructor(store: AuthorityStore, settings: AuthoritySettings, { authority, old }: StoredAuthority) {
     this.#store = store;
+    this.#settings = settings;
     this.#authority = authority;
     this.#old = old;
   }
@@ -56,15 +37,12 @@ export class HubAuthority {
    * @param permitted the names and networks that a new CA may issue certificates for
    */
   static async load(store: AuthorityStore, permitted: () => PermittedNames): Promise<HubAuthority> {
-    const [key, certificate] = [await store.setting(KEY_SETTING), await store.setting(CERTIFICATE_SETTING)];
-    if (key !== null && certificate !== null && keyMatchesCertificate(key, certificate)) {
-      const old = parseOldAuthority(await store.setting(OLD_SETTING));
-      return new HubAuthority(store, { key, certificate }, old?.for === spkiFingerprint(certificate) ? old : null);
-    }
+    const settings = new AuthoritySettings(store);
+    const stored = await settings.read();
+    if (stored !== null) return new HubAuthority(store, settings, stored);
     const { createAuthority } = await import('../system/x509/issuing.ts');
     const authority = await createAuthority(undefined, permitted());
-    await store.saveSettings({ [KEY_SETTING]: authority.key, [CERTIFICATE_SETTING]: authority.certificate });
-    return new HubAuthority(store, authority, null);
+    return new HubAuthority(store, settings, await settings.create(authority));
   }
 
   get authority(): Authority {
@@ -91,8 +69,8 @@ export class HubAuthority {
   /**
    * Replaces the CA with a new one, in one write. The old private key is not kept.
    * @param keep how long appliances that trust only the old CA are served, in ms; 0 for not at all
-   * @throws Failure `not_allowed` if there already is an old CA, which would have to be dropped; `store_unwritable`.
-   *   Nothing has changed then.
+   * @throws Failure `not_allowed` if there already is an old CA, which would have to be dropped, or another hub of the
+   *   site has changed the CA; `store_unwritable`. Nothing has changed then.
    */
   rotate(keep: number, permitted: PermittedNames, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
     return this.#runExclusive(async () => {
@@ -103,11 +81,7 @@ export class HubAuthority {
         keep === 0
           ? null
           : { ...servingPeriod(keep, now, readings), for: spkiFingerprint(authority.certificate), certificate, cross };
-      await this.#store.saveSettings({
-        [KEY_SETTING]: authority.key,
-        [CERTIFICATE_SETTING]: authority.certificate,
-        [OLD_SETTING]: JSON.stringify(old),
-      });
+      if (!(await this.#settings.replace({ authority, old }))) throw changedElsewhere();
       this.#authority = authority;
       this.#old = old;
     });
@@ -116,14 +90,15 @@ export class HubAuthority {
   /**
    * Sets how long the old CA is kept, counted from now.
    * @param keep in ms; 0 ends it
-   * @throws Failure `not_allowed` if there is no old CA; `store_unwritable`
+   * @throws Failure `not_allowed` if there is no old CA, or another hub of the site has changed the CA; `store_unwritable`
    */
   setOldServingTime(keep: number, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
     return this.#runExclusive(async () => {
       const old = this.#old;
       if (old === null)
         throw new Failure('not_allowed', 'there is no old CA to keep or end: one exists only after a rotation');
-      await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, readings) });
+      const isSaved = await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, readings) });
+      if (!isSaved) throw changedElsewhere();
     });
   }
 
@@ -145,14 +120,36 @@ export class HubAuthority {
         if (old.until === null) await this.#saveOld({ ...old, until });
         return false;
       }
-      await this.#saveOld(null);
-      return true;
+      return this.#saveOld(null);
     });
   }
 
-  async #saveOld(old: StoredOldAuthority): Promise<void> {
-    await this.#store.saveSetting(OLD_SETTING, JSON.stringify(old));
+  /**
+   * Looks at the CA of the site again, which another hub may have changed, and takes over how long the old one is served.
+   * @returns whether this hub serves another CA, or another old one, so that it must start again
+   * @throws Failure as the store
+   */
+  isReplaced(): Promise<boolean> {
+    return this.#runExclusive(async () => {
+      // Separate settings: a hub that must start again can't change a CA that it does not serve.
+      const settings = new AuthoritySettings(this.#store);
+      const stored = await settings.read();
+      if (stored === null) return false;
+      const { authority, old } = stored;
+      const isSame = (one: { certificate: string } | null, other: { certificate: string } | null) =>
+        one?.certificate === other?.certificate;
+      if (!isSame(authority, this.#authority) || !isSame(old, this.#old)) return true;
+      this.#settings = settings;
+      this.#old = old;
+      return false;
+    });
+  }
+
+  /** @returns false if another hub of the site has changed the CA */
+  async #saveOld(old: OldAuthorityEntry): Promise<boolean> {
+    if (!(await this.#settings.replaceOld({ authority: this.#authority, old }))) return false;
     this.#old = old;
+    return true;
   }
 
   #runExclusive<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -162,24 +159,14 @@ export class HubAuthority {
   }
 }
 
-/** After damage to the store one of them may come from a snapshot that was made before a rotation. */
-function keyMatchesCertificate(key: string, certificate: string): boolean {
-  try {
-    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
-  } catch {
-    return false;
-  }
-}
-
-function parseOldAuthority(text: string | null): StoredOldAuthority {
-  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), StoredOldAuthority), text);
-  return parsed.success ? parsed.output : null;
-}
-
 /** @param readings of the true time: if they differ, the latest counts */
 function servingPeriod(keep: number, now: Instant, readings: readonly ConfirmedTime[]) {
   const times = timesAt(readings, now);
   return { since: now, keep, until: times.length === 0 ? null : Math.max(...times) + keep };
+}
+
+function changedElsewhere(): Failure {
+  return new Failure('not_allowed', 'another hub of the site has just changed the CA: look at it, and try again');
 }
 
 function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Failure {

@@ -6,6 +6,7 @@ import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import { LEAF_SETTING } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
 import { issueLeafInThread } from '../system/x509/issue-in-thread.ts';
@@ -38,8 +39,6 @@ interface LeafCacheKey {
 
 /** A leaf is replaced when it expires in less than this, in ms. */
 export const RENEW_BEFORE_EXPIRY = 365 * 86_400_000;
-
-const LEAF_SETTING = 'leaf';
 
 const CachedLeaf = v.object({
   for: v.object({

@@ -4,6 +4,7 @@ import type { Connection } from './connections/connection.ts';
 import { Failure } from './failure.ts';
 import type { Grant } from './grants/grant.ts';
 import { Secret } from './secret.ts';
+import { HUB_NOTICES_SETTING } from './site.ts';
 
 /** In characters. */
 const MIN_PASSPHRASE_LENGTH = 12;
@@ -25,7 +26,7 @@ export const NOTICES_SETTING = 'notices';
 
 /** Whether backups leave out a setting. */
 export function isExcludedFromBackup(setting: string): boolean {
-  return setting === PAGE_SESSIONS_SETTING || setting === NOTICES_SETTING;
+  return [PAGE_SESSIONS_SETTING, NOTICES_SETTING, HUB_NOTICES_SETTING].includes(setting);
 }
 
 /**

@@ -6,6 +6,15 @@ import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
 import type { StoredGrant } from './store.ts';
 
+/** The setting with the certificate that a hub serves, and its key. */
+export const LEAF_SETTING = 'leaf';
+
+/** On a site: the setting with the notices that a hub has sent about itself. */
+export const HUB_NOTICES_SETTING = 'notices_of_hub';
+
+/** The settings that each hub of a site has for itself; all others are those of the site. */
+export const HUB_SETTINGS: ReadonlySet<string> = new Set(['hub_id', LEAF_SETTING, HUB_NOTICES_SETTING]);
+
 /** What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed. */
 export interface SiteNews {
   readonly connections: ReadonlySet<string>;
@@ -21,9 +30,6 @@ export interface SiteNews {
   /** Anything may have changed: all of it must be read again. */
   readonly all: boolean;
 }
-
-/** The settings that each hub of a site has for itself; all others are those of the site. */
-export const HUB_SETTINGS: ReadonlySet<string> = new Set(['hub_id', 'leaf', 'notices_of_hub']);
 
 /** A grant as another hub may have changed it. */
 export interface FoundGrant {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { BrokerStore } from '../broker/ports.ts';
 import { HubAuthority } from '../certificates/authority.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';
-import type { Store } from '../core/store.ts';
 import { hostNames } from '../mdns/records/records.ts';
 import { machineName } from '../system/container.ts';
 import { sha256 } from '../system/secret-hash.ts';
@@ -17,7 +17,7 @@ export interface Identity {
  * Loads the hub's id and CA from the store, or creates them at the first start.
  * @param addresses those that the hub has or is configured to have
  */
-export async function loadIdentity(store: Store, addresses: () => readonly string[]): Promise<Identity> {
+export async function loadIdentity(store: BrokerStore, addresses: () => readonly string[]): Promise<Identity> {
   const id = await loadOrCreateSetting(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
   return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
@@ -29,7 +29,7 @@ export function hubHostNames(id: string): string[] {
   return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }
 
-async function loadOrCreateSetting(store: Store, name: string, create: () => Promise<string>): Promise<string> {
+async function loadOrCreateSetting(store: BrokerStore, name: string, create: () => Promise<string>): Promise<string> {
   const stored = await store.setting(name);
   if (stored !== null) return stored;
   const created = await create();

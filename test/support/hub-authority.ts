@@ -1,4 +1,5 @@
 import { HubAuthority } from '../../src/certificates/authority.ts';
+import type { SiteStore } from '../../src/core/site.ts';
 import type { Authority } from '../../src/system/x509/certificates.ts';
 
 /** The settings of a store, only in memory. */
@@ -9,6 +10,17 @@ export function memorySettingsStore(settings: Map<string, string>) {
     async saveSettings(values: Readonly<Record<string, string>>) {
       for (const [name, value] of Object.entries(values)) settings.set(name, value);
     },
+    async createSettings(values: Readonly<Record<string, string>>) {
+      if (Object.keys(values).some((name) => settings.has(name))) return false;
+      await this.saveSettings(values);
+      return true;
+    },
+    async changeSetting(name: string, change: (stored: string | null) => string) {
+      const value = change(settings.get(name) ?? null);
+      settings.set(name, value);
+      return value;
+    },
+    site: null as SiteStore | null,
   };
 }
 
