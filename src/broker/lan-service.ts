@@ -57,6 +57,7 @@ export function createLanService(
 
   return {
     findClient: (clientId) => appliances.byClientId(clientId),
+    lookForNews: () => broker.newsLook.take(),
     timeReadings: () =>
       broker.referenceClock.readings.flatMap((reading) => {
         const [now, since] = [confirmedTimeAt(reading, clock.now()), confirmedTimeAt(reading, started)];
@@ -90,7 +91,8 @@ export function createLanService(
     },
     async pollDeviceFlow({ id }, deviceCode) {
       await ready;
-      return deviceFlows.poll(id, deviceCode);
+      const poll = deviceFlows.poll(id, deviceCode);
+      return poll.kind === 'unknown' && (await broker.newsLook.take()) ? deviceFlows.poll(id, deviceCode) : poll;
     },
     createSession: ({ id }, deviceCode) => sessions.create(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
@@ -103,7 +105,10 @@ export function createLanService(
     },
     isInvite: (token) => registrations.isInvite(token),
     async register(metadata, token, from) {
-      const registration = await registrations.register(metadata, token, from);
+      let registration = await registrations.register(metadata, token, from);
+      if (registration.kind === 'token_refused' && (await broker.newsLook.take())) {
+        registration = await registrations.register(metadata, token, from);
+      }
       broker.notices.scheduleCheck();
       return registration;
     },

@@ -3,6 +3,7 @@ import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portals/identity.ts';
 import type { ConnectionEvent } from '../core/reports/connection-event.ts';
+import type { SiteNews } from '../core/site.ts';
 import { type SignInState, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
 import { reconcileAppliances } from './appliances/declared-appliances.ts';
@@ -29,6 +30,8 @@ import type { BrokerStore, ConnectedPortal, ConnectedPortals, PairingTimes } fro
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
 import { UsageRecorder } from './reports/usage-recorder.ts';
+import { NewsApplier } from './site/apply-news.ts';
+import { NewsLook } from './site/news-look.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
@@ -89,6 +92,12 @@ export interface Broker extends AsyncDisposable {
   readonly registrations: Registrations;
   readonly access: StoredSetupAccess;
   readonly notices: Notices;
+  /** Looks for news of other hubs of the site before unknown credentials are rejected. */
+  readonly newsLook: NewsLook;
+  /** Takes over what other hubs of the site have changed. It does not reject; what fails is tried again. */
+  applyNews(news: SiteNews): Promise<void>;
+  /** Calls `listener` with all news of other hubs after the broker has applied them. */
+  onNews(listener: (news: SiteNews) => Promise<void>): void;
   /** The ids of the appliances that the store held when the process started. */
   readonly previouslyKnown: ReadonlySet<string>;
   /** A configured portal. @param portal its name */
@@ -137,7 +146,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   store.setHistorySource(historyRecorder);
   const usageRecorder = parts.use(
     await UsageRecorder.load({
-      ...{ environment: { clock, log }, store, referenceClock },
+      ...{ environment: { clock, log }, store, scheduler, referenceClock },
       usersOf: (connection) => appliances.usersOf(connection),
       exists: (appliance) => appliances.byId(appliance) !== undefined,
     }),
@@ -184,6 +193,11 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
   reportDamage(store, nameOf, (id) => appliances.byId(id)?.name ?? id, log);
 
+  const newsApplier = parts.use(
+    new NewsApplier({
+      ...{ environment, store, connections, appliances, sessions, registrations, access, notices, grants, pairings },
+    }),
+  );
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
@@ -204,6 +218,9 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       access,
     },
     notices,
+    newsLook: new NewsLook(store, environment),
+    applyNews: (news) => newsApplier.apply(news),
+    onNews: (listener) => newsApplier.onNews(listener),
     portalOf: (portal) => portals.get(portal),
     credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
@@ -214,6 +231,8 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     async resumePairings() {
       await pairings.load();
       pairingBatches.resume();
+      store.site?.onNews((news) => newsApplier.apply(news));
+      await store.site?.startupDone();
       for (const id of reassignedIds) {
         await pairings.end(id, 'cancelled');
         await pairings.clearFailures(id);

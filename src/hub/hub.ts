@@ -165,6 +165,9 @@ export async function startHub(
       }),
   });
   leaf.onAnchorChange(() => void advertising.announce());
+  broker.onNews(async ({ settings, all }) => {
+    if ((all || settings.size > 0) && (await identity.ca.isReplaced())) restarting.resolve();
+  });
 
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
   const service = createLanService(broker, {

@@ -52,6 +52,8 @@ class NoticesHarness implements AsyncDisposable {
         this.writes += 1;
         await store.saveSetting(name, value);
       },
+      changeSetting: store.changeSetting.bind(store),
+      site: null,
     };
     const harness = this;
     this.#notices = await Notices.load({
@@ -463,7 +465,10 @@ test('stored notices that cannot be read are discarded with an error in the log'
   const values = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]], ...invalidRecords];
   const broken = ['', '[[', ...[...values, [['appliance wallbox', half]]].map((value) => JSON.stringify(value))];
   for (const text of broken) {
-    const settings = { setting: async () => text, saveSetting: async () => undefined };
+    const settings = {
+      ...{ setting: async () => text, saveSetting: async () => undefined },
+      ...{ changeSetting: async () => text, site: null },
+    };
     const { time } = harness;
     const failures: string[] = [];
     const log = logTo((event, _fields, level) => level === 'error' && failures.push(event));

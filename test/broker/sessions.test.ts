@@ -31,6 +31,7 @@ async function start() {
             return harness.run.store.saveSession(session);
           }),
         endSession: (hash) => written(() => harness.run.store.endSession(hash)),
+        site: null,
       },
       harness.run.scheduler,
       { clock: harness.time, random: systemRandom, log },

@@ -66,6 +66,13 @@ async function load(memory?: SignInState, settings = store): Promise<StoredSetup
         writes += 1;
         await settings.saveSetting(name, value);
       },
+      async createSettings(values) {
+        if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
+        writes += 1;
+        return settings.createSettings(values);
+      },
+      changeSetting: settings.changeSetting.bind(settings),
+      site: null,
     },
     { clock: time, random: systemRandom, log: logTo(recordEvent) },
     memory,

@@ -4,9 +4,9 @@ import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
-import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 
 /** How long a browser stays signed in, in ms. */
 const SESSION_LIFETIME_MS = 12 * 3_600_000;
@@ -33,19 +33,27 @@ interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
 
-type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
+type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'changeSetting' | 'site'>;
 
 /**
  * The sessions of the installer's page. The store holds hashes of their cookies, so that a restart signs nobody out; it
  * is written only when a browser signs in or out, never when a page is viewed. Sessions belong to one setup code: any
  * other code, however it got into the store, invalidates them. If the store can't be written, sessions are only in
  * memory.
+ *
+ * The hubs of a site share them. Each one writes only what it has added and removed itself, so none undoes a sign-in or
+ * a sign-out at another hub.
  */
 export class PageSessions {
   readonly #store: SessionStore;
   readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>;
   /** By the cookie's hash, the oldest first. */
-  readonly #sessions: Map<string, StoredPageSession>;
+  #sessions: Map<string, StoredPageSession>;
+  /** On a site: the hashes of the sessions that were added and removed here, and not written yet. */
+  readonly #added = new Set<string>();
+  readonly #removed = new Set<string>();
+  /** On a site: when this hub first saw a session of another hub, by the cookie's hash. */
+  readonly #firstSeen = new Map<string, Instant>();
   /**
    * When each session was last used in this run, by the cookie's hash; only in memory, to spare the SD card the writes.
    */
@@ -78,17 +86,25 @@ export class PageSessions {
     setupCode: string,
   ): Promise<PageSessions> {
     const stored = await store.setting(PAGE_SESSIONS_SETTING);
-    const read = v.safeParse(storedSessions, stored);
     const code = sha256(setupCode);
-    const valid = read.success && read.output.code === code ? read.output.sessions : [];
-    const sessions = new Map(valid.map(({ hash, ...session }) => [hash, session]));
-    return new PageSessions(store, environment, code, sessions, stored !== null);
+    return new PageSessions(store, environment, code, parseSessions(stored, code), stored !== null);
+  }
+
+  /** Takes over what the store has, because another hub has changed it. @throws Failure as {@link Store} */
+  reload(): Promise<void> {
+    const read = this.#writeQueue.then(async () => {
+      this.#merge(parseSessions(await this.#store.setting(PAGE_SESSIONS_SETTING), this.#setupCodeHash));
+    });
+    this.#writeQueue = read.catch(() => undefined);
+    return read;
   }
 
   async create({ address, browser }: BrowserInfo): Promise<BrowserSession> {
     const { clock, random } = this.#environment;
     const cookie = random.token(COOKIE_BYTES);
-    this.#sessions.set(sha256(cookie), { begun: clock.now(), address, browser });
+    const added = sha256(cookie);
+    this.#sessions.set(added, { begun: clock.now(), address, browser });
+    if (this.#store.site !== null) this.#added.add(added);
     for (const hash of [...this.#sessions.keys()].slice(0, -MAX_PAGE_SESSIONS)) this.#remove(hash);
     await this.#write();
     return toPageSession(cookie, SESSION_LIFETIME_MS);
@@ -98,7 +114,7 @@ export class PageSessions {
   find(cookie: string): BrowserSession | null {
     const hash = sha256(cookie);
     const found = this.#sessions.get(hash);
-    const left = found === undefined ? 0 : this.#timeLeft(found.begun);
+    const left = found === undefined ? 0 : this.#timeLeft(hash, found);
     if (left === 0) return null;
     this.#lastSeen.set(hash, this.#environment.clock.now());
     return toPageSession(cookie, left);
@@ -109,7 +125,7 @@ export class PageSessions {
     const now = this.#environment.clock.now();
     const own = sha256(cookie.reveal());
     return [...this.#sessions]
-      .filter(([, { begun }]) => this.#timeLeft(begun) > 0)
+      .filter(([id, session]) => this.#timeLeft(id, session) > 0)
       .map(([id, { begun, address, browser }]) => {
         const seen = this.#lastSeen.get(id);
         const lastSeenAt = seen === undefined ? null : now.wall - sessionAge(seen, now);
@@ -117,7 +133,7 @@ export class PageSessions {
           id,
           address,
           browser,
-          signedInAt: now.wall - sessionAge(begun, now),
+          signedInAt: now.wall - this.#age(id, begun, now),
           lastSeenAt,
           isCurrent: id === own,
         };
@@ -145,19 +161,39 @@ export class PageSessions {
 
   /** Ends all sessions. @param setupCode the new one */
   async endAll(setupCode: string): Promise<void> {
-    this.#setupCodeHash = sha256(setupCode);
-    this.#sessions.clear();
-    this.#lastSeen.clear();
+    this.forgetAll(setupCode);
     await this.#write();
+  }
+
+  /** Ends all sessions here, because another hub has replaced the setup code. @param setupCode the new one */
+  forgetAll(setupCode: string): void {
+    this.#setupCodeHash = sha256(setupCode);
+    for (const pending of [this.#sessions, this.#lastSeen, this.#firstSeen, this.#added, this.#removed])
+      pending.clear();
   }
 
   #remove(id: string): boolean {
     this.#lastSeen.delete(id);
-    return this.#sessions.delete(id);
+    this.#firstSeen.delete(id);
+    if (!this.#sessions.delete(id)) return false;
+    this.#added.delete(id);
+    if (this.#store.site !== null) this.#removed.add(id);
+    return true;
   }
 
-  #timeLeft(begun: Instant): number {
-    return Math.max(0, SESSION_LIFETIME_MS - sessionAge(begun, this.#environment.clock.now()));
+  #timeLeft(id: string, { begun }: StoredPageSession): number {
+    return Math.max(0, SESSION_LIFETIME_MS - this.#age(id, begun, this.#environment.clock.now()));
+  }
+
+  /**
+   * The age of a session in ms. On a site another boot may be that of another hub, and may have begun later than the
+   * session: then only the two wall clocks give the age, and it is at least the time for which this hub knows the session.
+   */
+  #age(id: string, begun: Instant, now: Instant): number {
+    if (this.#store.site === null || begun.boot === now.boot) return sessionAge(begun, now);
+    const seen = this.#firstSeen.get(id) ?? now;
+    this.#firstSeen.set(id, seen);
+    return Math.max(sessionAge(seen, now), Math.abs(now.wall - begun.wall));
   }
 
   #write(): Promise<void> {
@@ -166,14 +202,51 @@ export class PageSessions {
   }
 
   async #writeAll(): Promise<void> {
-    for (const [hash, { begun }] of this.#sessions) if (this.#timeLeft(begun) === 0) this.#remove(hash);
-    const sessions = [...this.#sessions].map(([hash, session]) => ({ hash, ...session }));
+    for (const [hash, session] of this.#sessions) if (this.#timeLeft(hash, session) === 0) this.#remove(hash);
     try {
-      await this.#store.saveSetting(PAGE_SESSIONS_SETTING, JSON.stringify({ code: this.#setupCodeHash, sessions }));
+      if (this.#store.site !== null) await this.#writeChanges();
+      else await this.#store.saveSetting(PAGE_SESSIONS_SETTING, this.#serialize(this.#sessions));
     } catch (error) {
       this.#environment.log.error('store_unwritable', { error: messageOf(error) });
     }
   }
+
+  /** Adds what was added here, and removes what was removed here. */
+  async #writeChanges(): Promise<void> {
+    const [added, removed] = [new Set(this.#added), new Set(this.#removed)];
+    const changed = await this.#store.changeSetting(PAGE_SESSIONS_SETTING, (stored) =>
+      this.#serialize(this.#withOwnChanges(parseSessions(stored, this.#setupCodeHash))),
+    );
+    for (const hash of added) this.#added.delete(hash);
+    for (const hash of removed) this.#removed.delete(hash);
+    this.#merge(parseSessions(changed, this.#setupCodeHash));
+  }
+
+  #merge(stored: Map<string, StoredPageSession>): void {
+    this.#sessions = this.#withOwnChanges(stored);
+    for (const times of [this.#lastSeen, this.#firstSeen]) {
+      for (const hash of times.keys()) if (!this.#sessions.has(hash)) times.delete(hash);
+    }
+  }
+
+  /** The stored sessions with the changes that were made here and are not written yet. */
+  #withOwnChanges(stored: ReadonlyMap<string, StoredPageSession>): Map<string, StoredPageSession> {
+    const own = [...this.#sessions].filter(([hash]) => this.#added.has(hash) && !stored.has(hash));
+    const kept = [...stored].filter(([hash]) => !this.#removed.has(hash));
+    return new Map([...kept, ...own].slice(-MAX_PAGE_SESSIONS));
+  }
+
+  #serialize(sessions: ReadonlyMap<string, StoredPageSession>): string {
+    const entries = [...sessions].map(([hash, session]) => ({ hash, ...session }));
+    return JSON.stringify({ code: this.#setupCodeHash, sessions: entries });
+  }
+}
+
+/** @param code the hash of the setup code: sessions of any other one don't count */
+function parseSessions(text: string | null, code: string): Map<string, StoredPageSession> {
+  const read = v.safeParse(storedSessions, text);
+  const valid = read.success && read.output.code === code ? read.output.sessions : [];
+  return new Map(valid.map(({ hash, ...session }) => [hash, session]));
 }
 
 /**

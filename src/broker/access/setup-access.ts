@@ -1,3 +1,5 @@
+import { PAGE_SESSIONS_SETTING } from '../../core/backup-contents.ts';
+import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { SETUP_CODE_FORMAT } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
@@ -8,11 +10,12 @@ import type {
   SignedInBrowser,
   SignInResult,
 } from '../../core/setup-access.ts';
-import type { Store } from '../../core/store.ts';
+import type { SiteNews } from '../../core/site.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 import { KnownBrowsers } from './known-browsers.ts';
-import { LoginThrottle, loginSourceForAddress, loginSourceForBrowser } from './login-throttle.ts';
+import { type LoginSource, LoginThrottle, loginSourceForAddress, loginSourceForBrowser } from './login-throttle.ts';
 import { PageSessions } from './page-sessions.ts';
 
 /** The store's setting with the setup code. */
@@ -56,7 +59,7 @@ export class SignInState {
   readonly loginThrottle = new LoginThrottle();
 }
 
-type AccessStore = Pick<Store, 'setting' | 'saveSetting'>;
+type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'createSettings' | 'changeSetting' | 'site'>;
 type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /** The setup code, the browsers that are signed in with it, and the failed attempts. */
@@ -95,12 +98,11 @@ export class StoredSetupAccess implements SetupAccess {
     signInState = new SignInState(),
   ): Promise<StoredSetupAccess> {
     const { random } = environment;
-    const storedCode = SETUP_CODE_FORMAT.parse((await store.setting(SETUP_CODE_SETTING)) ?? '');
-    const code = storedCode ?? SETUP_CODE_FORMAT.generate(random);
-    if (storedCode === null) await saveIfPossible(SETUP_CODE_SETTING, code, store, environment);
-    const storedKey = await store.setting(BROWSER_KEY_SETTING);
-    const key = storedKey ?? KnownBrowsers.generateKey(random);
-    if (storedKey === null) await saveIfPossible(BROWSER_KEY_SETTING, key, store, environment);
+    const parseCode = (text: string) => SETUP_CODE_FORMAT.parse(text);
+    const createCode = () => SETUP_CODE_FORMAT.generate(random);
+    const code = await loadOrCreate(SETUP_CODE_SETTING, parseCode, createCode, store, environment);
+    const createKey = () => KnownBrowsers.generateKey(random);
+    const key = await loadOrCreate(BROWSER_KEY_SETTING, (text) => text, createKey, store, environment);
     const sessions = await PageSessions.load(store, environment, code);
     return new StoredSetupAccess(store, environment, sessions, new KnownBrowsers(key, random), signInState, code);
   }
@@ -118,12 +120,12 @@ export class StoredSetupAccess implements SetupAccess {
   async signIn(typed: string, from: BrowserInfo, browserCookie: string | null = null): Promise<SignInResult> {
     const { clock, log } = this.#environment;
     const { loginThrottle } = this.signInState;
+    const isLocked = ({ uptime }: Instant) =>
+      loginThrottle.remainingLockMs(this.#sourceOf(from, browserCookie, uptime), uptime) > 0;
+    // Before the attempt is checked and counted, which must happen at once: others may arrive meanwhile.
+    if (this.#store.site !== null && !isLocked(clock.now())) await this.#learnNewCode();
     const now = clock.now().uptime;
-    const browser = browserCookie === null ? null : this.#browsers.verifyCookie(browserCookie, this.#code);
-    const addressSource = loginSourceForAddress(from.address);
-    // A known browser's separate attempts are used only while its address is locked.
-    const countByBrowser = browser !== null && loginThrottle.remainingLockMs(addressSource, now) > 0;
-    const source = countByBrowser ? loginSourceForBrowser(browser, from.address) : addressSource;
+    const source = this.#sourceOf(from, browserCookie, now);
     const locked = loginThrottle.remainingLockMs(source, now);
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
     if (!timingSafeEqualText(SETUP_CODE_FORMAT.parse(typed) ?? '', this.#code)) {
@@ -135,6 +137,15 @@ export class StoredSetupAccess implements SetupAccess {
     loginThrottle.reset(source);
     log.info('signed_in', { address: from.address, by: 'setup_code' });
     return { kind: 'signed_in', session: await this.#sessions.create(from) };
+  }
+
+  /** What a wrong code counts against. @param now on the boot clock, in ms */
+  #sourceOf({ address }: BrowserInfo, browserCookie: string | null, now: number): LoginSource {
+    const browser = browserCookie === null ? null : this.#browsers.verifyCookie(browserCookie, this.#code);
+    const addressSource = loginSourceForAddress(address);
+    // A known browser's separate attempts are used only while its address is locked.
+    const countByBrowser = browser !== null && this.signInState.loginThrottle.remainingLockMs(addressSource, now) > 0;
+    return countByBrowser ? loginSourceForBrowser(browser, address) : addressSource;
   }
 
   /**
@@ -157,6 +168,7 @@ export class StoredSetupAccess implements SetupAccess {
 
   async redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null> {
     const { clock, log } = this.#environment;
+    await this.#learnNewCode();
     if (!this.signInState.tokens.consume(token, clock.now().uptime)) return null;
     log.info('signed_in', { address: from.address, by: 'sign_in_link' });
     return this.#sessions.create(from);
@@ -204,21 +216,55 @@ export class StoredSetupAccess implements SetupAccess {
     await this.#sessions.endAll(code);
     log.warn('setup_code_rotated', { what_to_do: '"latchkey setup-code" shows it' });
   }
+
+  /**
+   * Another hub has replaced the setup code, or changed the sessions.
+   * @throws Failure as {@link Store}
+   */
+  async applyNews({ settings, all }: Pick<SiteNews, 'settings' | 'all'>): Promise<void> {
+    if (all || settings.has(SETUP_CODE_SETTING)) await this.#reloadCode();
+    if (all || settings.has(SETUP_CODE_SETTING) || settings.has(PAGE_SESSIONS_SETTING)) await this.#sessions.reload();
+  }
+
+  /** On a site: no browser may sign in with a code that another hub has replaced a moment ago. */
+  async #learnNewCode(): Promise<void> {
+    if (this.#store.site === null) return;
+    // While the database is away, the code that is known counts.
+    await this.#reloadCode().catch(() => undefined);
+  }
+
+  async #reloadCode(): Promise<void> {
+    const code = SETUP_CODE_FORMAT.parse((await this.#store.setting(SETUP_CODE_SETTING)) ?? '');
+    if (code === null || code === this.#code) return;
+    this.#code = code;
+    this.signInState.tokens.clear();
+    this.#sessions.forgetAll(code);
+  }
 }
 
 /**
- * Saves a setting, or logs the failure: a hub whose disk is full starts all the same. A value that was not saved
- * differs after the next start.
+ * Loads a setting, or creates it at the first start. If it can't be saved, the failure is logged: a hub whose disk is
+ * full starts all the same, and the value differs after the next start.
+ * @param parse null if the stored text is of no use
  */
-async function saveIfPossible(
+async function loadOrCreate(
   name: string,
-  value: string,
+  parse: (text: string) => string | null,
+  create: () => string,
   store: AccessStore,
   { log }: AccessEnvironment,
-): Promise<void> {
+): Promise<string> {
+  const stored = await store.setting(name);
+  const known = stored === null ? null : parse(stored);
+  if (known !== null) return known;
+  const created = create();
   try {
-    await store.saveSetting(name, value);
+    if (stored !== null) await store.saveSetting(name, created);
+    // Otherwise another hub of the site has created it meanwhile.
+    else if (!(await store.createSettings({ [name]: created })))
+      return parse((await store.setting(name)) ?? '') ?? created;
   } catch (error) {
     log.error('store_unwritable', { error: messageOf(error) });
   }
+  return created;
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Appliance, type ConnectionChoice, checkApplianceName } from '../../core/appliances/appliance.ts';
 import { deriveApplianceName } from '../../core/appliances/registration.ts';
 import type { Connection } from '../../core/connections/connection.ts';
@@ -95,20 +96,23 @@ export class Appliances {
     checkApplianceName(name);
     const secret = this.generateSecret();
     const id = this.#random.uuid();
-    await this.releaseName(name);
-    const connection = this.chooseConnection(id, name, choice);
-    const appliance: Appliance = {
-      id,
-      clientId: id,
-      name,
-      connection: connection.id,
-      credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
-      origin: 'added',
-      waitingSince: null,
-      softwareId: null,
-    };
-    if (!(await this.insert(appliance, connection))) throw applianceExistsFailure(name, this.find(name));
-    return { appliance, secret };
+    const added = await this.#connections.shared.retryOnce(async () => {
+      await this.releaseName(name);
+      const connection = this.chooseConnection(id, name, choice);
+      const appliance: Appliance = {
+        id,
+        clientId: id,
+        name,
+        connection: connection.id,
+        credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
+        origin: 'added',
+        waitingSince: null,
+        softwareId: null,
+      };
+      return (await this.insert(appliance, connection)) ? appliance : null;
+    });
+    if (added === null) throw applianceExistsFailure(name, this.find(name));
+    return { appliance: added, secret };
   }
 
   /**
@@ -249,13 +253,20 @@ export class Appliances {
   /**
    * Removes an appliance, and its connection if that was its own.
    * @returns the id of the connection that was removed with it; null if that stays
-   * @throws Failure `appliance_declared`, or as {@link Store}
+   * @throws Failure `appliance_declared`; `appliance_unknown` if another hub has removed it; or as {@link Store}
    */
   remove(appliance: Appliance): Promise<string | null> {
     return this.#serialize(async () => {
       assertNotDeclared(appliance);
-      const own = this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
-      await this.save({ removedAppliances: [appliance.id], removedConnections: own === null ? [] : [own.id] });
+      const { shared } = this.#connections;
+      const findOwn = () => this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
+      let own = findOwn();
+      const isRemoved = await shared.retryOnce(async () => {
+        own = findOwn();
+        const removedConnections = own === null ? [] : [own.id];
+        return (await this.save({ removedAppliances: [appliance.id], removedConnections })) || null;
+      });
+      if (shared.isShared && isRemoved === null) throw removedMeanwhileFailure();
       return own?.id ?? null;
     });
   }
@@ -269,8 +280,12 @@ export class Appliances {
    */
   removeConnection(connection: Connection): Promise<boolean> {
     return this.#serialize(async () => {
-      const change = connectionRemoval(connection, this.usersOf(connection.id), this.#connections, this.#random);
-      if (await this.save(change)) return change.removedConnections.length > 0;
+      const removed = await this.#connections.shared.retryOnce(async () => {
+        const current = this.#connections.byId(connection.id) ?? connection;
+        const change = connectionRemoval(current, this.usersOf(current.id), this.#connections, this.#random);
+        return (await this.save(change)) ? change.removedConnections : null;
+      });
+      if (removed !== null) return removed.length > 0;
       throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
     });
   }
@@ -286,16 +301,14 @@ export class Appliances {
 
   #change(id: string, change: (current: Appliance) => RegistryChange | Promise<RegistryChange>): Promise<Appliance> {
     return this.#serialize(async () => {
-      const gone = new Failure(
-        'appliance_unknown',
-        'the appliance was removed meanwhile: "latchkey appliance list" lists the existing ones',
-      );
-      const current = this.#byId.get(id);
-      if (current === undefined) throw gone;
-      const isApplied = await this.save(await change(current), () => this.#byId.has(id));
-      const next = this.#byId.get(id);
-      if (!isApplied || next === undefined) throw gone;
-      return next;
+      const changed = await this.#connections.shared.retryOnce(async () => {
+        const current = this.#byId.get(id);
+        if (current === undefined) throw removedMeanwhileFailure();
+        const isApplied = await this.save(await change(current), () => this.#byId.has(id));
+        return isApplied ? (this.#byId.get(id) ?? null) : null;
+      });
+      if (changed === null) throw removedMeanwhileFailure();
+      return changed;
     });
   }
 
@@ -312,16 +325,32 @@ export class Appliances {
    * @throws Failure as {@link Store}
    */
   async save(change: RegistryChange, isWanted = () => true): Promise<boolean> {
-    if (!(await this.#connections.save(change))) return false;
-    if (!isWanted()) return false;
-    this.#applyInMemory(change);
-    return true;
+    let isApplied = false;
+    await this.#connections.save(change, () => {
+      isApplied = isWanted();
+      if (isApplied) this.#applyInMemory(change);
+    });
+    return isApplied;
   }
 
   /** Applies changes only in memory while the store can't be written; the next start loads what is stored. */
   applyInMemory(change: RegistryChange): void {
     this.#connections.applyInMemory(change);
     this.#applyInMemory(change);
+  }
+
+  /**
+   * Takes over what the store has.
+   * @param stored the stored appliances
+   * @param ids those that were looked for; null for all
+   * @returns the ids of the appliances that no longer exist
+   */
+  replace(stored: readonly Appliance[], ids: ReadonlySet<string> | null): string[] {
+    const found = new Set(stored.map(({ id }) => id));
+    const removed = [...(ids ?? this.#byId.keys())].filter((id) => this.#byId.has(id) && !found.has(id));
+    const changed = stored.filter((appliance) => !isDeepStrictEqual(this.#byId.get(appliance.id), appliance));
+    this.#applyInMemory({ updatedAppliances: changed, removedAppliances: removed });
+    return removed;
   }
 
   #applyInMemory({ addedAppliances = [], updatedAppliances = [], removedAppliances = [] }: RegistryChange): void {
@@ -348,6 +377,13 @@ export class Appliances {
     users?.delete(id);
     if (users?.size === 0) this.#byConnection.delete(existing.connection);
   }
+}
+
+function removedMeanwhileFailure(): Failure {
+  return new Failure(
+    'appliance_unknown',
+    'the appliance was removed meanwhile: "latchkey appliance list" lists the existing ones',
+  );
 }
 
 function byName(a: Appliance, b: Appliance): number {

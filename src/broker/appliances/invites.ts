@@ -7,18 +7,19 @@ import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
-import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { assertConnectionFits } from '../connections/connection-choice.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
+import { SharedRecords } from '../site/shared-records.ts';
 import { applianceExistsFailure } from './appliance-failures.ts';
 import type { Appliances } from './appliances.ts';
 
 /** What invites need. */
 export interface InvitesContext {
   readonly environment: Pick<Environment, 'clock' | 'random'>;
-  readonly store: Store;
+  readonly store: BrokerStore;
   readonly appliances: Appliances;
   readonly connections: Connections;
 }
@@ -37,16 +38,26 @@ const MAX_INVITES = 100;
 /** The unused invites; each permits one registration. */
 export class Invites {
   readonly #context: InvitesContext;
-  readonly #byHash = new Map<string, Invite>();
+  readonly #shared: SharedRecords;
+  #byHash = new Map<string, Invite>();
 
   private constructor(context: InvitesContext) {
     this.#context = context;
+    this.#shared = new SharedRecords(context.store.site);
   }
 
   static async load(context: InvitesContext): Promise<Invites> {
     const invites = new Invites(context);
-    for (const invite of await context.store.invites()) invites.#byHash.set(invite.hash, invite);
+    await invites.reload();
     return invites;
+  }
+
+  /** Takes over what the store has. @throws Failure as {@link Store} */
+  reload(): Promise<void> {
+    return this.#shared.exclusively(async () => {
+      const stored = await this.#context.store.invites();
+      this.#byHash = new Map(stored.map((invite) => [invite.hash, invite]));
+    });
   }
 
   /**
@@ -79,8 +90,10 @@ export class Invites {
       begun: environment.clock.now(),
       lifetime: ttl * 1000,
     };
-    await store.saveInvite(invite);
-    this.#byHash.set(invite.hash, invite);
+    await this.#shared.exclusively(async () => {
+      await store.saveInvite(invite);
+      this.#byHash.set(invite.hash, invite);
+    });
     return { invite, token };
   }
 
@@ -108,8 +121,10 @@ export class Invites {
   async #removeExpired(): Promise<void> {
     for (const invite of [...this.#byHash.values()]) {
       if (this.isLive(invite)) continue;
-      await this.#context.store.removeInvite(invite.hash);
-      this.#byHash.delete(invite.hash);
+      await this.#shared.exclusively(async () => {
+        await this.#context.store.removeInvite(invite.hash);
+        this.#byHash.delete(invite.hash);
+      });
     }
   }
 }
@@ -139,7 +154,8 @@ const RETRY_WINDOW_MS = 600_000;
 
 /**
  * The invites used recently by appliances that have not authenticated since: the response, and the secret in it, may
- * have been lost. Only in memory: after a restart an installer has to remove such an appliance.
+ * have been lost. Only in memory: after a restart, or if the appliance repeats its registration at another hub of the
+ * site, an installer has to remove it.
  */
 export class RedeemedInvites {
   readonly #byHash = new Map<string, RedeemedInvite>();
@@ -183,8 +199,12 @@ export class RedeemedInvites {
     return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.redeemedAt <= RETRY_WINDOW_MS;
   }
 
-  /** An appliance has authenticated, so it has received its registration response. @param appliance its id */
-  markAuthenticated(appliance: string): void {
+  /**
+   * No registration of this appliance may be repeated any more: it has authenticated, so it has received the response, or
+   * it was removed.
+   * @param appliance its id
+   */
+  forget(appliance: string): void {
     for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
   }
 }

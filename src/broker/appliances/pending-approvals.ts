@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import type { Appliance, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import { messageOf } from '../../core/failure.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { type Admission, admit } from '../../system/limits/fair-share.ts';
 import type { Environment } from '../environment.ts';
@@ -74,6 +74,8 @@ export class PendingApprovals {
         await this.#appliances.remove(appliance);
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
+        // Another hub has removed it.
+        if (error instanceof Failure && error.code === 'appliance_unknown') continue;
         minDelay = RETRY_INTERVAL;
         const summary = this.#deduplicator.recordOccurrence(appliance.id, appliance.id);
         const level = summary === null ? 'debug' : 'error';

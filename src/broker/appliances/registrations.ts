@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
 import type {
   Appliance,
@@ -100,14 +101,26 @@ export class Registrations {
    */
   register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult> {
     const seenCount = this.#redeemedInvites.count;
-    const registered = this.#queue.then(() => this.#register({ metadata, from }, token, seenCount));
+    const registered = this.#queue.then(() => this.#registerOnce({ metadata, from }, token, seenCount));
     this.#queue = registered.catch(() => undefined);
     return registered;
   }
 
   /** An appliance has authenticated: it can't retry its invite any more. @param appliance its id */
   markAuthenticated(appliance: string): void {
-    this.#redeemedInvites.markAuthenticated(appliance);
+    this.#redeemedInvites.forget(appliance);
+  }
+
+  /**
+   * Another hub has changed appliances or invites.
+   * @param removed the ids of the appliances that it has removed
+   * @param invites whether invites have changed
+   * @throws Failure as {@link Store}
+   */
+  async applyNews(removed: readonly string[], invites: boolean): Promise<void> {
+    for (const id of removed) this.#redeemedInvites.forget(id);
+    this.#pendingApprovals.scheduleExpiry();
+    if (invites) await this.#invites.reload();
   }
 
   /**
@@ -129,6 +142,18 @@ export class Registrations {
     return approved;
   }
 
+  /** A name that is taken, or an invite that is not known, may be due to what another hub has changed meanwhile. */
+  async #registerOnce(registrant: Registrant, token: string | null, seenCount: number): Promise<RegistrationResult> {
+    let refused: RegistrationResult = { kind: 'token_refused' };
+    const registered = await this.#context.connections.shared.retryOnce(async () => {
+      const result = await this.#register(registrant, token, seenCount);
+      if (result.kind !== 'invalid') return result;
+      refused = result;
+      return null;
+    });
+    return registered ?? refused;
+  }
+
   async #register(registrant: Registrant, token: string | null, seenCount: number): Promise<RegistrationResult> {
     if (token === null) return this.remainingOpenMs > 0 ? this.#registerOpen(registrant) : { kind: 'closed' };
     const hash = sha256(token);
@@ -142,7 +167,6 @@ export class Registrations {
   }
 
   async #registerOpen({ metadata, from }: Registrant): Promise<RegistrationResult> {
-    const { appliances, environment } = this.#context;
     const admission = admitRegistrant(from, this.#pendingApprovals.list());
     if (admission.kind === 'full') {
       const until = Math.min(...admission.quotaHolders.map(({ remainingMs: remaining }) => remaining));
@@ -150,8 +174,7 @@ export class Registrations {
     }
     if (admission.kind === 'instead_of') {
       const { appliance } = admission.holder;
-      await appliances.remove(appliance);
-      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
+      await this.#removeForQuota(appliance);
     }
     const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const registration = await this.#insertAppliance(metadata, {
@@ -162,6 +185,17 @@ export class Registrations {
     if (registration.kind === 'registered') this.#registeredCount += 1;
     this.#pendingApprovals.scheduleExpiry();
     return registration;
+  }
+
+  async #removeForQuota(appliance: Appliance): Promise<void> {
+    const { appliances, environment } = this.#context;
+    try {
+      await appliances.remove(appliance);
+      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
+    } catch (error) {
+      // Another hub has removed it.
+      if (!(error instanceof Failure && error.code === 'appliance_unknown')) throw error;
+    }
   }
 
   /** The response was lost, and the secret with it: the appliance keeps its name and id, and gets a new secret. */
@@ -206,7 +240,7 @@ export class Registrations {
     const refused = new Failure('not_allowed', 'the appliance keeps its credentials');
     try {
       return await this.#context.appliances.update(id, (current) => {
-        if (current.credentials !== former || !isWanted()) throw refused;
+        if (!isDeepStrictEqual(current.credentials, former) || !isWanted()) throw refused;
         return { ...current, credentials };
       });
     } catch (error) {

@@ -1,9 +1,9 @@
 import type { EndSessionResult, Session } from '../../core/appliances/session.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
-import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** Bytes of a refresh token that the hub issues. */
@@ -13,7 +13,7 @@ const RETRY_INTERVAL = 10_000;
 /** The scheduler's key for the retry. */
 const RETRY_TASK = 'unsaved sessions';
 
-type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
+type SessionStore = Pick<BrokerStore, 'sessions' | 'saveSession' | 'endSession' | 'site'>;
 type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /**
@@ -30,6 +30,8 @@ export class Sessions implements AsyncDisposable {
   #unsaved: Session[] = [];
   /** Ended sessions that are still in the store. */
   readonly #ended = new Map<string, Session>();
+  /** On a site: the appliances whose sessions were written since they were last read. */
+  readonly #written = new Set<string>();
   /** The refresh tokens issued in this run, by their sessions' hashes: a repeated poll gets the same one. */
   readonly #issuedTokens = new Map<string, Secret>();
   /** Serializes writes: what is read back is never older than what was written. */
@@ -100,6 +102,25 @@ export class Sessions implements AsyncDisposable {
     await this.#end([...this.#byHash.values()].filter((one) => one.appliance === appliance));
   }
 
+  /**
+   * Another hub has changed sessions.
+   * @param appliances the ids of the appliances whose sessions have changed; null for any
+   * @throws Failure as {@link Store}
+   */
+  applyNews(appliances: ReadonlySet<string> | null): Promise<void> {
+    const read = this.#writeQueue.then(() => this.#reload(appliances));
+    this.#writeQueue = read.catch(() => undefined);
+    return read;
+  }
+
+  /** Another hub has removed these appliances, together with their sessions. */
+  forget(appliances: readonly string[]): void {
+    const removed = new Set(appliances);
+    this.#unsaved = this.#unsaved.filter(({ appliance }) => !removed.has(appliance));
+    for (const [hash, { appliance }] of this.#ended) if (removed.has(appliance)) this.#ended.delete(hash);
+    this.#replace([], removed);
+  }
+
   /** Writes the pending changes. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#unsaved.length + this.#ended.size > 0) await this.#write();
@@ -132,9 +153,10 @@ export class Sessions implements AsyncDisposable {
     const failures: unknown[] = [];
     // One that can't be written must not keep the others from being written.
     const failed = (error: unknown) => void failures.push(error);
+    for (const { appliance } of [...this.#ended.values(), ...this.#unsaved]) this.#written.add(appliance);
     for (const hash of [...this.#ended.keys()]) await this.#writeEnd(hash).catch(failed);
     for (const session of [...this.#unsaved]) await this.#writeOne(session).catch(failed);
-    if (failures.length === 0) await this.#reload().catch(failed);
+    if (failures.length === 0) await this.#reload(this.#store.site && new Set(this.#written)).catch(failed);
     const [first] = failures;
     if (first !== undefined) this.#scheduleRetry(first);
     else this.#failing = false;
@@ -160,10 +182,25 @@ export class Sessions implements AsyncDisposable {
     this.#scheduler.plan(RETRY_TASK, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
   }
 
-  /** Reloads the sessions, because the store keeps only the newest few of each appliance. */
-  async #reload(): Promise<void> {
-    const stored = (await this.#store.sessions()).filter(({ hash }) => !this.#ended.has(hash));
-    this.#byHash = new Map([...stored, ...this.#unsaved].map((session) => [session.hash, session]));
+  /**
+   * Reloads the sessions, because the store keeps only the newest few of each appliance.
+   * @param appliances only those of these appliances; null for all
+   */
+  async #reload(appliances: ReadonlySet<string> | null): Promise<void> {
+    const { site } = this.#store;
+    const stored = await (appliances === null || site === null
+      ? this.#store.sessions()
+      : site.findSessions(appliances));
+    for (const appliance of appliances ?? this.#written) this.#written.delete(appliance);
+    this.#replace(stored, appliances);
+  }
+
+  /** @param stored the stored sessions of these appliances @param appliances null for all */
+  #replace(stored: readonly Session[], appliances: ReadonlySet<string> | null): void {
+    const isRead = ({ appliance }: Session) => appliances === null || appliances.has(appliance);
+    const others = [...this.#byHash.values()].filter((session) => !isRead(session));
+    const current = [...others, ...stored.filter(({ hash }) => !this.#ended.has(hash)), ...this.#unsaved];
+    this.#byHash = new Map(current.map((session) => [session.hash, session]));
     for (const hash of this.#issuedTokens.keys()) if (!this.#byHash.has(hash)) this.#issuedTokens.delete(hash);
   }
 }

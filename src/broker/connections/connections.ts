@@ -3,32 +3,35 @@ import { type Connection, checkConnectionName } from '../../core/connections/con
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
-import type { RegistryChange, Store } from '../../core/store.ts';
+import type { RegistryChange } from '../../core/store.ts';
+import type { BrokerStore } from '../ports.ts';
+import { SharedRecords } from '../site/shared-records.ts';
 
 /** The most connections on one hub: one for each appliance, and some to be shared. */
 const MAX_CONNECTIONS = 20_000;
 
+type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'site'>;
+
 /** The hub's connections, by id and name. */
 export class Connections {
-  readonly #store: Pick<Store, 'connections' | 'saveRegistry'>;
+  readonly #store: ConnectionStore;
   readonly #random: Pick<Random, 'uuid'>;
   /** The names of the configured portals, the default one first. */
   readonly portals: readonly string[];
+  /** Orders the changes of connections and appliances, and what is read of them. */
+  readonly shared: SharedRecords;
   readonly #byId = new Map<string, Connection>();
 
-  private constructor(
-    store: Pick<Store, 'connections' | 'saveRegistry'>,
-    random: Pick<Random, 'uuid'>,
-    portals: readonly string[],
-  ) {
+  private constructor(store: ConnectionStore, random: Pick<Random, 'uuid'>, portals: readonly string[]) {
     this.#store = store;
     this.#random = random;
     this.portals = portals;
+    this.shared = new SharedRecords(store.site);
   }
 
   /** @param portals the names of the configured portals, the default one first */
   static async load(
-    store: Pick<Store, 'connections' | 'saveRegistry'>,
+    store: ConnectionStore,
     random: Pick<Random, 'uuid'>,
     portals: readonly string[],
   ): Promise<Connections> {
@@ -95,8 +98,11 @@ export class Connections {
     if (this.#byId.size >= MAX_CONNECTIONS) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_CONNECTIONS} connections: remove unused ones`);
     }
-    if (!(await this.save({ addedConnections: [connection] }))) throw connectionExistsFailure(name, this.find(name));
-    return connection;
+    const added = await this.shared.retryOnce(async () =>
+      (await this.save({ addedConnections: [connection] })) ? connection : null,
+    );
+    if (added === null) throw connectionExistsFailure(name, this.find(name));
+    return added;
   }
 
   /**
@@ -115,19 +121,36 @@ export class Connections {
 
   /**
    * Writes changes, and then applies those of connections.
+   * @param onApplied applies the others
    * @returns false if they don't apply, see {@link Store.saveRegistry}
    * @throws Failure as {@link Store}
    */
-  async save(change: RegistryChange): Promise<boolean> {
-    if (!(await this.#store.saveRegistry(change))) return false;
-    this.applyInMemory(change);
-    return true;
+  save(change: RegistryChange, onApplied: () => void = () => undefined): Promise<boolean> {
+    return this.shared.exclusively(async () => {
+      if (!(await this.#store.saveRegistry(change))) return false;
+      this.applyInMemory(change);
+      onApplied();
+      return true;
+    });
   }
 
   /** Applies changes of connections only in memory. */
   applyInMemory({ addedConnections = [], updatedConnections = [], removedConnections = [] }: RegistryChange): void {
     for (const connection of [...addedConnections, ...updatedConnections]) this.#byId.set(connection.id, connection);
     for (const id of removedConnections) this.#byId.delete(id);
+  }
+
+  /**
+   * Takes over what the store has.
+   * @param stored the stored connections
+   * @param ids those that were looked for; null for all
+   * @returns the ids of the connections that no longer exist
+   */
+  replace(stored: readonly Connection[], ids: ReadonlySet<string> | null): string[] {
+    const found = new Set(stored.map(({ id }) => id));
+    const removed = [...(ids ?? this.#byId.keys())].filter((id) => this.#byId.has(id) && !found.has(id));
+    this.applyInMemory({ updatedConnections: stored, removedConnections: removed });
+    return removed;
   }
 }
 

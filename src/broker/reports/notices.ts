@@ -15,17 +15,11 @@ import {
   type SubjectNoticeInput,
   subjectNotice,
 } from '../../core/reports/notice-policy.ts';
-import type { Store } from '../../core/store.ts';
+import type { SiteNews } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
-import {
-  currentReportTime,
-  msSinceReport,
-  type NoticeRecord,
-  parseNoticeRecords,
-  serializeNoticeRecords,
-  type TimeContext,
-} from './notice-record.ts';
+import { hubNoticeKey, NoticeArchive, type NoticeArchiveContext } from './notice-archive.ts';
+import { currentReportTime, msSinceReport, type NoticeRecord, type TimeContext } from './notice-record.ts';
 
 /** The current conditions, and the state of all connections. */
 export interface NoticeInput {
@@ -34,9 +28,8 @@ export interface NoticeInput {
 }
 
 /** What {@link Notices} works with. */
-export interface NoticesContext {
+export interface NoticesContext extends NoticeArchiveContext {
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
-  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
 }
 
@@ -47,6 +40,9 @@ const MAX_RAISED_PER_DAY = 3;
 const CHANGE_DEBOUNCE_MS = 500;
 /** A check looks at every connection, which takes up to 0.15 ms on a Raspberry Pi. The next one waits longer, in ms. */
 const DEBOUNCE_PER_CONNECTION_MS = 3;
+
+/** How often a hub of a site tries to take the lease for notices, or prolongs it, in ms: a third of its time. */
+const LEASE_INTERVAL_MS = 10_000;
 
 /** A notice that is not resolved for the people it was reported to. */
 interface ActiveNotice {
@@ -64,26 +60,28 @@ interface ActiveNotice {
 export class Notices implements AsyncDisposable {
   readonly #context: NoticesContext;
   readonly #started: Instant;
+  readonly #archive: NoticeArchive;
   readonly #records: Map<string, NoticeRecord>;
   /** When this run first saw refreshes of a connection fail, or a problem of the hub. */
   readonly #firstSeen = new Map<string, Instant>();
   #collectInput: (() => Promise<NoticeInput>) | null = null;
   #deliver: (report: NoticeReport) => void = () => undefined;
   #disarm: () => void = () => undefined;
+  #disarmLease: () => void = () => undefined;
   #checkQueue: Promise<void> = Promise.resolve();
   #isCheckScheduled = false;
   #connectionCount = 0;
   #ended = false;
-  #hasUnsavedRecords = false;
 
-  private constructor(context: NoticesContext, records: Map<string, NoticeRecord>) {
+  private constructor(context: NoticesContext, archive: NoticeArchive) {
     this.#context = context;
-    this.#records = records;
+    this.#archive = archive;
+    this.#records = archive.records;
     this.#started = context.environment.clock.now();
   }
 
   static async load(context: NoticesContext): Promise<Notices> {
-    return new Notices(context, parseNoticeRecords(await context.store.setting(NOTICES_SETTING)));
+    return new Notices(context, await NoticeArchive.load(context));
   }
 
   /**
@@ -95,6 +93,15 @@ export class Notices implements AsyncDisposable {
     this.#collectInput = collectInput;
     this.#deliver = deliver;
     this.#arm(0);
+    if (this.#context.store.site !== null) this.#armLease();
+  }
+
+  /** Another hub may have reported notices. @throws Failure as {@link Store} */
+  async applyNews({ settings, all }: Pick<SiteNews, 'settings' | 'all'>): Promise<void> {
+    if (!all && !settings.has(NOTICES_SETTING)) return;
+    const read = this.#checkQueue.then(() => this.#archive.reload());
+    this.#checkQueue = read.catch(() => undefined);
+    await read;
   }
 
   /** Something has changed: schedules a check soon. */
@@ -114,6 +121,7 @@ export class Notices implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
     this.#disarm();
+    this.#disarmLease();
     await this.#checkQueue;
   }
 
@@ -126,6 +134,17 @@ export class Notices implements AsyncDisposable {
       this.#checkQueue = this.#checkQueue
         .then(() => this.#reportAll())
         .catch((error: unknown) => this.#logFailure(error));
+    });
+  }
+
+  /** On a site: another hub takes over the notices within the time of a lease. */
+  #armLease(): void {
+    if (this.#ended) return;
+    this.#disarmLease = this.#context.environment.timers.after(LEASE_INTERVAL_MS, () => {
+      this.#checkQueue = this.#checkQueue.then(async () => {
+        if (await this.#archive.takeLease()) this.#arm(0);
+        this.#armLease();
+      });
     });
   }
 
@@ -155,7 +174,7 @@ export class Notices implements AsyncDisposable {
     }
     for (const condition of conditions) {
       if (!concernsHub(condition)) continue;
-      const key = `hub ${condition.code}`;
+      const key = hubNoticeKey(condition.code);
       seen.add(key);
       const notice = hubNotice(condition, this.#seenForMs(key, time.now));
       if (notice !== null) active.set(key, { notice, generation: null, isCurrent: true });
@@ -186,22 +205,27 @@ export class Notices implements AsyncDisposable {
     const facts = await this.#collectInput();
     this.#connectionCount = facts.subjects.length;
     if (this.#ended) return;
+    await this.#archive.takeLease();
     const time = this.#timeContext();
     const active = this.#activeNotices(facts, time);
     const byKey = new Map(facts.subjects.map((one) => [one.key, one]));
-    const reports = [...active].flatMap(([key, one]) => this.#reportsFor(key, one, time));
+    const isReported = (key: string) => this.#archive.isReportedHere(key);
+    const reports = [...active].flatMap(([key, one]) =>
+      isReported(key) ? this.#reportsFor(key, one, time).map((report) => ({ key, report })) : [],
+    );
     for (const [key, record] of this.#records) {
-      if (active.has(key)) continue;
+      if (active.has(key) || !isReported(key)) continue;
       if (!record.over && record.lastReported !== null) {
         const message = resolvedMessage(record.notice, byKey.get(key));
-        reports.push({ ...toReport(record.notice, 'resolved'), message, what_to_do: 'Nothing' });
+        reports.push({ key, report: { ...toReport(record.notice, 'resolved'), message, what_to_do: 'Nothing' } });
       }
       // The times of earlier reports are kept for as long as they count.
       if (record.raised.every((one) => msSinceReport(one, time) >= DAY_MS)) this.#records.delete(key);
       else this.#records.set(key, { ...record, lastReported: null, over: true });
     }
-    if (reports.length > 0 || this.#hasUnsavedRecords) await this.#write();
-    for (const report of reports) this.#emitReport(report);
+    if (reports.length === 0 && !this.#archive.hasUnsaved) return;
+    const reportable = await this.#archive.save(reports.map(({ key }) => key));
+    for (const { key, report } of reports) if (reportable.has(key)) this.#emitReport(report);
   }
 
   /** The reports that are due for an active notice. */
@@ -222,20 +246,6 @@ export class Notices implements AsyncDisposable {
     const isDue = isCurrent && isRepeatDue(before, time);
     this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { lastReported: reportTime }) });
     return isDue ? [toReport(notice, 'repeated')] : [];
-  }
-
-  async #write(): Promise<void> {
-    const { store, environment } = this.#context;
-    const records = new Map(
-      [...this.#records].filter(([, { lastReported, raised }]) => lastReported !== null || raised.length > 0),
-    );
-    try {
-      await store.saveSetting(NOTICES_SETTING, serializeNoticeRecords(records));
-      this.#hasUnsavedRecords = false;
-    } catch (error) {
-      if (!this.#hasUnsavedRecords) environment.log.warn('notices_not_stored', { error: messageOf(error) });
-      this.#hasUnsavedRecords = true;
-    }
   }
 
   #emitReport(report: NoticeReport): void {

@@ -4,19 +4,23 @@ import {
   type PendingUsage,
   type TokenCounts,
   type TokenUsage,
-  type UsageStore,
 } from '../../core/appliances/usage.ts';
 import { type Instant, utcDay, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { MIN_PLAUSIBLE_TIME } from '../../core/reports/history.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
+import type { Scheduler } from '../time/scheduler.ts';
 
 /**
  * Tokens are not written with other writes of their connection until the first of them is this old, in ms: a page for
  * each refresh would wear out the SD card for nothing.
  */
 const MIN_WRITE_AGE = 6 * 3_600_000;
+/** On a site, whose database has no SD card: the same, and how often the usage of the other hubs is read, in ms. */
+const SITE_INTERVAL = 900_000;
+const OTHERS_TASK = 'usage of the other hubs';
 /** The most pending runs of each appliance; beyond that the oldest are dropped. One more than the days that count. */
 const MAX_RUNS = 15;
 
@@ -38,7 +42,8 @@ interface ApplianceUsage {
 /** What {@link UsageRecorder} needs. */
 interface UsageContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  readonly store: UsageStore;
+  readonly store: Pick<BrokerStore, 'usage' | 'saveUsage' | 'site'>;
+  readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly referenceClock: ReferenceClock;
   /** The appliances that use a connection. @param connection its id */
   readonly usersOf: (connection: string) => readonly { readonly id: string }[];
@@ -54,10 +59,14 @@ interface UsageContext {
  * As in the history, pending tokens have times on the boot clock, which are converted to the wall clock as late as
  * possible. They are not written before the true time is confirmed, or, when the hub stops, if the wall clock is
  * implausible.
+ *
+ * On a site each hub records what it issues itself, and knows what the others have written.
  */
 export class UsageRecorder implements PendingUsage, AsyncDisposable {
   readonly #context: UsageContext;
   readonly #usage: Map<string, ApplianceUsage>;
+  /** On a site: the usage at the other hubs, by the appliances' ids. */
+  #others: ReadonlyMap<string, TokenUsage> = new Map();
 
   private constructor(context: UsageContext, stored: ReadonlyMap<string, TokenUsage>) {
     this.#context = context;
@@ -70,7 +79,21 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
       context.environment.log.warn('usage_unreadable', { error: messageOf(error) });
       return new Map<string, TokenUsage>();
     });
-    return new UsageRecorder(context, stored);
+    const recorder = new UsageRecorder(context, stored);
+    await recorder.readOthers();
+    return recorder;
+  }
+
+  /** On a site: reads what the other hubs have recorded, and plans the next time. */
+  async readOthers(): Promise<void> {
+    const { environment, store, scheduler } = this.#context;
+    if (store.site === null) return;
+    try {
+      this.#others = await store.site.usageOfOthers();
+    } catch (error) {
+      environment.log.debug('usage_of_others_unreadable', { error: messageOf(error) });
+    }
+    scheduler.plan(OTHERS_TASK, environment.clock.now().uptime + SITE_INTERVAL, () => void this.readOthers());
   }
 
   /** Counts a token that an appliance got now. @param appliance its id */
@@ -89,7 +112,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   }
 
   /**
-   * The tokens of an appliance, written or not, by the best known time. `last` is the time of the last one in ms since
+   * The tokens of an appliance, written or not, by the best known time; on a site at all hubs. `last` is the time of the last one in ms since
    * 1970, null if there was none.
    * @param appliance its id
    */
@@ -100,16 +123,19 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     const offset = this.#offset(now);
     const { written = null, runs = [] } = this.#usage.get(appliance) ?? {};
     const pending = toUsage(runs, offset);
-    const days = [...(written?.days ?? []), ...(pending?.days ?? [])];
-    return { last: (pending ?? written)?.last ?? null, ...countTokens(days, utcDay(offset + now.uptime)) };
+    const others = this.#others.get(appliance);
+    const days = [...(written?.days ?? []), ...(pending?.days ?? []), ...(others?.days ?? [])];
+    const last = latest((pending ?? written)?.last, others?.last);
+    return { last, ...countTokens(days, utcDay(offset + now.uptime)) };
   }
 
   pending(connection: string): ReadonlyMap<string, TokenUsage> {
-    const { environment, referenceClock, usersOf } = this.#context;
+    const { environment, referenceClock, usersOf, store } = this.#context;
     if (referenceClock.confirmed === null) return new Map();
     const users = usersOf(connection).map(({ id }) => id);
     const { uptime } = environment.clock.now();
-    const isDue = users.some((id) => uptime - (this.#usage.get(id)?.runs[0]?.first ?? uptime) >= MIN_WRITE_AGE);
+    const minAge = store.site === null ? MIN_WRITE_AGE : SITE_INTERVAL;
+    const isDue = users.some((id) => uptime - (this.#usage.get(id)?.runs[0]?.first ?? uptime) >= minAge);
     return isDue ? this.#unwritten(users) : new Map();
   }
 
@@ -169,4 +195,9 @@ function toUsage(runs: readonly Run[], offset: number): TokenUsage | null {
   if (last === undefined) return null;
   const days = runs.map((run) => ({ day: utcDay(offset + run.last), count: run.count }));
   return { last: Math.round(offset + last), days };
+}
+
+/** @returns null if there is neither */
+function latest(one: number | undefined, other: number | undefined): number | null {
+  return one === undefined || other === undefined ? (one ?? other ?? null) : Math.max(one, other);
 }

@@ -107,6 +107,16 @@ export const storeEvents = {
     restored: text('the connections whose grant is from the backup, separated by commas'),
     kept: text('the connections whose newer grant was kept, separated by commas'),
   }),
+  site_news_not_applied: event(
+    ['debug', 'error'],
+    'What other hubs of the site have changed could not be taken over; the hub soon reads everything again.',
+    {
+      part: text(
+        'what was affected: `registry`, `sessions`, `registrations`, `access`, `notices`, `grants`, `pairings` or `hub`',
+      ),
+      error,
+    },
+  ),
   history_unreadable: event('warn', 'The history of a connection could not be read.', { error }),
   history_write_failed: event(['debug', 'warn'], 'The history could not be written; the hub keeps trying.', {
     error,
@@ -114,6 +124,11 @@ export const storeEvents = {
   usage_unreadable: event('warn', 'How many tokens each appliance got could not be read; the hub counts anew.', {
     error,
   }),
+  usage_of_others_unreadable: event(
+    'debug',
+    'How many tokens the other hubs of the site have issued could not be read; the hub tries again later.',
+    { error },
+  ),
   usage_write_failed: event(
     'warn',
     'The hub stopped, and how many tokens each appliance got in the last hours could not be written.',

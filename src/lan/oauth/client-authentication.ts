@@ -25,7 +25,7 @@ export function createClientAuthenticator(
   usedAssertions?: AssertionReplayCache,
 ): ClientAuthenticator {
   const verifier = new ClientAssertionVerifier(service, usedAssertions);
-  return (request, form) => {
+  const authenticate: ClientAuthenticator = (request, form) => {
     const { authorization } = request.headers;
     const type = form.get('client_assertion_type');
     const assertion = form.get('client_assertion');
@@ -43,6 +43,11 @@ export function createClientAuthenticator(
     }
     if (type !== CLIENT_ASSERTION_TYPE) return invalidClient(`client_assertion_type must be ${CLIENT_ASSERTION_TYPE}`);
     return verifier.verify(assertion, form.get('client_id'), isOwn(request) ? acceptedAudiences(request) : []);
+  };
+  return async (request, form) => {
+    const result = await authenticate(request, form);
+    // Another hub of the site may have added the appliance, or changed its credentials, a moment ago.
+    return result.kind === 'refused' && (await service.lookForNews()) ? authenticate(request, form) : result;
   };
 }
 

@@ -34,7 +34,8 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
       return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest));
     case 'refresh_token': {
       const refreshToken = parameters.refresh_token;
-      if (!service.hasSession(appliance, refreshToken)) {
+      const hasSession = () => service.hasSession(appliance, refreshToken);
+      if (!hasSession() && !((await service.lookForNews()) && hasSession())) {
         return sendError(reply, 'invalid_grant', `the refresh_token of ${appliance.name} is unknown or was revoked`);
       }
       // Repeated although it does not rotate: some clients drop their refresh token if the response has none.

@@ -1,0 +1,151 @@
+import { NOTICES_SETTING } from '../../core/backup-contents.ts';
+import { messageOf } from '../../core/failure.ts';
+import { HUB_NOTICES_SETTING } from '../../core/site.ts';
+import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
+import { type NoticeRecord, parseNoticeRecords, serializeNoticeRecords } from './notice-record.ts';
+
+/** The key of the notice about a problem of the hub as a whole. */
+export function hubNoticeKey(code: string): string {
+  return `hub ${code}`;
+}
+
+function concernsThisHub(key: string): boolean {
+  return key.startsWith(hubNoticeKey(''));
+}
+
+/** What a {@link NoticeArchive} works with. */
+export interface NoticeArchiveContext {
+  readonly environment: Pick<Environment, 'log'>;
+  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'changeSetting' | 'site'>;
+}
+
+/**
+ * The records of the notices that were reported, in memory and in the store. A hub that is alone reports all notices. On
+ * a site each hub reports those about itself, and one hub, which holds a lease for that, those about connections and
+ * appliances. The others know its records, so that each can take over.
+ */
+export class NoticeArchive {
+  readonly #context: NoticeArchiveContext;
+  /** By the notice's key. */
+  readonly records = new Map<string, NoticeRecord>();
+  #isReporter: boolean;
+  /** On a site: the shared setting as it was last read or written. */
+  #sharedText: string | null = null;
+  #hasUnsaved = false;
+
+  private constructor(context: NoticeArchiveContext) {
+    this.#context = context;
+    this.#isReporter = context.store.site === null;
+  }
+
+  /** @throws Failure as {@link Store} */
+  static async load(context: NoticeArchiveContext): Promise<NoticeArchive> {
+    const archive = new NoticeArchive(context);
+    await archive.reload();
+    if (context.store.site !== null) {
+      const own = parseNoticeRecords(await context.store.setting(HUB_NOTICES_SETTING));
+      for (const [key, record] of own) archive.records.set(key, record);
+    }
+    return archive;
+  }
+
+  /** Whether something was reported that could not be saved. */
+  get hasUnsaved(): boolean {
+    return this.#hasUnsaved;
+  }
+
+  /** Whether this hub reports the notice with this key. */
+  isReportedHere(key: string): boolean {
+    return this.#isReporter || concernsThisHub(key);
+  }
+
+  /**
+   * Takes or keeps the lease of a site. A hub that takes it over reads first what the others have reported.
+   * @returns whether this hub has taken it over
+   */
+  async takeLease(): Promise<boolean> {
+    const { site } = this.#context.store;
+    if (site === null) return false;
+    const had = this.#isReporter;
+    try {
+      this.#isReporter = await site.holdLease('notices');
+      if (had || !this.#isReporter) return false;
+      await this.reload();
+      return true;
+    } catch {
+      // The database is away, and no hub can have the lease.
+      this.#isReporter = false;
+      return false;
+    }
+  }
+
+  /** Reads again what another hub may have reported. @throws Failure as {@link Store} */
+  async reload(): Promise<void> {
+    const { store } = this.#context;
+    this.#sharedText = await store.setting(NOTICES_SETTING);
+    for (const key of this.records.keys()) {
+      if (store.site === null || !concernsThisHub(key)) this.records.delete(key);
+    }
+    for (const [key, record] of parseNoticeRecords(this.#sharedText)) this.records.set(key, record);
+  }
+
+  /**
+   * Saves the records before their reports are delivered. If they can't be saved, that is logged once.
+   * @param keys of the notices that are about to be reported
+   * @returns the keys of those that may be reported: on a site, not those that another hub may report
+   */
+  async save(keys: readonly string[]): Promise<ReadonlySet<string>> {
+    try {
+      const isShared = await this.#write(keys);
+      this.#hasUnsaved = false;
+      return new Set(keys.filter((key) => isShared || concernsThisHub(key)));
+    } catch (error) {
+      if (!this.#hasUnsaved) this.#context.environment.log.warn('notices_not_stored', { error: messageOf(error) });
+      this.#hasUnsaved = true;
+      if (this.#context.store.site === null) return new Set(keys);
+      // Another hub may report the others meanwhile: this one takes over again with what is stored then.
+      this.#isReporter = false;
+      return new Set(keys.filter(concernsThisHub));
+    }
+  }
+
+  /** @returns false if another hub has changed the shared records */
+  async #write(keys: readonly string[]): Promise<boolean> {
+    const { store } = this.#context;
+    if (store.site === null) {
+      await store.saveSetting(
+        NOTICES_SETTING,
+        this.#serialize(() => true),
+      );
+      return true;
+    }
+    const isDue = (isOf: (key: string) => boolean) => this.#hasUnsaved || keys.some(isOf);
+    const isShared = (key: string) => !concernsThisHub(key);
+    if (isDue(concernsThisHub)) await store.saveSetting(HUB_NOTICES_SETTING, this.#serialize(concernsThisHub));
+    return !this.#isReporter || !isDue(isShared) || this.#writeShared(this.#serialize(isShared));
+  }
+
+  async #writeShared(text: string): Promise<boolean> {
+    const before = this.#sharedText;
+    const written = await this.#context.store.changeSetting(NOTICES_SETTING, (stored) =>
+      stored === before ? text : (stored ?? '[]'),
+    );
+    this.#sharedText = written;
+    if (written === text) return true;
+    // This hub was paused for longer than its lease.
+    this.#isReporter = false;
+    await this.reload();
+    return false;
+  }
+
+  #serialize(isOf: (key: string) => boolean): string {
+    return serializeNoticeRecords(
+      new Map(
+        [...this.records].filter(
+          ([key, { lastReported, raised }]) => isOf(key) && (lastReported !== null || raised.length > 0),
+        ),
+      ),
+    );
+  }
+}

@@ -1,0 +1,147 @@
+import { messageOf } from '../../core/failure.ts';
+import type { SiteNews } from '../../core/site.ts';
+import type { StoredSetupAccess } from '../access/setup-access.ts';
+import type { Appliances } from '../appliances/appliances.ts';
+import type { Registrations } from '../appliances/registrations.ts';
+import type { Sessions } from '../appliances/sessions.ts';
+import type { Connections } from '../connections/connections.ts';
+import type { Environment } from '../environment.ts';
+import type { Grants } from '../grants/grants.ts';
+import type { Pairings } from '../pairings/pairings.ts';
+import type { BrokerStore } from '../ports.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
+import type { Notices } from '../reports/notices.ts';
+import { applyRegistryNews, type RemovedRecords } from './registry-news.ts';
+
+/** After news could not be applied, everything is read again after this long, in ms. */
+const RETRY_DELAY = 3000;
+
+/** The parts of the broker that keep in memory what the hubs of a site share. */
+export interface NewsParts {
+  readonly environment: Environment;
+  readonly store: Pick<BrokerStore, 'site' | 'connections' | 'appliances'>;
+  readonly connections: Connections;
+  readonly appliances: Appliances;
+  readonly sessions: Sessions;
+  readonly registrations: Registrations;
+  readonly access: StoredSetupAccess;
+  readonly notices: Notices;
+  readonly grants: Grants;
+  readonly pairings: Pairings;
+}
+
+/** The parts, as the log names them. */
+type NewsPart = 'registry' | 'sessions' | 'registrations' | 'access' | 'notices' | 'grants' | 'pairings' | 'hub';
+
+/** Everything may have changed. */
+const ALL_NEWS: SiteNews = {
+  ...{ connections: new Set(), appliances: new Set(), sessions: new Set(), pairings: new Set() },
+  ...{ grants: new Set(), settings: new Set(), invites: true, all: true },
+};
+
+/**
+ * Takes over in memory what other hubs of a site have changed. It writes nothing and emits no events: the hub that made a
+ * change has done both.
+ */
+export class NewsApplier implements AsyncDisposable {
+  readonly #parts: NewsParts;
+  readonly #deduplicator: LogDeduplicator;
+  #hubListener: (news: SiteNews) => Promise<void> = async () => undefined;
+  #queue: Promise<void> = Promise.resolve();
+  #disarmRetry: (() => void) | null = null;
+  #ended = false;
+
+  constructor(parts: NewsParts) {
+    this.#parts = parts;
+    this.#deduplicator = new LogDeduplicator(parts.environment.clock);
+  }
+
+  /** Calls `listener` with all news after the broker has applied them. */
+  onNews(listener: (news: SiteNews) => Promise<void>): void {
+    this.#hubListener = listener;
+  }
+
+  /** Applies news after those before. It does not reject: what fails is logged, and everything is read again soon. */
+  apply(news: SiteNews): Promise<void> {
+    this.#queue = this.#queue.then(() => this.#apply(news));
+    return this.#queue;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
+    this.#disarmRetry?.();
+    await this.#queue;
+  }
+
+  async #apply(news: SiteNews): Promise<void> {
+    if (this.#ended) return;
+    const { store, connections, appliances, sessions, registrations, access, notices, grants, pairings } = this.#parts;
+    const { site } = store;
+    if (site === null) return;
+    let isComplete = true;
+    // An error in one part must not keep the others from what they need to know, such as a removed appliance.
+    const run = async (part: NewsPart, work: () => Promise<void>) => {
+      try {
+        await work();
+        this.#deduplicator.recordResolution(part);
+      } catch (error) {
+        isComplete = false;
+        this.#logFailure(part, error);
+      }
+    };
+    const { all } = news;
+    let removed: RemovedRecords = { connections: [], appliances: [] };
+    const isRegistryAffected = all || news.connections.size + news.appliances.size > 0;
+    if (isRegistryAffected) {
+      await run('registry', async () => {
+        removed = await applyRegistryNews(news, { store, site, connections, appliances });
+      });
+    }
+    if (isRegistryAffected || all || news.sessions.size > 0) {
+      await run('sessions', async () => {
+        sessions.forget(removed.appliances);
+        if (all || news.sessions.size > 0) await sessions.applyNews(all ? null : news.sessions);
+      });
+    }
+    if (isRegistryAffected || news.invites) {
+      await run('registrations', () => registrations.applyNews(removed.appliances, all || news.invites));
+    }
+    if (all || news.settings.size > 0) {
+      await run('access', () => access.applyNews(news));
+      await run('notices', () => notices.applyNews(news));
+    }
+    await run('grants', async () => {
+      for (const id of removed.connections) grants.stopManaging(id);
+      if (all || news.grants.size > 0) await grants.applyNews(news.grants, all);
+    });
+    const affected = new Set([...news.pairings, ...this.#pairingsOf(removed)]);
+    if (all || affected.size > 0) await run('pairings', () => pairings.applyNews(affected, all));
+    await run('hub', () => this.#hubListener(news));
+    notices.scheduleCheck();
+    if (!isComplete) this.#scheduleRetry();
+  }
+
+  /** The ids of the pairings of removed connections, and of the device flows of removed appliances. */
+  #pairingsOf({ connections, appliances }: RemovedRecords): string[] {
+    if (connections.length + appliances.length === 0) return [];
+    const [connectionIds, applianceIds] = [new Set(connections), new Set(appliances)];
+    const runs = this.#parts.pairings.filter(
+      ({ pairing: { connection, device } }) =>
+        connectionIds.has(connection) || (device !== null && applianceIds.has(device.appliance)),
+    );
+    return runs.map(({ pairing }) => pairing.id);
+  }
+
+  #logFailure(part: NewsPart, error: unknown): void {
+    const level = this.#deduplicator.recordOccurrence(part, part) === null ? 'debug' : 'error';
+    this.#parts.environment.log.at(level, 'site_news_not_applied', { part, error: messageOf(error) });
+  }
+
+  #scheduleRetry(): void {
+    if (this.#ended || this.#disarmRetry !== null) return;
+    this.#disarmRetry = this.#parts.environment.timers.after(RETRY_DELAY, () => {
+      this.#disarmRetry = null;
+      void this.apply(ALL_NEWS);
+    });
+  }
+}
