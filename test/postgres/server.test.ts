@@ -120,6 +120,9 @@ test('a server ends with the process that started it, even if that is killed and
   onTestFinished(() => void starter.kill('SIGKILL'));
   await once(createInterface({ input: starter.stdout }), 'line');
   const processes = descendants(pid);
+  onTestFinished(() => {
+    for (const left of processes.filter(isRunning)) process.kill(left, 'SIGKILL');
+  });
   // The parent of the first process, that one, and at least the checkpointer and the WAL writer.
   expect(processes.length).toBeGreaterThan(3);
   starter.kill('SIGKILL');

@@ -166,8 +166,6 @@ export class PostgresServer implements AsyncDisposable {
         ssl_key_file: `${folder}/server.key`,
       }),
       fsync: this.options.fsync === true ? 'on' : 'off',
-      // Several servers run at the same time, beside other tests.
-      shared_buffers: '16MB',
       log_line_prefix: '%m %d ',
       ...this.options.settings,
     };
