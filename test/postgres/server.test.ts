@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,6 +9,7 @@ import { psql } from '../support/postgres/psql.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { childrenOf, isRunning } from '../support/processes.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { stateFolder } from '../support/state-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let server: PostgresServer;
@@ -113,8 +115,12 @@ const PAUSED_SERVER = `
 
 test('a server ends with the process that started it, even if that is killed and the server is paused', async () => {
   const script = join(import.meta.dirname, '../support/postgres/server.ts');
+  // Nobody else deletes the server's files. PostgreSQL's user must reach them.
+  using folder = stateFolder();
+  chmodSync(folder.path, 0o711);
   const starter = spawn(process.execPath, ['--input-type=module', '-e', PAUSED_SERVER, script], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, TMPDIR: folder.path },
   });
   const { pid = 0 } = starter;
   onTestFinished(() => void starter.kill('SIGKILL'));
