@@ -115,7 +115,7 @@ export function createLanService(
 
     async findPairingByUserCode(userCode) {
       await ready;
-      const pairing = deviceFlows.findByUserCode(userCode);
+      const pairing = await pairings.findCaughtUp(() => deviceFlows.findByUserCode(userCode));
       return pairing && foundDeviceFlow(pairing);
     },
     async approveDeviceFlow(userCode, user) {
@@ -134,8 +134,8 @@ export function createLanService(
     requestLoginLink: (userCode) => deviceFlows.openLink(userCode),
     async findPairingByShortKey(key) {
       await ready;
-      const run = pairings.findByShortKey(key);
-      if (run === undefined) return null;
+      const run = await pairings.findCaughtUp(() => pairings.findByShortKey(key));
+      if (run === null) return null;
       const { pairing, redirect } = run;
       const link = preferredLink(pairing.step, redirect);
       return {

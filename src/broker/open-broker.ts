@@ -173,7 +173,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   );
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, grants, referenceClock, nameOf },
+      ...{ environment, store, site: store.site, grants, referenceClock, nameOf },
       times: ports.pairingTimes,
       portalOf: (portal) => portals.get(portal),
     }),

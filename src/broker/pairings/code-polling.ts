@@ -48,7 +48,7 @@ export async function pollForResult(
 
   let retryAfter = progress.retryAfterMs;
   let slowDown = 0;
-  for (let failures = 0; !signal.aborted && !progress.stopping; ) {
+  for (let failures = 0; !signal.aborted && progress.isRunning; ) {
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
     const links = pollableLinks(progress);
     const interval = slowDown + pollInterval(links, times.pollInterval);

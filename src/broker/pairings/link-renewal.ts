@@ -53,7 +53,7 @@ export class LinkRenewal {
 
   /** A pairing that has just expired stays in its step until that is written. */
   #isActive(signal: AbortSignal): boolean {
-    const { stopping, pairing } = this.#state;
-    return !signal.aborted && !stopping && pairing.step.kind === 'waiting';
+    const { isRunning, pairing } = this.#state;
+    return !signal.aborted && isRunning && pairing.step.kind === 'waiting';
   }
 }

@@ -131,8 +131,8 @@ export class LinkRequests {
   }
 
   get #canOpen(): boolean {
-    const { stopping, timeLeft, pairing } = this.#state;
-    return !stopping && timeLeft > 0 && (pairing.step.kind === 'asking' || pairing.step.kind === 'waiting');
+    const { isRunning, timeLeft, pairing } = this.#state;
+    return isRunning && timeLeft > 0 && (pairing.step.kind === 'asking' || pairing.step.kind === 'waiting');
   }
 
   /** @param place whether the link is in addition to others, through which a person may still log in */
@@ -183,7 +183,7 @@ export class LinkRequests {
       const before = this.#state.pairing;
       const next = advance(before, { kind: 'link', link });
       if (next === before) return false;
-      await this.#state.saveIfPossible(next);
+      if (!(await this.#state.saveIfPossible(next))) return false;
       // A device flow may have added its codes meanwhile; after a login this link is no longer wanted.
       const now = this.#state.pairing;
       if (now.step.kind !== before.step.kind) return false;

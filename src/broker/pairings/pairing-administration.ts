@@ -1,5 +1,6 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
+import { linkKey } from '../../core/pairings/known-links.ts';
 import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
 import {
   AddressRejection,
@@ -225,9 +226,4 @@ function linkFields(
     ...(kind === 'redirect' && { acceptsAddress: true }),
     ...(isReplaced && { reason: shownLink === undefined ? 'link_ended' : 'address_changed' }),
   };
-}
-
-/** What tells the links of a pairing apart: at some portals, all device codes have the same address. */
-function linkKey(link: Pick<WaitingReport, 'authorizeUrl' | 'userCode'>): string {
-  return `${link.authorizeUrl} ${link.userCode ?? ''}`;
 }

@@ -50,6 +50,9 @@ export interface PairingBatchContext {
  * Pairing batches: all connections that need pairing, one after the other. The state of a batch is only in its pairings,
  * each of which carries its id, so a batch survives restarts. When a pairing succeeds, the next one begins, and its
  * link is ready when the person continues. After a failure the person chooses how to continue.
+ *
+ * On a site, the hub where a batch was begun or continued last begins the next pairing; other hubs do that only if a
+ * person continues there. They do not know the batch tokens of its browsers either.
  */
 export class PairingBatches {
   readonly #context: PairingBatchContext;
@@ -69,7 +72,7 @@ export class PairingBatches {
   /** Resumes the batches of the last run; call it when the pairings are loaded. */
   resume(): void {
     for (const run of this.#context.pairings.filter(
-      ({ isOpen: open, pairing }) => open && pairing.batch !== undefined,
+      ({ isOpen: open, isOwned, pairing }) => open && isOwned && pairing.batch !== undefined,
     )) {
       this.#continueAfter(run);
     }

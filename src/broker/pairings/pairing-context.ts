@@ -1,5 +1,6 @@
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
+import type { SiteStore } from '../../core/site.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
@@ -10,6 +11,8 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 export interface PairingContext {
   readonly environment: Environment;
   readonly store: Store;
+  /** What the hub shares with the others of its site; null if it is alone. */
+  readonly site: SiteStore | null;
   readonly grants: Grants;
   readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;

@@ -70,6 +70,7 @@ export class PairingExchange {
   /** @returns whether the pairing takes this code */
   #begin(code: Secret, link: LoginLink | null): boolean {
     const { pairing } = this.#state;
+    if (!this.#state.isOwned) return false;
     const at = this.#context.environment.clock.now();
     // A polled link stays usable after its code, so its place among the links does not change.
     const used = link === null || link.kind === 'poll' ? {} : { link };
@@ -82,18 +83,22 @@ export class PairingExchange {
   async #exchange(link: LoginLink, response: CodeResponse): Promise<void> {
     const progress = this.#state;
     const { portal, scope } = progress.pairing;
+    const { ownership } = progress;
     const connected = this.#context.portalOf(portal);
     if (connected === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
     try {
-      await progress.save(progress.pairing);
+      // Another hub may exchange this code, or another one, or have ended the pairing.
+      if (!(await progress.save(progress.pairing))) return;
     } catch (error) {
       progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
       // An exchange that can't be written ahead is not started.
       return progress.dispatch({ kind: 'not_sent' });
     }
-    const isWanted = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
+    const isWanted = () => !ownership.aborted && progress.isRunning && progress.pairing.step.kind === 'exchanging';
     const request = { link, response, scope };
     const exchange = await exchangeCode(this.#context, connected.portal, request, isWanted, progress.signal);
+    // Another hub counts this exchange as lost, because this one seemed dead.
+    if (ownership.aborted) return;
     // The hub stops, or the pairing has ended; then the event does not apply.
     if (exchange === null) return progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
@@ -135,14 +140,22 @@ export class PairingExchange {
     await progress.whenSaved();
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
       const grant = grantAfter(await store.generation(connection));
+      let isKept = false;
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
-      const save = () => store.completePairing(paired, grant);
+      const save = async () => {
+        const isSaved = await progress.exclusively(() => store.completePairing(paired, grant));
+        // Saved late: meanwhile this hub may have read the pairing as it was.
+        if (isSaved && isKept && progress.pairing !== paired) progress.setInMemory(paired);
+        return isSaved;
+      };
       const saved = await save().catch((error: unknown) => {
         progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
         return null;
       });
+      if (saved === false && (await this.#isOwnedElsewhere())) return;
       // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
       if (saved === false) continue;
+      isKept = saved === null;
       grants.replace(grant, saved === null ? save : null);
       progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope, user: paired.user });
       if (grant.refreshToken === null) {
@@ -157,6 +170,17 @@ export class PairingExchange {
       return;
     }
     throw new Error('the grant was changed by other writes repeatedly');
+  }
+
+  /** Whether another hub has become the owner: then this one follows what is stored. */
+  #isOwnedElsewhere(): Promise<boolean> {
+    const { site } = this.#context;
+    const progress = this.#state;
+    return progress.exclusively(async () => {
+      const taken = (await site?.keepPairings([progress.pairing.id])) ?? [];
+      if (taken.length > 0) await progress.followStored();
+      return !progress.isOwned;
+    });
   }
 
   /** Whatever happened, the code may have been used. */

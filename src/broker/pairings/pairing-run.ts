@@ -1,9 +1,7 @@
-import { messageOf } from '../../core/failure.ts';
 import type { LoginLinkResult } from '../../core/lan-service.ts';
+import type { AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
 import {
   type DeviceCodes,
-  isInstallerInitiated,
-  linksOf,
   type Pairing,
   type PairingFailureReason,
   resumeAfterRestart,
@@ -17,12 +15,14 @@ import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { AuthorizationResponses } from './authorization-responses.ts';
-import { type LoginReceiver, pollForResult } from './code-polling.ts';
+import type { LoginReceiver } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingExchange } from './pairing-exchange.ts';
+import { MAX_OWNERSHIP_TRIES, PairingOwnership } from './pairing-ownership.ts';
 import { PairingStateMachine } from './pairing-state-machine.ts';
+import { type PairingParts, runPairing } from './pairing-steps.ts';
 import { type RedirectedBrowser, RedirectedCodes } from './redirected-codes.ts';
 import { shortLinkKey } from './short-link-key.ts';
 
@@ -42,48 +42,62 @@ export class PairingRun implements AsyncDisposable {
   readonly shortKeyHash: string;
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
-  readonly #links: LinkRequests;
-  readonly #renewal: LinkRenewal;
-  readonly #exchange: PairingExchange;
-  readonly #receiver: LoginReceiver;
+  readonly #ownership: PairingOwnership;
+  readonly #parts: PairingParts;
   readonly #redirectedCodes: RedirectedCodes;
-  /** Those that name their link by its `state`. */
-  readonly authorizationResponses: AuthorizationResponses;
+  readonly #authorizationResponses: AuthorizationResponses;
   #done: Promise<void> = Promise.resolve();
 
-  private constructor(context: PairingContext, pairing: Pairing) {
+  private constructor(context: PairingContext, pairing: Pairing, isOwned: boolean) {
     this.nonceHash = sha256(pairing.nonce);
     this.shortKey = shortLinkKey(pairing.id);
     this.shortKeyHash = sha256(this.shortKey);
     this.#context = context;
-    this.#state = new PairingStateMachine(context, pairing);
-    this.#links = new LinkRequests(context, this.#state);
-    this.#renewal = new LinkRenewal(context.environment, this.#state, this.#links);
-    this.#exchange = new PairingExchange(context, this.#state);
-    this.#receiver = {
+    this.#state = new PairingStateMachine(context, pairing, isOwned);
+    const links = new LinkRequests(context, this.#state);
+    const exchange = new PairingExchange(context, this.#state);
+    this.#ownership = new PairingOwnership(context, this.#state, {
+      own: (stored) => this.#own(stored),
+      whenGrantStored: () => exchange.whenGrantStored(),
+    });
+    const receiver: LoginReceiver = {
       takeCode: (code, link) => this.#exchangeCode({ code, issuer: null }, link),
-      takeTokens: (link, granted, sent) => this.#exchange.acceptTokens(link, granted, sent),
+      takeTokens: async (link, granted, sent) => {
+        // The portal issues them only once, so another hub that has become the owner meanwhile can't get them.
+        if (this.#ownership.isElsewhere) await this.#ownership.acquireOpen();
+        await exchange.acceptTokens(link, granted, sent);
+      },
     };
-    this.authorizationResponses = new AuthorizationResponses(this.#state, {
+    const renewal = new LinkRenewal(context.environment, this.#state, links);
+    this.#parts = { context, state: this.#state, links, renewal, exchange, receiver };
+    this.#authorizationResponses = new AuthorizationResponses(this.#state, {
       exchangeCode: (response, link) => this.#exchangeCode(response, link),
-      whenExchangeIdle: () => this.#exchange.whenIdle(),
+      whenExchangeIdle: () => exchange.whenIdle(),
       failLogin: (reason) => this.failLogin(reason),
     });
-    this.#redirectedCodes = new RedirectedCodes(context, this.#state, this.#receiver, () => this.#exchange.whenIdle());
+    this.#redirectedCodes = new RedirectedCodes(context, this.#state, receiver, () => exchange.whenIdle());
   }
 
   /** Resumes a pairing from its current step; an ended one only keeps its result. */
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
-    const run = new PairingRun(context, resumeAfterRestart(pairing));
-    run.#done = run.#start(pairing).catch(async (error: unknown) => {
-      run.#state.log.error('pairing_crashed', { connection: run.#state.name, error: messageOf(error) });
-      await run.#state.dispatch({ kind: 'failed', reason: 'cancelled' });
-    });
+    const run = new PairingRun(context, resumeAfterRestart(pairing), true);
+    run.#done = runPairing(run.#parts, pairing);
     return run;
+  }
+
+  /** A pairing that another hub of the site owns, or that has ended: somebody who uses it here makes this hub
+   * its owner. */
+  static follow(context: PairingContext, pairing: Pairing): PairingRun {
+    return new PairingRun(context, pairing, false);
   }
 
   get pairing(): Pairing {
     return this.#state.pairing;
+  }
+
+  /** Whether this hub runs the pairing; false if another hub of the site does. */
+  get isOwned(): boolean {
+    return this.#state.isOwned;
   }
 
   /** Whether it has not ended yet. */
@@ -124,7 +138,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** The hub has another address, or none: an installer gets a fresh link if the current one redirects elsewhere. */
   onAddressChanged(): void {
-    this.#renewal.onAddressChanged();
+    this.#parts.renewal.onAddressChanged();
     this.#state.onAddressChanged();
   }
 
@@ -142,8 +156,9 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /** A fresh link for a person who opens a device flow's page; resolves within the time that a person waits. */
-  openLink(): Promise<LoginLinkResult> {
-    return this.#links.open();
+  async openLink(): Promise<LoginLinkResult> {
+    await this.#ownership.acquireOpen();
+    return this.#parts.links.open();
   }
 
   /** Logins that the portal has not confirmed and an installer may confirm. */
@@ -156,7 +171,19 @@ export class PairingRun implements AsyncDisposable {
    * discarded.
    */
   async receiveCode(code: Secret, browser: RedirectedBrowser): Promise<void> {
+    await this.#ownership.acquireOpen();
     await this.#redirectedCodes.receive(code, browser);
+  }
+
+  /** Whether the hub issued this `state` for a link of the pairing that it still knows. */
+  knowsState(state: string): boolean {
+    return this.#authorizationResponses.knows(state);
+  }
+
+  /** Handles an authorization response that names its link: see {@link AuthorizationResponses.receive}. */
+  async receiveResponse(state: string, response: AuthorizationResponse): ReturnType<AuthorizationResponses['receive']> {
+    await this.#ownership.acquireOpen();
+    return this.#authorizationResponses.receive(state, response);
   }
 
   /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
@@ -166,6 +193,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** An installer confirms a login. @param login its id; an unknown one is ignored @param user the installer's name */
   async confirm(login: string, user?: string): Promise<void> {
+    await this.#ownership.acquireOpen();
     await this.#redirectedCodes.confirm(login, user);
   }
 
@@ -176,10 +204,12 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
-    await this.#exchange.whenGrantStored();
     const { environment, times } = this.#context;
-    const at = environment.clock.now();
-    return this.#state.saveThenDispatch({ kind: 'device', appliance, codes, at, lifetime: times.lifetime });
+    const { lifetime } = times;
+    return this.#ownership.saveThenDispatch(() => ({
+      ...{ kind: 'device', appliance, codes, lifetime },
+      at: environment.clock.now(),
+    }));
   }
 
   /**
@@ -188,17 +218,14 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async takeOver(user?: string): Promise<boolean> {
-    await this.#exchange.whenGrantStored();
     const { environment, times } = this.#context;
-    const at = environment.clock.now();
-    const { hasUsableLink: isLinkUsable } = this.#links;
-    const applied = await this.#state.saveThenDispatch({
+    const applied = await this.#ownership.saveThenDispatch(() => ({
       kind: 'installer',
-      at,
+      at: environment.clock.now(),
       lifetime: times.lifetime,
-      isLinkUsable,
+      isLinkUsable: this.#parts.links.hasUsableLink,
       ...(user !== undefined && { user }),
-    });
+    }));
     if (this.pairing.step.kind === 'asking') this.#state.wake();
     return applied;
   }
@@ -210,7 +237,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   approve(scope: string | null): Promise<boolean> {
-    return this.#state.saveThenDispatch({ kind: 'approved', scope });
+    return this.#ownership.saveThenDispatch(() => ({ kind: 'approved', scope }));
   }
 
   /**
@@ -219,8 +246,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async joinBatch(batch: string): Promise<boolean> {
-    await this.#exchange.whenGrantStored();
-    await this.#state.saveThenDispatch({ kind: 'batch', batch });
+    await this.#ownership.saveThenDispatch(() => ({ kind: 'batch', batch }));
     return this.pairing.batch === batch && this.isOpen;
   }
 
@@ -229,77 +255,70 @@ export class PairingRun implements AsyncDisposable {
    * this pairing succeeds. It is awaited for some seconds; after that it continues beside the other pairing.
    */
   async endAsReplaced(): Promise<void> {
-    const ended = this.#exchange.whenIdle().then(() => this.fail('replaced'));
+    const ended = this.failLogin('replaced');
     await withTimeout(ended, MAX_WAIT, this.#context.environment.timers);
   }
 
-  /** A login was refused at the portal. The result of an exchange under way takes precedence. */
+  /** Ends the pairing, as {@link fail}; the result of an exchange under way takes precedence. */
   async failLogin(reason: PairingFailureReason): Promise<void> {
-    await this.#exchange.whenIdle();
+    await this.#parts.exchange.whenIdle();
     await this.fail(reason);
   }
 
   /** Ends the pairing, unless it has ended already or its grant is being stored. */
   async fail(reason: PairingFailureReason): Promise<void> {
-    await this.#exchange.whenGrantStored();
+    await this.#ownership.acquireOpen();
+    await this.#parts.exchange.whenGrantStored();
     await this.#state.dispatch({ kind: 'failed', reason });
   }
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    const { failed, ...pairing } = this.pairing;
-    if (failed === undefined) return;
-    this.#state.setInMemory(pairing);
-    await this.#state.saveIfPossible(pairing);
+    for (let tries = 0; tries < MAX_OWNERSHIP_TRIES; tries++) {
+      if (this.pairing.failed === undefined) return;
+      if (!this.isOwned && !(await this.#ownership.tryAcquire())) return;
+      const { failed: _, ...pairing } = this.pairing;
+      this.#state.setInMemory(pairing);
+      if (await this.#state.saveIfPossible(pairing)) return;
+    }
+  }
+
+  /**
+   * Becomes the owner of an open pairing if the lease of the last one has ended.
+   * @returns whether this hub has become it
+   * @throws Failure as {@link Store}
+   */
+  acquireIfLapsed(): Promise<boolean> {
+    return this.#ownership.acquireIfLapsed();
+  }
+
+  /** Follows another owner: see {@link PairingStateMachine.follow}. */
+  follow(stored: Pairing): void {
+    this.#state.follow(stored);
+  }
+
+  /** The pairing was removed with its connection; whatever runs here ends, and nothing is written. */
+  followRemoval(): void {
+    this.#state.followRemoval();
+  }
+
+  /** Runs `work` between writes of the pairing: see {@link PairingStateMachine.exclusively}. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#state.exclusively(work);
   }
 
   /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state.stop();
     this.#redirectedCodes.clear();
-    await Promise.all([this.#done, this.#exchange.whenIdle()]);
+    await Promise.all([this.#done, this.#parts.exchange.whenIdle()]);
     await this.#state.whenSaved();
   }
 
-  /** @param before as the last run left it */
-  async #start(before: Pairing): Promise<void> {
-    if (before.step.kind === 'exchanging') {
-      const since = new Date(before.step.since.wall).toISOString();
-      this.#state.log.warn('code_exchange_interrupted', { connection: this.#state.name, since });
-      // Saved, so that it is logged only once, even if the hub restarts before the portal returns a fresh link.
-      await this.#state.saveIfPossible(this.pairing);
-    }
-    await this.#runSteps();
-  }
-
-  async #runSteps(): Promise<void> {
-    while (!this.#state.stopping) {
-      await this.#state.guardAgainstSpin(this.#state.signal);
-      switch (this.pairing.step.kind) {
-        case 'asking':
-          await Promise.all([this.#requestLink(), linksOf(this.pairing.step).length > 0 && this.#poll()]);
-          break;
-        case 'waiting':
-          await Promise.all([this.#poll(), this.#renewal.run()]);
-          break;
-        case 'exchanging':
-          await this.#exchange.whenIdle();
-          break;
-        case 'ended':
-          return;
-      }
-    }
-  }
-
-  /**
-   * Requests links until the pairing changes its step. Without an installer it waits until a person opens the pairing.
-   */
-  async #requestLink(): Promise<void> {
-    const { signal } = this.#state;
-    for (let failures = 0; !signal.aborted && !this.#state.stopping; ) {
-      if (isInstallerInitiated(this.pairing)) failures = (await this.#links.requestOnce(failures)) ? 0 : failures + 1;
-      else await this.#state.pause(Number.POSITIVE_INFINITY, signal);
-    }
+  /** This hub has become the owner of the pairing as it is stored. */
+  #own(stored: Pairing): void {
+    this.#state.own(resumeAfterRestart(stored));
+    this.#done = Promise.all([this.#done, runPairing(this.#parts, stored)]).then(() => undefined);
   }
 
   /**
@@ -307,11 +326,12 @@ export class PairingRun implements AsyncDisposable {
    * @param link the link that it came through, if known
    */
   async #exchangeCode(response: CodeResponse, link: LoginLink | null): Promise<void> {
-    this.#links.invalidate();
-    await this.#exchange.submitCode(response, link);
-  }
-
-  #poll(): Promise<void> {
-    return pollForResult(this.#context, this.#state, this.#receiver);
+    for (let tries = 0; tries < MAX_OWNERSHIP_TRIES; tries++) {
+      // Without a turn in between: the caller has just looked at the step.
+      if (this.#ownership.isElsewhere) await this.#ownership.acquireOpen();
+      this.#parts.links.invalidate();
+      await this.#parts.exchange.submitCode(response, link);
+      if (!this.#ownership.isElsewhere) return;
+    }
   }
 }

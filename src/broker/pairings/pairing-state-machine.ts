@@ -1,8 +1,10 @@
-import { clockFaultMessage, MAX_TIMER_DELAY } from '../../core/clock.ts';
+import { MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
+import { withKnownLinks } from '../../core/pairings/known-links.ts';
 import {
   advance,
+  linksOf,
   needsPortalRequests,
   type Pairing,
   type PairingEvent,
@@ -10,8 +12,8 @@ import {
   timeLeft,
 } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
-import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { emitPairingFailed, type PairingContext } from './pairing-context.ts';
+import { PortalReachability } from './portal-reachability.ts';
 
 /** This many loop iterations at the same instant are normal: see {@link PairingStateMachine.guardAgainstSpin}. */
 const MAX_ITERATIONS_PER_TICK = 100;
@@ -19,13 +21,16 @@ const SPIN_PAUSE_MS = 1000;
 /** Reasons, besides the deadline, that end an unopened device flow and are not reported. */
 const UNREPORTED_REASONS: readonly PairingFailureReason[] = ['replaced', 'cancelled'];
 
-/** The current state of a pairing: applies events, saves the result and notifies watchers. */
+/**
+ * The current state of a pairing: applies events, saves the result and notifies watchers. On a site, only the hub that
+ * owns the pairing applies events; the others follow what it stores.
+ */
 export class PairingStateMachine {
   readonly #context: PairingContext;
   #pairing: Pairing;
-  /** The portal's last failure to respond; null while it is reachable. */
-  #portalProblem: Unreachable | null = null;
-  readonly #unreachableLog: LogDeduplicator;
+  #isOwned: boolean;
+  /** Aborted when another hub has become the owner. */
+  #ownership = new AbortController();
   /** Aborts the wait or request under way when the pairing changes its step. */
   #stepAbort = new AbortController();
   /** Aborts only the wait under way. */
@@ -36,25 +41,43 @@ export class PairingStateMachine {
   #lastIterationAt = Number.NEGATIVE_INFINITY;
   #iterationsAtOnce = 0;
   readonly #watchers = new Set<() => void>();
+  readonly #reachability: PortalReachability;
 
-  constructor(context: PairingContext, pairing: Pairing) {
+  /** @param isOwned false if another hub owns the pairing */
+  constructor(context: PairingContext, pairing: Pairing, isOwned = true) {
     this.#context = context;
     this.#pairing = pairing;
-    this.#unreachableLog = new LogDeduplicator(context.environment.clock);
+    this.#isOwned = isOwned;
+    this.#reachability = new PortalReachability(context, () => this.#pairing.connection);
   }
 
   get pairing(): Pairing {
     return this.#pairing;
   }
 
-  /** Aborted when the pairing changes its step, or the hub stops. */
+  /** Aborted when the pairing changes its step, another hub becomes its owner, or the hub stops. */
   get signal(): AbortSignal {
     return this.#stepAbort.signal;
   }
 
-  /** The hub stops; the pairing keeps its state. */
-  get stopping(): boolean {
+  /** Whether this hub owns the pairing; without a site it always does. */
+  get isOwned(): boolean {
+    return this.#isOwned;
+  }
+
+  /** Aborted when another hub becomes the owner; a new signal each time this hub becomes it. */
+  get ownership(): AbortSignal {
+    return this.#ownership.signal;
+  }
+
+  /** Whether the hub stops. */
+  get isStopping(): boolean {
     return this.#stopping;
+  }
+
+  /** Whether this hub owns the pairing and does not stop. */
+  get isRunning(): boolean {
+    return this.#isOwned && !this.#stopping;
   }
 
   /** Milliseconds until the pairing expires. */
@@ -64,12 +87,12 @@ export class PairingStateMachine {
 
   /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
-    return this.#portalProblem === null ? null : this.#describeProblem(this.#portalProblem);
+    return this.#reachability.text;
   }
 
   /** Milliseconds that the portal's last response asked to wait. */
   get retryAfterMs(): number {
-    return this.#portalProblem?.retryAfter ?? 0;
+    return this.#reachability.problem?.retryAfter ?? 0;
   }
 
   /** The current redirect address, as in {@link LoginLink}. */
@@ -82,19 +105,56 @@ export class PairingStateMachine {
     return this.#context.nameOf(this.#pairing.connection);
   }
 
+  /** The hub stops; the pairing keeps its state. */
   stop(): void {
     this.#stopping = true;
     this.#stepAbort.abort();
   }
 
+  /** Another hub owns the pairing, and has stored this: whatever runs here ends. Call it in {@link exclusively}. */
+  follow(stored: Pairing): void {
+    this.#isOwned = false;
+    this.#ownership.abort();
+    this.#stepAbort.abort();
+    this.#reachability.reset();
+    this.#pairing = withKnownLinks(stored, linksOf(this.#pairing.step));
+    this.notifyWatchers();
+  }
+
+  /** This hub has become the owner, and continues from here. Call it in {@link exclusively}. */
+  own(pairing: Pairing): void {
+    this.#isOwned = true;
+    this.#ownership.abort();
+    this.#ownership = new AbortController();
+    this.#stepAbort.abort();
+    this.#stepAbort = new AbortController();
+    if (this.#stopping) this.#stepAbort.abort();
+    this.#pairing = withKnownLinks(pairing, linksOf(this.#pairing.step));
+    this.notifyWatchers();
+  }
+
+  /** Follows what is stored. Call it in {@link exclusively}. @throws Failure as {@link Store} */
+  async followStored(): Promise<void> {
+    const { id } = this.#pairing;
+    const [stored] = (await this.#context.site?.findPairings(new Set([id]))) ?? [];
+    if (stored === undefined) this.followRemoval();
+    else this.follow(stored);
+  }
+
+  /** The pairing was removed with its connection. */
+  followRemoval(): void {
+    this.follow(advance(this.#pairing, { kind: 'failed', reason: 'cancelled' }));
+  }
+
   /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
   onClockSet(): void {
-    if (this.#portalProblem?.certificateError !== undefined) this.wake();
+    if (this.#reachability.problem?.certificateError !== undefined) this.wake();
   }
 
   /** The hub has another address: another link may be preferred, and an unreachable portal may be reachable again. */
   onAddressChanged(): void {
-    if (this.#portalProblem !== null && this.#portalProblem.retryAfter === null) this.wake();
+    const { problem } = this.#reachability;
+    if (problem !== null && problem.retryAfter === null) this.wake();
     this.notifyWatchers();
   }
 
@@ -118,9 +178,10 @@ export class PairingStateMachine {
 
   /**
    * Applies an event, saves the result and then notifies watchers. A state that can't be saved is derived again after a
-   * restart.
+   * restart. Does nothing if another hub owns the pairing.
    */
   async dispatch(event: PairingEvent): Promise<void> {
+    if (!this.#isOwned) return;
     const before = this.#pairing;
     const advanced = advance(before, event);
     if (advanced === before) return;
@@ -138,31 +199,32 @@ export class PairingStateMachine {
         reason: step.result.reason,
       });
     }
-    await this.saveIfPossible(next);
-    if (isReported) emitPairingFailed(this.#context.environment, next);
+    const isCurrent = await this.saveIfPossible(next);
+    if (isReported && isCurrent) emitPairingFailed(this.#context.environment, next);
     this.notifyWatchers();
   }
 
   /**
    * Saves the result of an event before applying it, so that nothing is reported that a restart would lose.
-   * @returns false if the event does not apply, or no longer does
+   * @returns false if the event does not apply, or no longer does, or if another hub owns the pairing
    * @throws Failure as {@link Store}
    */
   async saveThenDispatch(event: PairingEvent): Promise<boolean> {
     for (;;) {
       const before = this.#pairing;
-      const next = advance(before, event);
-      if (next === before) return false;
-      await this.save(next);
+      const next = this.#isOwned ? advance(before, event) : before;
+      if (next === before || !(await this.save(next))) return false;
       if (this.#pairing !== before) continue;
       this.setInMemory(next);
       return true;
     }
   }
 
-  async saveIfPossible(pairing: Pairing): Promise<void> {
-    await this.save(pairing).catch((error: unknown) => {
+  /** Like {@link save}, but logs that nothing can be written. @returns false if another hub owns the pairing */
+  saveIfPossible(pairing: Pairing): Promise<boolean> {
+    return this.save(pairing).catch((error: unknown) => {
       this.log.error('store_unwritable', { connection: this.name, error: messageOf(error) });
+      return true;
     });
   }
 
@@ -171,13 +233,32 @@ export class PairingStateMachine {
     await this.#writes;
   }
 
-  /** Serializes writes: sealing takes time, and an older state must not overwrite a newer one. */
-  save(pairing: Pairing): Promise<void> {
-    const write = this.#writes.then(async () => {
-      await this.#context.store.savePairing(pairing);
+  /**
+   * Saves a state that follows from the current one.
+   * @returns false if another hub owns the pairing; then this one follows what is stored
+   * @throws Failure as {@link Store}
+   */
+  save(pairing: Pairing): Promise<boolean> {
+    const { ownership } = this;
+    const wasOwned = this.#isOwned;
+    return this.exclusively(async () => {
+      // Another hub has changed it since: what was to be saved does not follow from that.
+      if (wasOwned && ownership.aborted) return false;
+      if (await this.#context.store.savePairing(pairing)) return true;
+      await this.followStored();
+      return false;
     });
-    this.#writes = write.catch(() => undefined);
-    return write;
+  }
+
+  /**
+   * Runs `work` when the writes before it have ended, and before those after it. Sealing takes time, and an older state
+   * must not overwrite a newer one. A store compares with what this hub has read last, so a pairing must be read and
+   * followed without a write in between.
+   */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#writes.then(work);
+    this.#writes = done.catch(() => undefined);
+    return done;
   }
 
   /**
@@ -211,16 +292,7 @@ export class PairingStateMachine {
 
   /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */
   recordReachability(problem: Unreachable | null): void {
-    const before = this.#portalProblem;
-    this.#portalProblem = problem;
-    if (before === null && problem !== null) {
-      const summary = this.#unreachableLog.recordOccurrence('portal', this.#pairing.connection);
-      const level = summary === null ? 'debug' : 'warn';
-      this.log.at(level, 'portal_unreachable', { connection: this.name, detail: this.#describeProblem(problem) });
-      // Resolved at once, so that each outage counts as a new problem: the portal may respond now and then.
-      this.#unreachableLog.recordResolution('portal');
-    }
-    if (before?.detail !== problem?.detail) this.notifyWatchers();
+    if (this.#reachability.record(problem)) this.notifyWatchers();
   }
 
   get log(): Log {
@@ -237,12 +309,5 @@ export class PairingStateMachine {
 
   notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
-  }
-
-  #describeProblem({ detail, certificateError }: Unreachable): string {
-    const { environment, referenceClock } = this.#context;
-    const fault =
-      certificateError && clockFaultMessage(certificateError, environment.clock.now(), referenceClock.confirmed);
-    return fault ?? detail;
   }
 }

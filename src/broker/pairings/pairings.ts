@@ -1,11 +1,9 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
-import { Failure, messageOf } from '../../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
 import type { CallbackBrowser, LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
 import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
 import {
-  advance,
-  areDeviceCodesRetained,
   type DeviceCodes,
   type DeviceFlow,
   isInstallerInitiated,
@@ -17,25 +15,24 @@ import { isUnopenedDeviceFlow } from '../../core/reports/pairing-failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import { emitPairingFailed, type PairingContext } from './pairing-context.ts';
+import type { PairingContext } from './pairing-context.ts';
+import { PairingIndex } from './pairing-index.ts';
 import { PairingRun } from './pairing-run.ts';
+import { resumeStored } from './resume-stored.ts';
+import { SharedPairings } from './shared-pairings.ts';
 
 /** A person whom the portal redirected waits at most this long for a result, in ms: less than 10 s in total. */
 const MAX_WAIT = 9500;
 /** Bytes of the key behind the cookies of browsers that the hub sends to the portal: 256 bits. */
 const BROWSER_KEY_BYTES = 32;
+/** The setting with that key, on a site. */
+const BROWSER_KEY_SETTING = 'pairing_browsers_key';
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
 /**
  * The most pairings that use the portal at once: each polls it every few seconds. Unopened device flows do not count.
  */
 const MAX_OPEN = 100;
-/**
- * The most ended pairings that are remembered, so that their result page can be shown again. Pairings whose appliance
- * may still poll its device flow are kept in addition.
- */
-const MAX_ENDED = 1000;
-
 /** Whether an open pairing of the connection is joined, and what the new pairing records. */
 export interface BeginPairingOptions {
   /** True: an open pairing of the connection is returned. Default: it is replaced. */
@@ -51,31 +48,57 @@ export interface BeginPairingOptions {
  */
 export class Pairings implements AsyncDisposable {
   readonly #context: PairingContext;
-  readonly #runs = new Map<string, PairingRun>();
-  /** Those of each connection, in the order in which they began. */
-  readonly #byConnection = new Map<string, readonly PairingRun[]>();
+  readonly #index = new PairingIndex();
   /** Serializes the starts of each connection. */
   readonly #startQueues = new Map<string, Promise<unknown>>();
-  /** Only in memory: after a restart the portal itself, or an installer, must confirm a login. */
-  readonly #browserTokenKey: string;
+  /** Null without a site. */
+  readonly #shared: SharedPairings | null;
+  /**
+   * Without a site only in memory: after a restart the portal itself, or an installer, must confirm a login. On a site
+   * a setting, because a browser may come back to another hub with the same name.
+   */
+  #browserTokenKey: string;
   #stopped = false;
 
   constructor(context: PairingContext) {
     this.#context = context;
     this.#browserTokenKey = context.environment.random.token(BROWSER_KEY_BYTES);
+    const { site } = context;
+    this.#shared =
+      site &&
+      new SharedPairings({
+        ...{ ...context, site, index: this.#index },
+        betweenStarts: (connection, work) => this.#serialize(connection, work),
+      });
   }
 
-  /** Loads the pairings of the last run; the newest of each connection, and of each device flow, continues if it is open. */
+  /** Loads the stored pairings. Those that are open continue, on a site those of this hub. */
   async load(): Promise<void> {
-    const stored = await this.#context.store.pairings();
-    const newest = new Map(stored.map((pairing) => [flowKey(pairing), pairing.id]));
-    for (const pairing of stored) {
-      const isNewest = newest.get(flowKey(pairing)) === pairing.id;
-      const resumed = isNewest ? pairing : advance(pairing, { kind: 'failed', reason: 'replaced' });
-      if (resumed !== pairing) await this.#saveReplaced(pairing, resumed);
-      this.#add(PairingRun.resume(this.#context, resumed));
+    if (this.#shared === null) await resumeStored(this.#context, this.#index);
+    else {
+      await this.#shared.load();
+      this.#browserTokenKey = await this.#sharedBrowserTokenKey();
     }
-    this.#evictEnded();
+    this.#index.evictEnded(this.#context.environment.clock.now());
+  }
+
+  /**
+   * Applies what other hubs of the site have changed.
+   * @param ids of pairings
+   * @param all whether any pairing may have changed
+   * @throws Failure as {@link Store}
+   */
+  async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
+    await this.#shared?.applyNews(ids, all);
+    this.#index.evictEnded(this.#context.environment.clock.now());
+  }
+
+  /** Forgets the pairings of a connection that another hub has removed. */
+  forgetAll(connection: string): void {
+    for (const run of this.#index.of(connection)) {
+      run.followRemoval();
+      this.#index.forget(run);
+    }
   }
 
   /**
@@ -126,7 +149,7 @@ export class Pairings implements AsyncDisposable {
    * @param appliance the id of an appliance: device flows of others don't count
    */
   #findMatchingOpen({ id, portal, scope }: Connection, appliance?: string): PairingRun | undefined {
-    const open = this.#findOpen(id, appliance);
+    const open = this.#index.findOpen(id, appliance);
     return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
   }
 
@@ -167,12 +190,17 @@ export class Pairings implements AsyncDisposable {
       ...(user === undefined ? {} : { user }),
       step: { kind: 'asking' },
     };
-    await this.#context.store.savePairing(pairing);
-    // Only after the write: a pairing that can't be begun must not replace another.
-    await this.#findOpen(id, device?.appliance)?.endAsReplaced();
+    this.#index.reserved.add(pairing.id);
+    try {
+      await this.#context.store.savePairing(pairing);
+      // Only after the write: a pairing that can't be begun must not replace another.
+      await this.#index.findOpen(id, device?.appliance)?.endAsReplaced();
+    } finally {
+      this.#index.reserved.delete(pairing.id);
+    }
     const run = PairingRun.resume(this.#context, pairing);
-    this.#add(run);
-    this.#evictEnded();
+    this.#index.add(run);
+    this.#index.evictEnded(this.#context.environment.clock.now());
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
     if (this.#stopped) await run[Symbol.asyncDispose]();
     return run;
@@ -180,7 +208,7 @@ export class Pairings implements AsyncDisposable {
 
   /** @throws Failure `pairing_unknown` */
   get(id: string): PairingRun {
-    const run = this.#runs.get(id);
+    const run = this.#index.get(id);
     if (run !== undefined) return run;
     throw new Failure('pairing_unknown', 'this pairing is no longer known: start another with "latchkey pair"');
   }
@@ -191,39 +219,47 @@ export class Pairings implements AsyncDisposable {
     return this.find(({ shortKeyHash }) => shortKeyHash === hash);
   }
 
+  /** What `find` finds, on a site also after the news of the other hubs: a browser may be faster than they are. */
+  async findCaughtUp<T>(find: () => T | null | undefined): Promise<T | null> {
+    const known = find() ?? null;
+    if (known !== null || this.#shared === null) return known;
+    await this.#shared.catchUp();
+    return find() ?? null;
+  }
+
   /** The newest matching pairing, open or ended. */
   find(matches: (run: PairingRun) => boolean): PairingRun | undefined {
-    return [...this.#runs.values()].findLast(matches);
+    return this.#index.find(matches);
   }
 
   /** The matching pairings, open or ended, in the order in which they began. */
   filter(matches: (run: PairingRun) => boolean): PairingRun[] {
-    return [...this.#runs.values()].filter(matches);
+    return this.#index.filter(matches);
   }
 
   /** The open pairing of a connection, else the newest of those that have ended. */
   newestFor(connection: string): PairingRun | undefined {
-    return this.#findOpen(connection) ?? this.#runsOf(connection).at(-1);
+    return this.#index.findOpen(connection) ?? this.#index.of(connection).at(-1);
   }
 
   /** The newest pairing of a connection, open or ended, without device flows that nobody opened. */
   newestOpened(connection: string): PairingRun | undefined {
-    return this.#runsOf(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
+    return this.#index.of(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
   }
 
   /** The hub's clock was set: see {@link PairingRun.onClockSet}. */
   onClockSet(): void {
-    for (const run of this.#runs.values()) run.onClockSet();
+    for (const run of this.#index.filter(() => true)) run.onClockSet();
   }
 
   /** The hub has another address, or none: see {@link PairingRun.onAddressChanged}. */
   onAddressChanged(): void {
-    for (const run of this.#runs.values()) if (run.isOpen) run.onAddressChanged();
+    for (const run of this.#index.filter(({ isOpen }) => isOpen)) run.onAddressChanged();
   }
 
   /** Ends the open pairings of a connection, and any that is still being replaced. */
   async end(connection: string, reason: PairingFailureReason): Promise<void> {
-    const open = this.#runsOf(connection).filter((run) => run.isOpen);
+    const open = this.#index.of(connection).filter((run) => run.isOpen);
     await Promise.all(open.map((run) => run.fail(reason)));
   }
 
@@ -235,13 +271,13 @@ export class Pairings implements AsyncDisposable {
 
   /** Stops reporting why the pairings of a connection failed. */
   async clearFailures(connection: string): Promise<void> {
-    await Promise.all(this.#runsOf(connection).map((run) => run.clearFailure()));
+    await Promise.all(this.#index.of(connection).map((run) => run.clearFailure()));
   }
 
   /** Forgets the pairings of a connection that was removed. */
   async removeAll(connection: string): Promise<void> {
     await this.end(connection, 'cancelled');
-    for (const run of this.#runsOf(connection)) this.#forget(run);
+    for (const run of this.#index.of(connection)) this.#index.forget(run);
   }
 
   /** STUB, replaced when merged: other hubs of the site have changed pairings. */
@@ -268,8 +304,8 @@ export class Pairings implements AsyncDisposable {
     { address, browserToken }: CallbackBrowser,
   ): Promise<Pairing | null> {
     const hash = sha256(nonce);
-    const run = this.find(({ nonceHash }) => nonceHash === hash);
-    if (run === undefined) return null;
+    const run = await this.findCaughtUp(() => this.find(({ nonceHash }) => nonceHash === hash));
+    if (run === null) return null;
     if (callback.kind === 'code') {
       const isSent =
         browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(run.pairing.id).reveal());
@@ -293,82 +329,29 @@ export class Pairings implements AsyncDisposable {
     { state, response }: StatefulResponse,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
-    const run = this.find((candidate) => candidate.authorizationResponses.knows(state));
-    if (run === undefined) return null;
+    const run = await this.findCaughtUp(() => this.find((candidate) => candidate.knowsState(state)));
+    if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
     let rejected: RejectedResponseReason | null = null;
-    const received = run.authorizationResponses.receive(state, response).then((reason) => {
+    const received = run.receiveResponse(state, response).then((reason) => {
       rejected = reason;
     });
     await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     return { pairing: run.pairing, rejected };
   }
 
-  /** Saves that a pairing was replaced, if the last run ended before it could; the failure is emitted once. */
-  async #saveReplaced(pairing: Pairing, ended: Pairing): Promise<void> {
-    const { store, environment } = this.#context;
-    try {
-      await store.savePairing(ended);
-      if (needsPortalRequests(pairing)) emitPairingFailed(this.#context.environment, ended);
-    } catch (error) {
-      environment.log.error('store_unwritable', { error: messageOf(error) });
-    }
+  async #sharedBrowserTokenKey(): Promise<string> {
+    const { store } = this.#context;
+    const stored = await store.setting(BROWSER_KEY_SETTING);
+    if (stored !== null) return stored;
+    await store.createSettings({ [BROWSER_KEY_SETTING]: this.#browserTokenKey });
+    return (await store.setting(BROWSER_KEY_SETTING)) ?? this.#browserTokenKey;
   }
 
   /** Stops polling; the pairings stay open and resume at the next start. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
-    await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
+    await this.#shared?.[Symbol.asyncDispose]();
+    await Promise.all(this.#index.filter(() => true).map((run) => run[Symbol.asyncDispose]()));
   }
-
-  /**
-   * The open pairing of a connection: the one that an installer waits for, else the newest.
-   * @param appliance the id of an appliance: device flows of others don't count
-   */
-  #findOpen(connection: string, appliance?: string): PairingRun | undefined {
-    const open = this.#runsOf(connection).filter(
-      ({ isOpen, pairing: { device } }) =>
-        isOpen && (appliance === undefined || device === null || device.appliance === appliance),
-    );
-    return open.findLast(({ pairing }) => isInstallerInitiated(pairing)) ?? open.at(-1);
-  }
-
-  #runsOf(connection: string): readonly PairingRun[] {
-    return this.#byConnection.get(connection) ?? [];
-  }
-
-  #add(run: PairingRun): void {
-    this.#runs.set(run.pairing.id, run);
-    const { connection } = run.pairing;
-    this.#byConnection.set(connection, [...this.#runsOf(connection), run]);
-  }
-
-  #evictEnded(): void {
-    const ended = [...this.#runs.values()].filter(({ isOpen: open }) => !open);
-    for (const run of ended.slice(0, -MAX_ENDED)) {
-      if (!this.#isAwaited(run)) this.#forget(run);
-    }
-  }
-
-  #forget(run: PairingRun): void {
-    const { id, connection } = run.pairing;
-    this.#runs.delete(id);
-    const others = this.#runsOf(connection).filter((other) => other !== run);
-    if (others.length > 0) this.#byConnection.set(connection, others);
-    else this.#byConnection.delete(connection);
-  }
-
-  /** Whether an appliance may still poll, with its current codes, how this pairing ended. */
-  #isAwaited(run: PairingRun): boolean {
-    const { pairing } = run;
-    const key = flowKey(pairing);
-    const newest = this.#runsOf(pairing.connection).findLast((other) => flowKey(other.pairing) === key);
-    if (pairing.device === null || newest !== run) return false;
-    return areDeviceCodesRetained(pairing, this.#context.environment.clock.now());
-  }
-}
-
-/** What a newer pairing replaces: the pairing of a connection, or the device flow of one appliance. */
-function flowKey({ connection, device }: Pairing): string {
-  return `${connection} ${device?.appliance ?? connection}`;
 }

@@ -43,7 +43,8 @@ interface UnconfirmedCode extends UnconfirmedLogin {
  * The codes of one pairing that arrive by redirect. Anybody who saw the link can send codes, including one of their own
  * account, so such a code is a hint and not proof. The portal is polled at once for the code of this login, and that
  * code is exchanged. If the portal has none, the redirected code is accepted only from a browser that the hub itself
- * sent there; any other is held until an installer confirms it.
+ * sent there; any other is held until an installer confirms it. Held codes are only in memory, so another hub of a site
+ * neither shows nor confirms them.
  */
 export class RedirectedCodes {
   readonly #context: PairingContext;
@@ -123,10 +124,10 @@ export class RedirectedCodes {
 
   /** Whether no check is needed: the code was exchanged or is held, or the pairing accepts no such login. */
   #isSettled(hash: string): boolean {
-    const { stopping, pairing } = this.#state;
+    const { isRunning, pairing } = this.#state;
     const isPolled = linksOf(pairing.step).some(({ kind }) => kind === 'poll');
     const isHeld = [...this.#unconfirmedCodes.values()].some(({ id }) => id === hash);
-    return stopping || isHeld || !isPolled || pairing.spentCodes.includes(hash);
+    return !isRunning || isHeld || !isPolled || pairing.spentCodes.includes(hash);
   }
 
   #checkWithPortal(): Promise<void> {
@@ -142,9 +143,9 @@ export class RedirectedCodes {
     const { signal } = this.#state;
     for (const delay of POLL_DELAYS) {
       if (delay > 0) await this.#context.environment.timers.sleep(delay, signal);
-      const { stopping, pairing } = this.#state;
+      const { isRunning, pairing } = this.#state;
       const { step } = pairing;
-      if (signal.aborted || stopping || step.kind === 'exchanging' || linksOf(step).length === 0) return;
+      if (signal.aborted || !isRunning || step.kind === 'exchanging' || linksOf(step).length === 0) return;
       if (this.#takePollPermit()) await pollLinks(this.#context, this.#state, signal, this.#receiver);
     }
   }

@@ -225,6 +225,16 @@ export function isInstallerInitiated({ device }: Pick<Pairing, 'device'>): boole
   return device === null || device.shared === true;
 }
 
+/**
+ * Whether a connection keeps only the later one of two open pairings: an installer waits for both, or both are the
+ * device flow of one appliance.
+ */
+export function areRivals(one: Pairing, other: Pairing): boolean {
+  if (one.connection !== other.connection) return false;
+  if (isInstallerInitiated(one) && isInstallerInitiated(other)) return true;
+  return one.device !== null && one.device.appliance === other.device?.appliance;
+}
+
 /** Whether a pairing succeeded with the code of this hash. */
 export function isPairedByCode({ step, spentCodes }: Pairing, hash: string): boolean {
   return step.kind === 'ended' && step.result.kind === 'paired' && spentCodes.at(-1) === hash;
