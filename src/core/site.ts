@@ -101,8 +101,8 @@ export interface SiteStore {
   findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /** Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. */
   putBack(grants: readonly Grant[]): Promise<void>;
-  /** The tokens that all other hubs have issued. @param today see `DayCount` */
-  usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>>;
+  /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
+  usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Deletes what no hub needs any more. */
   cleanUp(): Promise<void>;
   /** Ends the exclusion of other hubs that start: call it when this hub has loaded everything. */

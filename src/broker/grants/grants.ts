@@ -139,12 +139,6 @@ export class Grants implements AsyncDisposable {
     this.#scheduleRefresh(managed);
   }
 
-  /** STUB, replaced when merged: other hubs of the site have changed grants. */
-  async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
-    const ids = all ? (await this.#store.grants()).map(({ grant }) => grant.connection) : connections;
-    for (const id of ids) await this.resumeStored(id);
-  }
-
   /** @throws Failure `store_unwritable`: the grant is kept then */
   async delete(connection: string): Promise<void> {
     const managed = this.#grants.get(connection);

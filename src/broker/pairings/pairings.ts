@@ -280,14 +280,6 @@ export class Pairings implements AsyncDisposable {
     for (const run of this.#index.of(connection)) this.#index.forget(run);
   }
 
-  /** STUB, replaced when merged: other hubs of the site have changed pairings. */
-  async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
-    const stored = new Set((await this.#context.store.pairings()).map(({ id }) => id));
-    for (const run of [...this.#runs.values()]) {
-      if (!stored.has(run.pairing.id) && (all || ids.has(run.pairing.id))) this.#forget(run);
-    }
-  }
-
   /** The cookie of a browser that the hub sends to the portal for a pairing. @param id of the pairing */
   browserToken(id: string): Secret {
     return new Secret(sha256(`${this.#browserTokenKey} ${id}`));

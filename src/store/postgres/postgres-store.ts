@@ -266,8 +266,8 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#reports.usage();
   }
 
-  usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>> {
-    return this.#reports.usageOfOthers(today);
+  usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
+    return this.#reports.usageOfOthers();
   }
 
   saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {

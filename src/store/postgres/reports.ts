@@ -46,8 +46,8 @@ export class SiteReports {
     return readUsage(rows);
   }
 
-  /** The tokens that all other hubs have issued. @param today see `DayCount` */
-  async usageOfOthers(today: number): Promise<ReadonlyMap<string, TokenUsage>> {
+  /** The tokens that all other hubs have issued. */
+  async usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
     const rows = await this.#database.read((sql) =>
       sql.all<{ appliance: string }>('SELECT appliance, counts FROM usage WHERE hub <> $1', this.#hubId),
     );
@@ -56,7 +56,8 @@ export class SiteReports {
       const usage = readUsage([row]).get(row.appliance);
       const before = sums.get(row.appliance);
       if (usage === undefined) continue;
-      const sum = mergeUsage(before ?? null, usage, today);
+      const newest = Math.max(...[...usage.days, ...(before?.days ?? [])].map(({ day }) => day));
+      const sum = mergeUsage(before ?? null, usage, newest);
       sums.set(row.appliance, { ...sum, last: Math.max(usage.last, before?.last ?? 0) });
     }
     return sums;
