@@ -259,14 +259,15 @@ export class SiteGrants {
     }
   }
 
-  /** Deletes the tokens of a grant. */
+  /** Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back. */
   async clearIn(sql: Sql, id: string, connection: string, generation: number): Promise<boolean> {
     const count = await sql.run(
-      `UPDATE grants SET sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
+      `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
          misconfigured = NULL, revision = revision + 1, written_by = $3, vouched = true
-       WHERE connection = $1 AND generation = $2`,
+       WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL`,
       ...[connection, generation, id],
     );
+    this.#damaged.delete(connection);
     return count > 0;
   }
 

@@ -234,6 +234,8 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
         const grantRevision = await this.#grants.replaceIn(sql, id, grant);
         if (grantRevision === null) return null;
         const pairingRevision = await this.#pairings.saveIn(sql, pairing);
+        // The tokens are kept even if another hub has changed the pairing meanwhile.
+        if (pairingRevision === 0) return null;
         return { grant: grantRevision, pairing: pairingRevision };
       });
       if (revisions === null) return false;

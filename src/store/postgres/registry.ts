@@ -96,7 +96,9 @@ export class SiteRegistry {
   }
 
   async invites(): Promise<Invite[]> {
-    const rows = await this.#database.read((sql) => sql.all<InviteRow>('SELECT hash, sealed FROM invites'));
+    const rows = await this.#database.read((sql) =>
+      sql.all<InviteRow>('SELECT hash, sealed FROM invites ORDER BY hash'),
+    );
     const invites = rows.flatMap((row) => nullIfDamaged(() => readInvite(row, this.#sealing)) ?? []);
     this.hasRejectedInvites ||= invites.length < rows.length;
     return this.#clocks.translate(invites);

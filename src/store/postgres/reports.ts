@@ -1,10 +1,13 @@
 import type { TokenUsage } from '../../core/appliances/usage.ts';
 import { mergeUsage } from '../../core/appliances/usage.ts';
 import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../core/reports/history.ts';
-import { MAX_MERGE_CANDIDATES, readHistoryRows, toHistoryLine } from '../rows/history-row.ts';
+import { MAX_MERGE_CANDIDATES, NUMBER_LIMIT, readHistoryRows, toHistoryLine } from '../rows/history-row.ts';
 import { readUsage, usageColumn } from '../rows/usage-row.ts';
 import type { SiteDatabase } from './database.ts';
 import type { Sql } from './sql.ts';
+
+/** Named, because a prepared `SELECT *` fails when a newer hub has added a column. */
+const HISTORY_COLUMNS = 'connection, number, kind, why, first, last, count';
 
 /** The histories of a site, and how many tokens each of its hubs has issued. */
 export class SiteReports {
@@ -19,7 +22,8 @@ export class SiteReports {
   async history(connection: string): Promise<StoredHistoryEntry[]> {
     const rows = await this.#database.read((sql) =>
       sql.all<unknown>(
-        'SELECT * FROM (SELECT * FROM history WHERE connection = $1 ORDER BY number DESC LIMIT $2) AS newest ORDER BY number',
+        `SELECT ${HISTORY_COLUMNS} FROM (SELECT ${HISTORY_COLUMNS} FROM history WHERE connection = $1
+           ORDER BY number DESC LIMIT $2) AS newest ORDER BY number`,
         ...[connection, MAX_HISTORY_ENTRIES],
       ),
     );
@@ -79,8 +83,8 @@ export class SiteReports {
   async #addLines(sql: Sql, lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
     const stored = readHistoryRows(
       await sql.all<unknown>(
-        `SELECT connection, number, kind, why, first, last, count FROM (
-           SELECT *, row_number() OVER (PARTITION BY connection ORDER BY number DESC) AS rank
+        `SELECT ${HISTORY_COLUMNS} FROM (
+           SELECT ${HISTORY_COLUMNS}, row_number() OVER (PARTITION BY connection ORDER BY number DESC) AS rank
            FROM history WHERE connection = ANY ($1)) AS ranked
          WHERE rank <= $2 ORDER BY connection, number`,
         ...[[...lines.keys()], MAX_MERGE_CANDIDATES],
@@ -115,10 +119,10 @@ export class SiteReports {
       column(({ line }) => line.count),
     );
     await sql.run(
-      `DELETE FROM history USING (
-         SELECT connection, max(number) - $2 AS oldest FROM history WHERE connection = ANY ($1) GROUP BY connection) AS kept
-       WHERE history.connection = kept.connection AND history.number <= kept.oldest`,
-      ...[[...lines.keys()], MAX_HISTORY_ENTRIES],
+      `DELETE FROM history USING unnest($1::text[]) AS changed (id)
+       WHERE connection = changed.id AND (number >= $3 OR number <= (SELECT number FROM history
+         WHERE connection = changed.id AND number < $3 ORDER BY number DESC LIMIT 1 OFFSET $2))`,
+      ...[[...lines.keys()], MAX_HISTORY_ENTRIES, NUMBER_LIMIT],
     );
   }
 }
