@@ -5,6 +5,7 @@ import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
 import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import type { PostgresProxy } from '../support/postgres/proxy.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 
 export const SITE_KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
@@ -26,13 +27,30 @@ export function addressOf(url: string, port?: number): DatabaseAddress {
 
 let shared: Promise<PostgresServer> | null = null;
 
-/** The PostgreSQL server of a test file, without TLS. */
+/** The PostgreSQL server of a test file that calls {@link useSiteServer}, without TLS. */
 export function siteServer(): Promise<PostgresServer> {
   shared ??= startPostgres({ tls: false });
   return shared;
 }
 
-afterAll(async () => (await shared)?.[Symbol.asyncDispose]());
+/**
+ * Ends the server with the last test of this file or group: call it outside of tests. Files that share a process do not
+ * share the server.
+ * @returns {@link siteServer}
+ */
+export function useSiteServer(): typeof siteServer {
+  afterAll(async () => {
+    const server = await shared;
+    shared = null;
+    await server?.[Symbol.asyncDispose]();
+  });
+  return siteServer;
+}
+
+/** How to connect to a test database, perhaps through a proxy. */
+export function siteAddress({ url }: { readonly url: string }, through?: PostgresProxy): DatabaseAddress {
+  return addressOf(through === undefined ? url : through.urlOf(url));
+}
 
 /** Opens the store of a hub of a site as after the hub's start. */
 export async function openSiteStore(

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { addAppliance, WALLBOX } from '../store/test-store.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+
+useSiteServer();
 
 test('a hub sees what another hub of its site has written', async () => {
   const server = await siteServer();

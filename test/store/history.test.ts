@@ -1,14 +1,13 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { corruptTable, runSql } from './corrupt-store.ts';
+import { corruptTable } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { addAppliance, HEATER, open, openAsHub, ownConnection, removeAppliance, WALLBOX } from './test-store.ts';
+import { addAppliance, open, openAsHub, WALLBOX } from './test-store.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
@@ -81,53 +80,6 @@ describe('pending history', () => {
   });
 });
 
-test('the store keeps the newest 200 history lines of each appliance', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await addAppliance(store, HEATER);
-  await store.addHistory(new Map([[HEATER.id, [line('unpaired', START)]]]));
-  const days = Array.from({ length: 230 }, (_, day) => line('refreshed', START + day * DAY));
-  for (let from = 0; from < days.length; from += 50) {
-    await store.addHistory(new Map([[id, days.slice(from, from + 50)]]));
-  }
-  expect(await store.history(id)).toEqual(days.slice(-200));
-  expect(await store.history(HEATER.id)).toHaveLength(1);
-  store[Symbol.dispose]();
-  const database = new Database(join(folder.path, 'latchkey.db'), { readonly: true });
-  expect(database.prepare('SELECT count(*) FROM history').pluck().get()).toBe(201);
-  database.close();
-});
-
-test('the store keeps who connected and disconnected something', async () => {
-  using folder = memoryStateFolder();
-  const lines = [{ ...line('paired', START), user: 'Anna' }, line('unpaired', START + 1), line('paired', START + 2)];
-  {
-    using store = await withWallbox(folder.path);
-    await store.addHistory(new Map([[id, lines]]));
-  }
-  using store = await openAsHub(folder.path);
-  expect(await store.history(id)).toEqual(lines);
-});
-
-test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await store.addHistory(new Map([[id, [REFRESHED]]]));
-  await removeAppliance(store, id);
-  await store.addHistory(new Map([[id, [REFRESHED]]]));
-  await addAppliance(store, WALLBOX);
-  expect(await store.history(id)).toEqual([]);
-});
-
-test('a new name or portal of a connection does not change its history', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await store.addHistory(new Map([[id, [REFRESHED]]]));
-  const updatedConnections = [{ ...ownConnection(WALLBOX), name: 'charger', portal: 'another' }];
-  expect(await store.saveRegistry({ updatedConnections })).toBe(true);
-  expect(await store.history(id)).toEqual([REFRESHED]);
-});
-
 test('restoring a backup keeps the history of appliances that stay, and deletes that of removed ones', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
@@ -145,24 +97,6 @@ test('restoring a backup keeps the history of appliances that stay, and deletes 
 });
 
 describe('damaged history', () => {
-  test('damaged history lines are skipped, and the other lines are kept', async () => {
-    using folder = memoryStateFolder();
-    {
-      using store = await withWallbox(folder.path);
-      const days = [0, 1, 2, 3].map((day) => line('refreshed', START + day * DAY));
-      await store.addHistory(new Map([[id, days]]));
-    }
-    runSql(
-      folder.path,
-      "UPDATE history SET kind = 'nonsense' WHERE number = 2; UPDATE history SET count = -1 WHERE number = 3",
-    );
-    using store = await openAsHub(folder.path);
-    expect(store.recoverySummary).toBeNull();
-    expect(await store.history(id)).toEqual([line('refreshed', START), line('refreshed', START + 3 * DAY)]);
-    await store.addHistory(new Map([[id, [line('refreshed', START + 3 * DAY)]]]));
-    expect(await store.history(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
-  });
-
   test('a damaged history table loses the history, and no grant', async () => {
     using folder = memoryStateFolder();
     {
@@ -225,30 +159,4 @@ test('history waits while the disk is full, and a grant is still written with th
   expect(lines.left).toEqual([]);
   expect(await store.history(id)).toEqual([REFRESHED]);
   expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
-});
-
-test.each([
-  ['number', '9223372036854775807'],
-  ['number', '9007199254740991'],
-  ['number', '1099511627700'],
-  ['number', '-5'],
-  ['count', '9223372036854775807'],
-  ['last', '-1'],
-])('a history line whose %s was damaged to %s does not affect the lines after it', async (column, value) => {
-  using folder = memoryStateFolder();
-  {
-    using store = await withWallbox(folder.path);
-    const days = Array.from({ length: 3 }, (_, day) => line('refreshed', START + day * DAY));
-    await store.addHistory(new Map([[id, days]]));
-  }
-  runSql(folder.path, `UPDATE history SET ${column} = ${value} WHERE number = 3`);
-  using store = await openAsHub(folder.path);
-  const later = Array.from({ length: 5 }, (_, day) => line('refreshed', START + (10 + day) * DAY));
-  for (const next of later)
-    await store.addHistory(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
-  const kept = await store.history(id);
-  expect(kept.slice(-4).map(({ first, count }) => [first, count])).toEqual(
-    later.slice(-4).map(({ first }) => [first, 2]),
-  );
-  expect(kept[0]?.first === START || value === '-5').toBe(true);
 });

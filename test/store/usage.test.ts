@@ -75,35 +75,6 @@ test('the usage of two connections that are refreshed together is written togeth
   );
 });
 
-test('the removal of an appliance deletes its usage, and a removed appliance gets none', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await store.saveUsage(new Map([[id, USAGE]]));
-  await store.saveRegistry({ removedAppliances: [id] });
-  expect(await store.usage()).toEqual(new Map());
-  await store.saveUsage(new Map([[id, USAGE]]));
-  expect(await store.usage()).toEqual(new Map());
-});
-
-test('usage that was damaged in the store is left out, and can be written again', async () => {
-  using folder = memoryStateFolder();
-  {
-    using store = await withWallbox(folder.path);
-    await addAppliance(store, HEATER);
-    await store.saveUsage(
-      new Map([
-        [id, USAGE],
-        [HEATER.id, LATER],
-      ]),
-    );
-  }
-  runSql(folder.path, `UPDATE usage SET counts = '{"last":1,"days":[[1,-1]]}' WHERE appliance = '${id}'`);
-  using store = await openAsHub(folder.path);
-  expect(await store.usage()).toEqual(new Map([[HEATER.id, LATER]]));
-  await store.saveUsage(new Map([[id, USAGE]]));
-  expect((await store.usage()).get(id)).toEqual(USAGE);
-});
-
 test('a damaged table of usage loses the usage, and no grant', async () => {
   using folder = memoryStateFolder();
   {

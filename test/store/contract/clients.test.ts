@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest';
+import type { Appliance } from '../../../src/core/appliances/appliance.ts';
+import type { Invite } from '../../../src/core/appliances/registration.ts';
+import { MAX_SESSIONS_PER_APPLIANCE } from '../../../src/core/appliances/session.ts';
+import { jweSealing } from '../../../src/store/keys/sealing.ts';
+import { applianceRowIdentity } from '../../../src/store/rows/appliance-row.ts';
+import { instantAt, sampleGrant } from '../../core/samples.ts';
+import {
+  addAppliance,
+  FRIDGE,
+  HEATER,
+  KEY,
+  removeAppliance,
+  sampleSession,
+  updateAppliance,
+  WALLBOX,
+} from '../test-store.ts';
+import { type ContractStore, describeStores, type StorePlace } from './contract-store.ts';
+
+const INVITE: Invite = {
+  hash: 'hash-of-the-invite',
+  name: 'wallbox',
+  scope: 'Monitoring',
+  portal: 'home',
+  begun: instantAt(3),
+  lifetime: 86_400_000.5,
+};
+
+async function withWallbox(place: StorePlace) {
+  const store = await place.open();
+  await addAppliance(store, WALLBOX);
+  return store;
+}
+
+const hashesOf = async (store: ContractStore) => (await store.sessions()).map(({ hash }) => hash);
+
+describeStores('clients', (newPlace) => {
+  describe('appliance rows', () => {
+    test.each<[string, Partial<Appliance>]>([
+      ['with a secret', {}],
+      ['with keys', { credentials: FRIDGE.credentials }],
+      ['without credentials', { credentials: { kind: 'none' }, origin: 'declared' }],
+      ['that waits for approval', { origin: 'registered', waitingSince: instantAt(7), softwareId: 'fridge-ü/2.0' }],
+      ["with its maker's client_id", { clientId: 'A-._~9' }],
+    ])('an appliance %s is read back as it was written after the store is reopened', async (_, changes) => {
+      await using place = await newPlace();
+      const appliance = { ...WALLBOX, ...changes };
+      {
+        await using store = await place.open();
+        await addAppliance(store, appliance);
+      }
+      await using store = await place.open();
+      expect(await store.appliances()).toEqual([appliance]);
+      expect(store.damagedAppliances.size).toBe(0);
+    });
+
+    test('an appliance is read back after all its members have changed, and keeps its grant', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      const grant = sampleGrant({ connection: WALLBOX.id });
+      await store.replaceGrant(grant);
+      const changed: Appliance = { ...FRIDGE, id: WALLBOX.id, connection: WALLBOX.connection };
+      expect(await updateAppliance(store, changed)).toBe(true);
+      expect(await store.appliances()).toEqual([changed]);
+      expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+      expect(await updateAppliance(store, { ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(
+        true,
+      );
+      expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waitingSince: null }]);
+    });
+  });
+
+  test("an appliance cannot be changed to another one's name or client_id, and an unknown one not at all", async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    await addAppliance(store, HEATER);
+    expect(await updateAppliance(store, { ...WALLBOX, name: HEATER.name, connection: HEATER.connection })).toBe(false);
+    expect(await updateAppliance(store, { ...WALLBOX, clientId: HEATER.clientId, connection: HEATER.connection })).toBe(
+      false,
+    );
+    expect(await updateAppliance(store, FRIDGE)).toBe(false);
+    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
+  });
+
+  describe('invalid appliance row', () => {
+    test.each([
+      ['invalid JSON', 'not json'],
+      ['invalid keys', JSON.stringify({ ...WALLBOX, credentials: { kind: 'keys', keys: 7 } })],
+      ['an invalid time', JSON.stringify({ ...WALLBOX, waitingSince: 'once' })],
+      ['an unknown origin', JSON.stringify({ ...WALLBOX, origin: 'found' })],
+    ])('an appliance whose row contains %s loses its credentials and does not affect others', async (_, text) => {
+      await using place = await newPlace();
+      const grant = sampleGrant({ connection: WALLBOX.id });
+      {
+        await using store = await withWallbox(place);
+        await addAppliance(store, HEATER);
+        await store.replaceGrant(grant);
+        await store.saveSetting('hub_id', 'the hub');
+      }
+      const identity = applianceRowIdentity({ ...WALLBOX, client_id: WALLBOX.clientId });
+      await place.runSql(
+        `UPDATE appliances SET sealed = '${jweSealing(KEY).seal(identity, text)}' WHERE name = 'wallbox'`,
+      );
+      await using store = await place.open();
+      expect(await store.appliances()).toMatchObject([
+        HEATER,
+        { id: WALLBOX.id, name: 'wallbox', credentials: { kind: 'none' }, origin: 'added', waitingSince: null },
+      ]);
+      expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
+      expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+      expect(store.recoverySummary).toBeNull();
+      // No update may use this row: it may belong to another appliance, with another grant.
+      expect(await updateAppliance(store, WALLBOX)).toBe(true);
+      expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
+      expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
+      await removeAppliance(store, WALLBOX.id);
+      expect(store.damagedAppliances.size).toBe(0);
+      expect(await addAppliance(store, WALLBOX)).toBe(true);
+      expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
+    });
+  });
+
+  describe('invites', () => {
+    test('an invite is read back as it was written until it is removed', async () => {
+      await using place = await newPlace();
+      const open_ = { ...INVITE, hash: 'another', name: null, scope: null, connection: 'solar' };
+      {
+        await using store = await place.open();
+        await store.saveInvite(INVITE);
+        await store.saveInvite(open_);
+      }
+      await using store = await place.open();
+      expect(await store.invites()).toEqual([open_, INVITE]);
+      await store.removeInvite(INVITE.hash);
+      await store.removeInvite('of nobody');
+      expect(await store.invites()).toEqual([open_]);
+    });
+
+    test('an invite is used up by one appliance, even if two use it at the same time', async () => {
+      await using place = await newPlace();
+      await using store = await place.open();
+      await store.saveInvite(INVITE);
+      const both = [addAppliance(store, WALLBOX, INVITE.hash), addAppliance(store, HEATER, INVITE.hash)];
+      expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
+      expect(await store.appliances()).toHaveLength(1);
+      expect(await store.invites()).toEqual([]);
+    });
+
+    test('an invite is kept if its appliance cannot be added', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.saveInvite(INVITE);
+      expect(await addAppliance(store, { ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
+      expect(await addAppliance(store, { ...HEATER, clientId: WALLBOX.clientId }, INVITE.hash)).toBe(false);
+      expect(await addAppliance(store, HEATER, 'of nobody')).toBe(false);
+      expect(await store.appliances()).toEqual([WALLBOX]);
+      expect(await store.invites()).toEqual([INVITE]);
+    });
+  });
+
+  describe('sessions', () => {
+    test('a session is read back as it was written until it is ended', async () => {
+      await using place = await newPlace();
+      const [one, two] = [sampleSession(WALLBOX, 'one'), sampleSession(WALLBOX, 'two')];
+      {
+        await using store = await withWallbox(place);
+        await store.saveSession(two);
+        await store.saveSession(one);
+      }
+      await using store = await place.open();
+      expect(await store.sessions()).toEqual([two, one]);
+      expect(await store.endSession(two.hash)).toBe(true);
+      expect(await store.endSession(two.hash)).toBe(false);
+      expect(await store.sessions()).toEqual([one]);
+    });
+
+    test('a session replaces the one of the same device flow', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      const first = sampleSession(WALLBOX, 'one');
+      await store.saveSession(first);
+      await store.saveSession(sampleSession(WALLBOX, 'two'));
+      await store.saveSession({ ...first, hash: 'hash-of-another', begun: instantAt(9) });
+      expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
+    });
+
+    test('a new session replaces the oldest of its appliance beyond the limit, and none of another appliance', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await addAppliance(store, HEATER);
+      await store.saveSession(sampleSession(HEATER, 'heater'));
+      for (let i = 1; i <= MAX_SESSIONS_PER_APPLIANCE + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
+      await store.saveSession(sampleSession(HEATER, 'another'));
+      const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
+      expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);
+    });
+
+    test('the sessions of an appliance end with its grant, and when it is removed', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await addAppliance(store, HEATER);
+      const grant = sampleGrant({ connection: WALLBOX.id });
+      await store.replaceGrant(grant);
+      const fill = async () => {
+        for (const name of ['one', 'two']) await store.saveSession(sampleSession(WALLBOX, name));
+      };
+      await store.saveSession(sampleSession(HEATER, 'heater'));
+
+      await fill();
+      expect(await store.forgetGrant(WALLBOX.id, 7)).toBe(false);
+      expect(await hashesOf(store)).toHaveLength(3);
+      expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
+      expect(await hashesOf(store)).toEqual(['hash-heater']);
+
+      await fill();
+      await removeAppliance(store, WALLBOX.id);
+      expect(await hashesOf(store)).toEqual(['hash-heater']);
+      expect(await store.saveSession(sampleSession(WALLBOX, 'three'))).toBe(false);
+      expect(await hashesOf(store)).toEqual(['hash-heater']);
+    });
+  });
+});

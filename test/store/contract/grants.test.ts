@@ -1,0 +1,195 @@
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../../src/core/secret.ts';
+import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { addAppliance, HEATER, removeAppliance, WALLBOX } from '../test-store.ts';
+import { type ContractStore, describeStores, type StorePlace } from './contract-store.ts';
+
+const first = sampleGrant({ connection: WALLBOX.id, generation: 1 });
+const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: instantAt(uptime) });
+const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
+  sampleGrant({ connection: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
+
+async function withWallbox(place: StorePlace): Promise<ContractStore> {
+  const store = await place.open();
+  await addAppliance(store, WALLBOX);
+  return store;
+}
+
+async function refreshToken(store: ContractStore): Promise<string | undefined> {
+  return (await store.grant(WALLBOX.id))?.grant.refreshToken?.reveal();
+}
+
+describeStores('grants', (newPlace) => {
+  test.each([
+    ['whole', {}],
+    ['without scope and portal time', { scope: null, portalTime: null }],
+    ['in doubt', { doubt: { lostAt: instantAt(5), sends: 2 } }],
+    ['refused', { refused: instantAt(6) }],
+    ['with a rejected access token', { accessTokenRejectedAt: instantAt(7) }],
+    ['that is misconfigured', { misconfigured: instantAt(8) }],
+    ['with a requested scope', { requestedScope: 'Monitoring' }],
+    ['with an account', { account: 'somebody@portal.example' }],
+    ['with an ID token', { idToken: new Secret('the-id-token') }],
+    ['of a known login', { login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 } }],
+    ['of a login without times', { login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: null } }],
+    ['whose refresh token ends', { refreshTokenLifetime: 604_800_000 }],
+    ['without a refresh token', { refreshToken: null }],
+    ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
+  ])('a grant %s is read back after the store is reopened', async (_, changes) => {
+    await using place = await newPlace();
+    const grant = { ...first, ...changes };
+    {
+      await using store = await withWallbox(place);
+      expect(await store.replaceGrant(grant)).toBe(true);
+      expect(await store.beginAttempt(grant, attemptAt(9))).toMatchObject({ kind: 'begun' });
+    }
+    await using store = await place.open();
+    const [stored] = await store.grants();
+    expect(stored).toEqual({ grant, attempt: attemptAt(9) });
+    expect(stored?.grant.accessToken.reveal()).toBe(grant.accessToken.reveal());
+    expect(stored?.grant.refreshToken?.reveal()).toBe(grant.refreshToken?.reveal());
+    expect(stored?.grant.idToken?.reveal()).toBe(grant.idToken?.reveal());
+    expect(await store.grant(WALLBOX.id)).toEqual(stored);
+  });
+
+  describe('generation check of grant writes', () => {
+    test('a write of a grant changes nothing if another generation is stored', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      expect(await store.replaceGrant(next(2))).toBe(false);
+      expect(await store.grants()).toEqual([]);
+      await store.replaceGrant(first);
+      await store.replaceGrant(next(2));
+      const before = await store.grants();
+      expect(await store.replaceGrant(first)).toBe(false);
+      expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
+      expect(await store.replaceGrant(next(4))).toBe(false);
+      expect(await store.beginAttempt(first, attemptAt(9))).toEqual({ kind: 'superseded' });
+      expect(await store.endAttempt({ ...first, refused: instantAt(9) })).toBe(false);
+      expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(false);
+      expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
+      expect(await store.grants()).toEqual(before);
+      expect(await store.generation(WALLBOX.id)).toBe(2);
+    });
+
+    test('new tokens end the attempt, and so does a failure, which is stored with its meaning', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.replaceGrant(first);
+      await store.beginAttempt(first, attemptAt(9));
+      const doubt = { lostAt: instantAt(9), sends: 1 };
+      const meaning = { doubt, misconfigured: instantAt(9) };
+      expect(await store.endAttempt({ ...first, ...meaning })).toBe(true);
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { ...meaning, refused: null } });
+      await store.beginAttempt({ ...first, doubt: { ...doubt, sends: 2 } }, attemptAt(10));
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: attemptAt(10), grant: { doubt: { sends: 2 } } });
+      expect(await store.replaceGrant(next(2))).toBe(true);
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
+    });
+
+    test('a rejected access token stays rejected until another one replaces it', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.replaceGrant(first);
+      expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(true);
+      await store.beginAttempt(first, attemptAt(10));
+      await store.endAttempt(first);
+      expect(await store.grants()).toEqual([
+        { grant: { ...first, accessTokenRejectedAt: instantAt(9) }, attempt: null },
+      ]);
+      expect(await store.replaceGrant({ ...next(2), accessTokenRejectedAt: instantAt(9) })).toBe(true);
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: instantAt(9) } });
+      const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+      expect(await store.completePairing(ended, next(3))).toBe(true);
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: null } });
+      await store.markTokenRejected(WALLBOX.id, 3, instantAt(9));
+      await store.forgetGrant(WALLBOX.id, 3);
+      await store.replaceGrant(next(5));
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, accessTokenRejectedAt: null } });
+    });
+
+    test('a deleted grant leaves its generation, so no late response can bring it back', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.replaceGrant(first);
+      expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
+      expect(await store.grants()).toEqual([]);
+      expect(await store.grant(WALLBOX.id)).toBeNull();
+      expect(await store.generation(WALLBOX.id)).toBe(2);
+      expect(await store.replaceGrant(next(2))).toBe(false);
+      expect(await store.beginAttempt(next(2), attemptAt(9))).toEqual({ kind: 'superseded' });
+      expect(await store.endAttempt(next(2))).toBe(false);
+      expect(await store.markTokenRejected(WALLBOX.id, 2, instantAt(9))).toBe(false);
+      expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
+      expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
+      expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
+      expect(await refreshToken(store)).toBe('paired anew');
+    });
+
+    test('a grant without its connection is not written', async () => {
+      await using place = await newPlace();
+      await using store = await place.open();
+      // A hub that is alone fails; on a site another hub may have removed the connection.
+      expect(await store.replaceGrant(first).catch(() => false)).toBe(false);
+      expect(await store.grants()).toEqual([]);
+      expect(await store.generation(WALLBOX.id)).toBe(0);
+    });
+  });
+
+  describe('end of a pairing with its grant', () => {
+    const open1 = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
+    const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+
+    test('the end of a pairing and its grant are written together', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.savePairing(open1);
+      expect(await store.completePairing(ended, first)).toBe(true);
+      expect(await store.pairings()).toEqual([ended]);
+      expect(await store.grants()).toEqual([{ grant: first, attempt: null }]);
+    });
+
+    test('neither the end of a pairing nor its grant is written if one of them fails', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      await store.replaceGrant(first);
+      await store.replaceGrant(next(2));
+      await store.savePairing(open1);
+      expect(await store.completePairing(ended, next(2, 'late'))).toBe(false);
+      expect(await store.pairings()).toEqual([open1]);
+      expect(await refreshToken(store)).toBe('refresh-token-2');
+      const ofNobody = { ...ended, id: 'another', connection: HEATER.id };
+      expect(await store.completePairing(ofNobody, next(3)).catch(() => false)).toBe(false);
+      expect(await store.pairings()).toEqual([open1]);
+      expect(await refreshToken(store)).toBe('refresh-token-2');
+    });
+  });
+
+  test('the removal of an appliance deletes its grant and pairings, and no others', async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    await addAppliance(store, HEATER);
+    const others = { ...first, connection: HEATER.id };
+    const othersPairing = { ...samplePairing({ kind: 'asking' }), id: 'others', connection: HEATER.id };
+    await store.replaceGrant(first);
+    await store.replaceGrant(others);
+    await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
+    await store.savePairing(othersPairing);
+    await removeAppliance(store, WALLBOX.id);
+    expect(await store.appliances()).toEqual([HEATER]);
+    expect(await store.grants()).toEqual([{ grant: others, attempt: null }]);
+    expect(await store.pairings()).toEqual([othersPairing]);
+    expect(await store.generation(WALLBOX.id)).toBe(0);
+  });
+
+  test('tokens, settings and login links are nowhere in the clear', async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    await store.saveSetting('setup_code', 'the-setup-code');
+    await store.replaceGrant(first);
+    await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
+    const content = await place.readText();
+    expect(content).toContain('wallbox');
+    expect(content).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+  });
+});

@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest';
+import type { StoredHistoryEntry } from '../../../src/core/reports/history.ts';
+import { sampleGrant } from '../../core/samples.ts';
+import { addAppliance, HEATER, ownConnection, removeAppliance, WALLBOX } from '../test-store.ts';
+import { describeStores, type StorePlace } from './contract-store.ts';
+
+const DAY = 86_400_000;
+const START = Date.UTC(2031, 4, 5, 6);
+const { id } = WALLBOX;
+
+function line(
+  kind: StoredHistoryEntry['kind'],
+  time: number,
+  why: StoredHistoryEntry['why'] = null,
+): StoredHistoryEntry {
+  return { kind, why, first: time, last: time, count: 1 };
+}
+
+async function withWallbox(place: StorePlace) {
+  const store = await place.open();
+  await addAppliance(store, WALLBOX);
+  await store.replaceGrant(sampleGrant());
+  return store;
+}
+
+const REFRESHED = line('refreshed', START);
+
+describeStores('history', (newPlace) => {
+  test('history is read back after the store is reopened, and equal events of a day share one line', async () => {
+    await using place = await newPlace();
+    {
+      await using store = await withWallbox(place);
+      expect(await store.history(id)).toEqual([]);
+      await store.addHistory(new Map([[id, [REFRESHED]]]));
+      const failed = line('refresh_failed', START + 1, 'answer_lost');
+      await store.addHistory(new Map([[id, [failed, line('refreshed', START + 2)]]]));
+    }
+    await using store = await place.open();
+    expect(await store.history(id)).toEqual([
+      { ...REFRESHED, last: START + 2, count: 2 },
+      line('refresh_failed', START + 1, 'answer_lost'),
+    ]);
+    expect(store.recoverySummary).toBeNull();
+  });
+
+  test('the store keeps the newest 200 history lines of each appliance', async () => {
+    await using place = await newPlace();
+    {
+      await using store = await withWallbox(place);
+      await addAppliance(store, HEATER);
+      await store.addHistory(new Map([[HEATER.id, [line('unpaired', START)]]]));
+      const days = Array.from({ length: 230 }, (_, day) => line('refreshed', START + day * DAY));
+      for (let from = 0; from < days.length; from += 50) {
+        await store.addHistory(new Map([[id, days.slice(from, from + 50)]]));
+      }
+      expect(await store.history(id)).toEqual(days.slice(-200));
+      expect(await store.history(HEATER.id)).toHaveLength(1);
+    }
+    expect(await place.countRows('history')).toBe(201);
+  });
+
+  test('the store keeps who connected and disconnected something', async () => {
+    await using place = await newPlace();
+    const lines = [{ ...line('paired', START), user: 'Anna' }, line('unpaired', START + 1), line('paired', START + 2)];
+    {
+      await using store = await withWallbox(place);
+      await store.addHistory(new Map([[id, lines]]));
+    }
+    await using store = await place.open();
+    expect(await store.history(id)).toEqual(lines);
+  });
+
+  test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    await store.addHistory(new Map([[id, [REFRESHED]]]));
+    await removeAppliance(store, id);
+    await store.addHistory(new Map([[id, [REFRESHED]]]));
+    await addAppliance(store, WALLBOX);
+    expect(await store.history(id)).toEqual([]);
+  });
+
+  test('a new name or portal of a connection does not change its history', async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    await store.addHistory(new Map([[id, [REFRESHED]]]));
+    const updatedConnections = [{ ...ownConnection(WALLBOX), name: 'charger', portal: 'another' }];
+    expect(await store.saveRegistry({ updatedConnections })).toBe(true);
+    expect(await store.history(id)).toEqual([REFRESHED]);
+  });
+
+  test('damaged history lines are skipped, and the other lines are kept', async () => {
+    await using place = await newPlace();
+    {
+      await using store = await withWallbox(place);
+      const days = [0, 1, 2, 3].map((day) => line('refreshed', START + day * DAY));
+      await store.addHistory(new Map([[id, days]]));
+    }
+    await place.runSql(
+      "UPDATE history SET kind = 'nonsense' WHERE number = 2; UPDATE history SET count = -1 WHERE number = 3",
+    );
+    await using store = await place.open();
+    expect(store.recoverySummary).toBeNull();
+    expect(await store.history(id)).toEqual([line('refreshed', START), line('refreshed', START + 3 * DAY)]);
+    await store.addHistory(new Map([[id, [line('refreshed', START + 3 * DAY)]]]));
+    expect(await store.history(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
+  });
+
+  test.each([
+    ['number', '9223372036854775807'],
+    ['number', '9007199254740991'],
+    ['number', '1099511627700'],
+    ['number', '-5'],
+    ['count', '9223372036854775807'],
+    ['last', '-1'],
+  ])('a history line whose %s was damaged to %s does not affect the lines after it', async (column, value) => {
+    await using place = await newPlace();
+    {
+      await using store = await withWallbox(place);
+      const days = Array.from({ length: 3 }, (_, day) => line('refreshed', START + day * DAY));
+      await store.addHistory(new Map([[id, days]]));
+    }
+    await place.runSql(`UPDATE history SET ${column} = ${value} WHERE number = 3`);
+    await using store = await place.open();
+    const later = Array.from({ length: 5 }, (_, day) => line('refreshed', START + (10 + day) * DAY));
+    for (const next of later)
+      await store.addHistory(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
+    const kept = await store.history(id);
+    expect(kept.slice(-4).map(({ first, count }) => [first, count])).toEqual(
+      later.slice(-4).map(({ first }) => [first, 2]),
+    );
+    expect(kept[0]?.first === START || value === '-5').toBe(true);
+  });
+});

@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest';
+import type { Connection } from '../../../src/core/connections/connection.ts';
+import type { RegistryChange } from '../../../src/core/store.ts';
+import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { FRIDGE, HEATER, ownConnection, sampleSession, WALLBOX } from '../test-store.ts';
+import { type ContractStore, describeStores, type StorePlace } from './contract-store.ts';
+
+const SHARED: Connection = {
+  id: '88888888-8888-4888-8888-888888888888',
+  name: 'netatmo',
+  portal: 'home',
+  scope: 'Monitoring RemoteControl',
+  origin: 'added',
+};
+const DASHBOARD = { ...WALLBOX, connection: SHARED.id };
+const THERMOSTAT = { ...HEATER, connection: SHARED.id };
+const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };
+const HISTORY_ENTRY = { kind: 'paired', why: null, first: 1.95e12, last: 1.95e12, count: 1 } as const;
+
+/** A store with two appliances of one paired connection, and an invite. */
+async function withShared(place: StorePlace) {
+  const store = await place.open();
+  await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+  await store.replaceGrant(sampleGrant({ connection: SHARED.id }));
+  await store.saveInvite(INVITE);
+  return store;
+}
+
+async function contentOf(store: ContractStore) {
+  return {
+    connections: await store.connections(),
+    appliances: await store.appliances(),
+    grants: (await store.grants()).map(({ grant }) => grant.connection),
+    sessions: (await store.sessions()).map(({ hash }) => hash),
+    invites: (await store.invites()).map(({ hash }) => hash),
+  };
+}
+
+describeStores('the registry', (newPlace) => {
+  describe('connections', () => {
+    test.each<[string, Partial<Connection>]>([
+      ['added by an installer', {}],
+      ["of an appliance's own", { origin: 'implicit', scope: null }],
+      ['that is declared', { origin: 'declared', portal: 'another' }],
+    ])('a connection %s is read back as it was written, and as it was replaced', async (_, changes) => {
+      await using place = await newPlace();
+      const connection = { ...SHARED, ...changes };
+      const replaced = { ...SHARED, name: 'weather', portal: 'third', scope: 'Another', origin: 'implicit' } as const;
+      {
+        await using store = await place.open();
+        expect(await store.saveRegistry({ addedConnections: [connection] })).toBe(true);
+      }
+      {
+        await using store = await place.open();
+        expect(await store.connections()).toEqual([connection]);
+        expect(await store.saveRegistry({ updatedConnections: [replaced] })).toBe(true);
+      }
+      await using store = await place.open();
+      expect(await store.connections()).toEqual([replaced]);
+      expect(store.damagedConnections.size).toBe(0);
+    });
+
+    test('a removed connection takes its grant, its pairings and its history with it, and no others', async () => {
+      await using place = await newPlace();
+      await using store = await withShared(place);
+      const other = ownConnection(FRIDGE);
+      await store.saveRegistry({ addedConnections: [other] });
+      for (const { id } of [SHARED, other]) {
+        await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { id, connection: id }));
+        await store.addHistory(new Map([[id, [HISTORY_ENTRY]]]));
+      }
+      await store.replaceGrant(sampleGrant({ connection: other.id }));
+      const removed = { removedAppliances: [DASHBOARD.id, THERMOSTAT.id], removedConnections: [SHARED.id] };
+      expect(await store.saveRegistry(removed)).toBe(true);
+      expect(await contentOf(store)).toMatchObject({ connections: [other], appliances: [], grants: [other.id] });
+      expect((await store.pairings()).map(({ connection }) => connection)).toEqual([other.id]);
+      expect(await store.history(SHARED.id)).toEqual([]);
+      expect(await store.history(other.id)).toEqual([HISTORY_ENTRY]);
+      expect(await store.generation(SHARED.id)).toBe(0);
+    });
+
+    test('an appliance is removed, or moved to another connection, without touching the grant', async () => {
+      await using place = await newPlace();
+      await using store = await withShared(place);
+      await store.saveSession(sampleSession(THERMOSTAT, 'thermostat'));
+      expect(await store.saveRegistry({ removedAppliances: [DASHBOARD.id] })).toBe(true);
+      const own = ownConnection(HEATER);
+      expect(await store.saveRegistry({ addedConnections: [own], updatedAppliances: [HEATER] })).toBe(true);
+      expect(await contentOf(store)).toMatchObject({
+        connections: [own, SHARED],
+        appliances: [HEATER],
+        grants: [SHARED.id],
+        sessions: ['hash-thermostat'],
+      });
+    });
+
+    test('a deleted grant ends the sessions of all appliances of its connection, and no others', async () => {
+      await using place = await newPlace();
+      await using store = await withShared(place);
+      await store.saveRegistry({ addedConnections: [ownConnection(FRIDGE)], addedAppliances: [FRIDGE] });
+      for (const appliance of [DASHBOARD, THERMOSTAT, FRIDGE]) {
+        await store.saveSession(sampleSession(appliance, appliance.name));
+      }
+      expect(await store.forgetGrant(SHARED.id, 2)).toBe(false);
+      expect((await store.sessions()).map(({ hash }) => hash)).toHaveLength(3);
+      expect(await store.forgetGrant(SHARED.id, 1)).toBe(true);
+      expect((await store.sessions()).map(({ hash }) => hash)).toEqual(['hash-fridge']);
+    });
+  });
+
+  describe('change of connections and appliances', () => {
+    const own = ownConnection(FRIDGE);
+
+    test.each<[string, RegistryChange]>([
+      ['the name of an added connection is taken', { addedConnections: [{ ...own, name: SHARED.name }] }],
+      ['the name of an updated connection is taken', { updatedConnections: [{ ...SHARED, name: own.name }] }],
+      ['an updated connection does not exist', { updatedConnections: [{ ...SHARED, id: HEATER.id, name: 'unknown' }] }],
+      ['the name of an added appliance is taken', { addedAppliances: [{ ...FRIDGE, name: DASHBOARD.name }] }],
+      [
+        'the client_id of an added appliance is taken',
+        { addedAppliances: [{ ...FRIDGE, clientId: DASHBOARD.clientId }] },
+      ],
+      ['the connection of an added appliance does not exist', { addedAppliances: [{ ...FRIDGE, connection: 'none' }] }],
+      ['an updated appliance does not exist', { updatedAppliances: [{ ...FRIDGE, connection: SHARED.id }] }],
+      ['an appliance is moved to no connection', { updatedAppliances: [{ ...DASHBOARD, connection: 'none' }] }],
+      [
+        'the client_id of another one is taken',
+        { updatedAppliances: [{ ...DASHBOARD, clientId: THERMOSTAT.clientId }] },
+      ],
+      ['a removed connection is in use', { removedConnections: [SHARED.id], removedAppliances: [DASHBOARD.id] }],
+      ['its invite was used', { usedInvite: 'another' }],
+    ])('a change of which %s is rejected as a whole', async (_, change) => {
+      await using place = await newPlace();
+      await using store = await withShared(place);
+      const before = await contentOf(store);
+      const added = { id: '99999999-9999-4999-8999-999999999999', name: 'added' };
+      const possible: RegistryChange = {
+        addedConnections: [{ ...own, ...added }, ...(change.updatedConnections === undefined ? [] : [own])],
+        updatedConnections: [{ ...SHARED, scope: null }],
+        addedAppliances: [{ ...FRIDGE, ...added, clientId: 'added', connection: added.id }],
+        updatedAppliances: [{ ...THERMOSTAT, credentials: { kind: 'none' } }],
+        removedAppliances: [DASHBOARD.id],
+        usedInvite: INVITE.hash,
+      };
+      const lists = Object.entries(change).map(([member, value]) => {
+        const others: unknown = Reflect.get(possible, member);
+        return [member, Array.isArray(others) && Array.isArray(value) ? [...others, ...value] : value];
+      });
+      expect(await store.saveRegistry({ ...possible, ...Object.fromEntries(lists) })).toBe(false);
+      expect(await contentOf(store)).toEqual(before);
+      // The same without that part is possible.
+      expect(await store.saveRegistry(possible)).toBe(true);
+    });
+
+    test('a rejected removal of a damaged appliance leaves it without credentials', async () => {
+      await using place = await newPlace();
+      {
+        await using store = await withShared(place);
+        await store.saveSetting('hub_id', 'the hub');
+      }
+      await place.runSql("UPDATE appliances SET sealed = '' WHERE name = 'wallbox'");
+      await using store = await place.open();
+      await store.appliances();
+      expect(await store.saveRegistry({ removedAppliances: [DASHBOARD.id], usedInvite: 'another' })).toBe(false);
+      expect([...store.damagedAppliances]).toEqual([DASHBOARD.id]);
+      expect(await store.saveRegistry({ updatedAppliances: [DASHBOARD] })).toBe(true);
+      expect(await store.appliances()).toMatchObject([THERMOSTAT, { credentials: { kind: 'none', damaged: true } }]);
+    });
+  });
+});
