@@ -4,7 +4,7 @@ import type { Connection } from './connections/connection.ts';
 import { Failure } from './failure.ts';
 import type { Grant } from './grants/grant.ts';
 import { Secret } from './secret.ts';
-import { HUB_NOTICES_SETTING } from './site.ts';
+import { HUB_NOTICES_SETTING, KEY_CHECK_SETTING, SITE_ID_SETTING } from './site.ts';
 
 /** In characters. */
 const MIN_PASSPHRASE_LENGTH = 12;
@@ -24,9 +24,14 @@ export const PAGE_SESSIONS_SETTING = 'page_sessions';
  */
 export const NOTICES_SETTING = 'notices';
 
+const EXCLUDED_SETTINGS: ReadonlySet<string> = new Set([
+  ...[PAGE_SESSIONS_SETTING, NOTICES_SETTING, HUB_NOTICES_SETTING],
+  ...[SITE_ID_SETTING, KEY_CHECK_SETTING],
+]);
+
 /** Whether backups leave out a setting. */
 export function isExcludedFromBackup(setting: string): boolean {
-  return [PAGE_SESSIONS_SETTING, NOTICES_SETTING, HUB_NOTICES_SETTING].includes(setting);
+  return EXCLUDED_SETTINGS.has(setting);
 }
 
 /**

@@ -12,6 +12,12 @@ export const LEAF_SETTING = 'leaf';
 /** On a site: the setting with the notices that a hub has sent about itself. */
 export const HUB_NOTICES_SETTING = 'notices_of_hub';
 
+/** On a site: the setting with the site's id, which it keeps for ever. */
+export const SITE_ID_SETTING = 'site_id';
+
+/** On a site: the setting whose only purpose is to show whether a hub has the site's store key. */
+export const KEY_CHECK_SETTING = 'key_check';
+
 /** The settings that each hub of a site has for itself; all others are those of the site. */
 export const HUB_SETTINGS: ReadonlySet<string> = new Set(['hub_id', LEAF_SETTING, HUB_NOTICES_SETTING]);
 
@@ -70,6 +76,11 @@ export interface SiteStore {
   onReturn(listener: () => void): void;
   /** Calls `listener` when a hub of the site has come or gone. */
   onHubsChanged(listener: () => void): void;
+  /**
+   * Calls `listener` when a backup was restored into the site by another hub, or perhaps by this one, which could not
+   * learn that at that time: the hub must start again.
+   */
+  onRestored(listener: () => void): void;
   /** Looks for news at once, and resolves when they are applied. */
   catchUp(): Promise<void>;
 

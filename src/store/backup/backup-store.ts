@@ -2,6 +2,8 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Session } from '../../core/appliances/session.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { Grant } from '../../core/grants/grant.ts';
+import type { SiteStore } from '../../core/site.ts';
+import type { Store } from '../../core/store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { ApplianceRow } from '../rows/appliance-row.ts';
 import type { ConnectionRow } from '../rows/connection-row.ts';
@@ -26,6 +28,7 @@ export interface StoredRows {
 
 /** The changes that a restore makes. */
 export interface RestoredState {
+  /** A site keeps the settings that belong to one hub; the hub that restores takes over `hub_id` if no other has it. */
   readonly settings: ReadonlyMap<string, string>;
   /** Connections and appliances to be added, after those with the ids below were removed. */
   readonly connections: readonly Connection[];
@@ -40,12 +43,18 @@ export interface RestoredState {
 }
 
 /** A store of which backups are made, and into which they are restored. */
-export interface BackupStore {
-  /** All rows as they were when it was called. The store's key may be replaced while they are read. */
+export interface BackupStore extends Pick<Store, 'setting'> {
+  /** Null if the hub has no site: its id is a setting of the store then. */
+  readonly site: SiteStore | null;
+  /** All rows as they were at one moment. The store's key may be replaced while they are read. */
   readAllRowsInSlices(): Promise<StoredRows>;
+  /** What a row contains, with its instants as this hub knows them best. */
+  translate<Value>(value: Value): Value;
   /**
-   * Applies a restore, all of it or nothing.
+   * Applies a restore, all of it or nothing. On a site every hub must start again after it: see `SiteStore.onRestored`.
    * @param plan derives it from all rows as they are at that moment; it may be called again
+   * @throws Failure `appliance_exists` if two connections or appliances of the result have the same name or client_id;
+   *   `not_allowed` if another hub restores a backup; `store_unwritable`, and what `plan` throws
    */
   restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan>;
 }

@@ -108,10 +108,15 @@ export class SiteDatabase implements AsyncDisposable {
    * Writes in one transaction, and tells the other hubs. A transaction whose outcome is unknown, because the connection
    * broke during its commit, is asked for, and repeated if it was not committed.
    * @param news what changes, see `SiteNews`; empty for what concerns no other hub
+   * @param hub the one that does not hear of it
    * @returns what `work` returns; null if it changes nothing
    * @throws Failure `store_unwritable`; the outcome may be unknown then
    */
-  async write<Result>(news: readonly string[], work: WriteWork<Result>): Promise<Result | null> {
+  async write<Result>(
+    news: readonly string[],
+    work: WriteWork<Result>,
+    hub = this.#options.hubId,
+  ): Promise<Result | null> {
     const { clock, random } = this.#options;
     const deadline = clock.now().uptime + WRITE_TIME;
     for (;;) {
@@ -120,7 +125,7 @@ export class SiteDatabase implements AsyncDisposable {
       try {
         const result: { value?: Result } = {};
         try {
-          return await this.#tryWrite(id, news, work, result);
+          return await this.#tryWrite({ id, hub, news }, work, result);
         } catch (error) {
           // Before the commit, the server rolls back what it has no answer for.
           if (!('value' in result) || result.value === undefined || isServerError(error)) throw error;
@@ -170,12 +175,11 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** @param committing gets the result when the commit is about to be sent */
   async #tryWrite<Result>(
-    id: string,
-    news: readonly string[],
+    change: Notification & { readonly news: readonly string[] },
     work: WriteWork<Result>,
     committing: { value?: Result },
   ): Promise<Result | null> {
-    const { hubId } = this.#options;
+    const { id, hub, news } = change;
     return this.run(async (sql) => {
       await sql.run('BEGIN');
       const result = await work(sql, id);
@@ -183,12 +187,12 @@ export class SiteDatabase implements AsyncDisposable {
         await sql.run('ROLLBACK');
         return null;
       }
-      const text = JSON.stringify({ id, hub: hubId, news } satisfies Notification);
-      const short = JSON.stringify({ id, hub: hubId, news: null } satisfies Notification);
+      const text = JSON.stringify(change);
+      const short = JSON.stringify({ ...change, news: null } satisfies Notification);
       await sql.run(
         `WITH change AS (INSERT INTO changes (id, hub, news) VALUES ($1, $2, $3))
          SELECT CASE WHEN cardinality($3::text[]) > 0 THEN pg_notify('${CHANNEL}', $4) END`,
-        ...[id, hubId, news, text.length < MAX_NOTIFICATION ? text : short],
+        ...[id, hub, news, text.length < MAX_NOTIFICATION ? text : short],
       );
       committing.value = result;
       await sql.run('COMMIT');

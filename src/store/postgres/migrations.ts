@@ -37,7 +37,8 @@ const MIGRATIONS: readonly Migration[] = [
     id text PRIMARY KEY,
     name text NOT NULL UNIQUE,
     client_id text NOT NULL UNIQUE,
-    connection text NOT NULL REFERENCES connections (id),
+    -- A restore may replace a connection while its appliances stay.
+    connection text NOT NULL REFERENCES connections (id) DEFERRABLE,
     sealed text NOT NULL,
     revision bigint NOT NULL DEFAULT 1
   );

@@ -5,19 +5,28 @@ import type { Sql } from './sql.ts';
 /** Rows of `changes` are kept for two hours; a hub that has not looked for longer reads everything again, in ms. */
 const MAX_LOOK_GAP = 3_600_000;
 
+/** The news of a restore: a backup was restored into the site. */
+export const RESTORED = 'restored';
+
+/** News as the store hears them. */
+export interface ParsedNews extends SiteNews {
+  /** A backup was restored, so that everything may have changed. */
+  readonly restored: boolean;
+}
+
 /** No news, or `all`. */
-function emptyNews(all: boolean): SiteNews {
+function emptyNews(all: boolean): ParsedNews {
   const none = () => new Set<string>();
   const ids = { connections: none(), appliances: none(), sessions: none(), pairings: none() };
-  return { ...ids, grants: none(), settings: none(), invites: false, all };
+  return { ...ids, grants: none(), settings: none(), invites: false, restored: false, all };
 }
 
 /** Everything may have changed. */
-export const ALL_NEWS: SiteNews = emptyNews(true);
+export const ALL_NEWS: ParsedNews = emptyNews(true);
 
 /** The news of some rows, such as `grants/<connection>`; what this version does not know may be anything. */
-export function parseNews(entries: Iterable<string>): SiteNews {
-  const news = { ...emptyNews(false), invites: false, all: false };
+export function parseNews(entries: Iterable<string>): ParsedNews {
+  const news = { ...emptyNews(false), invites: false, restored: false, all: false };
   for (const entry of entries) {
     const [kind, ...rest] = entry.split('/');
     const id = rest.join('/');
@@ -35,6 +44,10 @@ export function parseNews(entries: Iterable<string>): SiteNews {
         break;
       case 'fence':
         break;
+      case RESTORED:
+        news.restored = true;
+        news.all = true;
+        break;
       default:
         news.all = true;
     }
@@ -47,7 +60,7 @@ function union(first: ReadonlySet<string>, second: ReadonlySet<string>): Readonl
 }
 
 /** Both together. */
-export function mergeNews(first: SiteNews, second: SiteNews): SiteNews {
+export function mergeNews(first: ParsedNews, second: ParsedNews): ParsedNews {
   return {
     connections: union(first.connections, second.connections),
     appliances: union(first.appliances, second.appliances),
@@ -56,6 +69,7 @@ export function mergeNews(first: SiteNews, second: SiteNews): SiteNews {
     grants: union(first.grants, second.grants),
     settings: union(first.settings, second.settings),
     invites: first.invites || second.invites,
+    restored: first.restored || second.restored,
     all: first.all || second.all,
   };
 }
@@ -79,6 +93,8 @@ export class ChangeReader {
   /** Ids of changes that are known already, of this look and the last one. */
   #known = new Set<string>();
   #knownBefore = new Set<string>();
+  /** Ids of changes that are no news, and whether they were found. */
+  readonly #ignored = new Map<string, boolean>();
 
   constructor(hubId: string) {
     this.#hubId = hubId;
@@ -86,9 +102,21 @@ export class ChangeReader {
 
   /** Whether a notification is news to this hub. */
   isNew({ id, hub }: Notification): boolean {
-    if (hub === this.#hubId || this.#known.has(id) || this.#knownBefore.has(id)) return false;
+    if (hub === this.#hubId || this.#isIgnored(id) || this.#known.has(id) || this.#knownBefore.has(id)) return false;
     this.#known.add(id);
     return true;
+  }
+
+  /** A change that is no news. */
+  ignore(id: string): void {
+    this.#ignored.set(id, false);
+  }
+
+  /** From now on it is news. @returns whether it was found before */
+  stopIgnoring(id: string): boolean {
+    const wasFound = this.#ignored.get(id) === true;
+    this.#ignored.delete(id);
+    return wasFound;
   }
 
   /** The next look will find everything changed. */
@@ -97,27 +125,34 @@ export class ChangeReader {
   }
 
   /**
-   * Looks for changes.
+   * Looks for changes. The first look finds out which ones are older than it, and are no news at the next one.
    * @param now on the boot clock, in ms
    * @returns the news; `all` at the first look
    */
-  async look(sql: Sql, now: number): Promise<SiteNews> {
+  async look(sql: Sql, now: number): Promise<ParsedNews> {
     const from = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#from;
     const [row] = await sql.all<{ xmin: string; changes: Notification[] | null }>(
       `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin,
          (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY changed)
-          FROM changes WHERE changed >= $1::text::xid8 AND hub <> $2) AS changes`,
-      ...[from ?? '18446744073709551615', this.#hubId],
+          FROM changes WHERE hub <> $2
+            AND changed >= coalesce($1::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))) AS changes`,
+      ...[from, this.#hubId],
     );
     this.#from = row?.xmin ?? null;
     this.#lastLook = now;
     this.#knownBefore = this.#known;
     this.#known = new Set();
     const found = (row?.changes ?? []).filter((change) => {
+      if (this.#isIgnored(change.id)) return false;
       const isKnown = this.#knownBefore.has(change.id);
       this.#known.add(change.id);
       return !isKnown;
     });
     return from === null ? ALL_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
+  }
+  #isIgnored(id: string): boolean {
+    const isIgnored = this.#ignored.has(id);
+    if (isIgnored) this.#ignored.set(id, true);
+    return isIgnored;
   }
 }

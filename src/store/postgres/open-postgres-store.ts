@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
+import { KEY_CHECK_SETTING, SITE_ID_SETTING } from '../../core/site.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { nullIfDamaged } from '../rows/schemas.ts';
 import { readSetting, type SettingRow } from '../rows/setting-row.ts';
@@ -17,10 +18,6 @@ import { SiteSettings } from './settings.ts';
 import { SiteLink } from './site-link.ts';
 import { checkTimeline } from './site-state.ts';
 import type { Sql } from './sql.ts';
-
-/** The setting whose only purpose is to show whether a hub has the site's store key. */
-const KEY_CHECK_SETTING = 'key_check';
-const SITE_ID_SETTING = 'site_id';
 
 /** How a hub opens the store of its site. */
 export interface PostgresStoreOptions {

@@ -10,6 +10,7 @@ import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, StoredHistoryEntry } from '../../core/reports/history.ts';
 import type { FoundGrant, OwnSiteEntry, SiteHub, SiteNews, SiteStore, SiteWork } from '../../core/site.ts';
 import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { SiteClocks } from './clocks.ts';
 import type { SiteDatabase } from './database.ts';
@@ -18,6 +19,7 @@ import { SitePairings } from './pairings.ts';
 import { SiteRegistry } from './registry.ts';
 import { SiteReports } from './reports.ts';
 import type { SiteSettings } from './settings.ts';
+import { SiteBackup } from './site-backup.ts';
 import type { SiteLink } from './site-link.ts';
 import { cleanUp, takeLease } from './site-state.ts';
 
@@ -34,7 +36,7 @@ export interface PostgresStoreParts {
 }
 
 /** The store of a site: several hubs share a PostgreSQL database. */
-export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore, AsyncDisposable {
+export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore, BackupStore, AsyncDisposable {
   readonly hubId: string;
   readonly siteId: string;
   readonly recoverySummary = null;
@@ -45,6 +47,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   readonly #grants: SiteGrants;
   readonly #pairings: SitePairings;
   readonly #reports: SiteReports;
+  readonly #backup: SiteBackup;
 
   constructor({ database, link, sealing, clocks, grants, settings, hubId, siteId }: PostgresStoreParts) {
     this.hubId = hubId;
@@ -56,6 +59,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     this.#grants = grants;
     this.#pairings = new SitePairings(database, sealing, clocks, hubId);
     this.#reports = new SiteReports(database, hubId);
+    this.#backup = new SiteBackup({ database, link, sealing, clocks, hubId });
   }
 
   get site(): SiteStore {
@@ -93,6 +97,18 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   setHistorySource(): void {}
 
   setUsageSource(): void {}
+
+  readAllRowsInSlices(): Promise<StoredRows> {
+    return this.#backup.readRows();
+  }
+
+  translate<Value>(value: Value): Value {
+    return this.#backup.translate(value);
+  }
+
+  restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan> {
+    return this.#backup.restore(plan);
+  }
 
   setting(name: string): Promise<string | null> {
     return this.#settings.read(name);
@@ -290,6 +306,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
 
   onHubsChanged(listener: () => void): void {
     this.#link.onHubsChanged(listener);
+  }
+
+  onRestored(listener: () => void): void {
+    this.#link.onRestored(listener);
   }
 
   catchUp(): Promise<void> {

@@ -164,19 +164,6 @@ export class SiteRegistry {
     return written(ended);
   }
 
-  /** Adds sessions of a backup, oldest first. The current sessions stay, and count as newer. */
-  async addOlderSessions(sql: Sql, sessions: readonly Session[]): Promise<void> {
-    for (const session of sessions.toReversed()) {
-      const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
-      await sql.run(
-        `INSERT INTO sessions (number, hash, appliance, device, sealed)
-         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), $1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-        ...[hash, appliance, device, sealed],
-      );
-    }
-    for (const appliance of new Set(sessions.map((each) => each.appliance))) await this.#dropOldest(sql, appliance);
-  }
-
   /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
   async addConnection(sql: Sql, connection: Connection): Promise<boolean> {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);

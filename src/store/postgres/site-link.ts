@@ -3,7 +3,7 @@ import type { OwnSiteEntry, SiteHub, SiteNews } from '../../core/site.ts';
 import type { SiteClocks } from './clocks.ts';
 import type { Notification, SiteDatabase } from './database.ts';
 import { Listener, type ListenerOptions, processOf } from './listener.ts';
-import { ALL_NEWS, ChangeReader, hasNews, mergeNews, parseNews } from './news.ts';
+import { ALL_NEWS, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
 import { beat, checkTimeline } from './site-state.ts';
 import type { Sql } from './sql.ts';
 
@@ -30,11 +30,13 @@ export class SiteLink implements AsyncDisposable {
   #listener: Listener;
   #hubs: readonly SiteHub[] = [];
   #entry: OwnSiteEntry = { name: '', address: null, version: '' };
-  #pending: SiteNews = parseNews([]);
+  #pending = parseNews([]);
   #delivering: Promise<void> = Promise.resolve();
   #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
   #returnListener: () => void = () => undefined;
   #hubsListener: () => void = () => undefined;
+  #restoredListener: (() => void) | null = null;
+  #wasRestored = false;
   readonly #stopped = new AbortController();
   #wake = new AbortController();
   #lastBeat = Number.NEGATIVE_INFINITY;
@@ -84,6 +86,29 @@ export class SiteLink implements AsyncDisposable {
 
   onHubsChanged(listener: () => void): void {
     this.#hubsListener = listener;
+  }
+
+  onRestored(listener: () => void): void {
+    this.#restoredListener = listener;
+    if (this.#wasRestored) listener();
+  }
+
+  /**
+   * Runs a restore. The news of it are for this hub too, unless it succeeds and the caller knows that.
+   * @param work calls `begin` with the id of each of its transactions before it ends
+   */
+  async restoring<Result>(work: (begin: (id: string) => void) => Promise<Result>): Promise<Result> {
+    const ids: string[] = [];
+    try {
+      return await work((id) => {
+        ids.push(id);
+        this.#changes.ignore(id);
+      });
+    } catch (error) {
+      // The database may have it all the same, now or later.
+      if (ids.map((id) => this.#changes.stopIgnoring(id)).includes(true)) this.#deliver(parseNews([RESTORED]));
+      throw error;
+    }
   }
 
   announce(entry: OwnSiteEntry): void {
@@ -186,8 +211,14 @@ export class SiteLink implements AsyncDisposable {
   }
 
   /** Delivers news, one after another; those that come meanwhile are delivered together. */
-  #deliver(news: SiteNews): void {
+  #deliver(news: ParsedNews): void {
     this.#pending = mergeNews(this.#pending, news);
+    this.#wasRestored ||= news.restored;
+    if (this.#wasRestored && this.#restoredListener !== null) {
+      // The hub starts again, and reads everything.
+      this.#restoredListener();
+      return;
+    }
     this.#delivering = this.#delivering.then(async () => {
       const pending = this.#pending;
       if (this.#newsListener === null || !hasNews(pending)) return;

@@ -1,0 +1,188 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
+import type { Connection } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import { HUB_SETTINGS } from '../../core/site.ts';
+import { mapInSlices } from '../../system/slices.ts';
+import type { RestoredState } from '../backup/backup-store.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { toApplianceRow } from '../rows/appliance-row.ts';
+import { toConnectionRow } from '../rows/connection-row.ts';
+import { toGrantRow } from '../rows/grant-row.ts';
+import { toSessionRow } from '../rows/session-row.ts';
+import { toSettingRow } from '../rows/setting-row.ts';
+import type { Sql } from './sql.ts';
+
+/** How many rows are written in one statement. */
+const BATCH_ROWS = 200;
+/** A DNS label, because a hub is found as `<id>.local`. */
+const HUB_ID = /^[a-z][a-z0-9-]{0,62}$/;
+/**
+ * The revision of what a restore writes: higher than any that a hub may remember of a row that was removed since, so
+ * that no hub takes the restored one for an old one.
+ */
+const REVISION = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+/** Writes a restore in a transaction. */
+export class RestoreWriter {
+  readonly #sql: Sql;
+  readonly #sealing: Sealing;
+  /** Of the transaction. */
+  readonly #id: string;
+
+  constructor(sql: Sql, sealing: Sealing, id: string) {
+    this.#sql = sql;
+    this.#sealing = sealing;
+    this.#id = id;
+  }
+
+  /**
+   * @param hubId the hub that restores
+   * @throws Failure `appliance_exists` if two connections or appliances have the same name or client_id; the errors of `pg`
+   */
+  async apply(state: RestoredState, hubId: string): Promise<void> {
+    const sql = this.#sql;
+    // A connection may be replaced by one with the same id, which its appliances go on using.
+    await sql.run('SET CONSTRAINTS ALL DEFERRED');
+    await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', [...state.removedAppliances]);
+    await sql.run('DELETE FROM connections WHERE id = ANY ($1)', [...state.removedConnections]);
+    for (const [name, value] of state.settings) {
+      if (!HUB_SETTINGS.has(name)) await this.#saveSetting(name, value);
+    }
+    await this.#addConnections(state.connections);
+    for (const appliance of state.movedAppliances) await this.#updateAppliance(appliance);
+    await this.#addAppliances(state.appliances);
+    await this.#saveGrants(state.grants);
+    await this.#addOlderSessions(state.sessions);
+    await sql.run('SET CONSTRAINTS ALL IMMEDIATE');
+    await this.#claimHubId(state.settings.get('hub_id'), hubId);
+  }
+
+  async #saveSetting(name: string, value: string): Promise<void> {
+    const { sealed } = toSettingRow(name, value, this.#sealing);
+    await this.#sql.run(
+      'INSERT INTO settings (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed',
+      ...[name, sealed],
+    );
+  }
+
+  async #addConnections(connections: readonly Connection[]): Promise<void> {
+    await this.#inBatches(connections, async (batch) => {
+      const rows = await mapInSlices(batch, (connection) => toConnectionRow(connection, this.#sealing));
+      const added = await this.#sql.all<{ id: string }>(
+        `INSERT INTO connections (id, name, portal, scope, sealed, revision)
+         SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+         ON CONFLICT DO NOTHING RETURNING id`,
+        ...[rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ portal }) => portal)],
+        ...[rows.map(({ scope }) => scope), rows.map(({ sealed }) => sealed)],
+      );
+      const missing = findMissing(batch, added);
+      if (missing !== undefined)
+        throw new Failure('appliance_exists', `two connections have the name of ${missing.name}`);
+    });
+  }
+
+  async #addAppliances(appliances: readonly Appliance[]): Promise<void> {
+    await this.#inBatches(appliances, async (batch) => {
+      const rows = await mapInSlices(batch, (appliance) => toApplianceRow(appliance, this.#sealing));
+      const added = await this.#sql.all<{ id: string }>(
+        `INSERT INTO appliances (id, name, client_id, connection, sealed, revision)
+         SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+         ON CONFLICT DO NOTHING RETURNING id`,
+        ...[rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ client_id }) => client_id)],
+        ...[rows.map(({ connection }) => connection), rows.map(({ sealed }) => sealed)],
+      );
+      const missing = findMissing(batch, added);
+      if (missing !== undefined)
+        throw new Failure('appliance_exists', `two appliances have the name or client_id of ${missing.name}`);
+    });
+  }
+
+  async #updateAppliance(appliance: Appliance): Promise<void> {
+    const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
+    // A damaged row stays damaged: only removing the appliance ends that.
+    const isDamaged = appliance.credentials.kind === 'none' && appliance.credentials.damaged === true;
+    await this.#sql.run(
+      `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = ${REVISION} WHERE id = $1`,
+      ...[id, name, client_id, connection, isDamaged ? '' : sealed],
+    );
+  }
+
+  /** Writes grants, whatever the store has: open attempts of other hubs end without an outcome. */
+  async #saveGrants(grants: readonly Grant[]): Promise<void> {
+    await this.#inBatches(grants, async (batch) => {
+      const rows = await mapInSlices(batch, (grant) => toGrantRow(grant, this.#sealing));
+      await this.#sql.run(
+        `INSERT INTO grants
+           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
+         SELECT *, ${REVISION}, $8::uuid
+         FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+         ON CONFLICT (connection) DO UPDATE SET generation = excluded.generation, sealed = excluded.sealed,
+           attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, doubt = excluded.doubt,
+           refused = excluded.refused, distrusted = excluded.distrusted, misconfigured = excluded.misconfigured,
+           revision = greatest(grants.revision + 1, excluded.revision), written_by = excluded.written_by, vouched = true`,
+        ...[rows.map(({ connection }) => connection), rows.map(({ generation }) => generation)],
+        ...[rows.map(({ sealed }) => sealed), rows.map(({ doubt }) => doubt), rows.map(({ refused }) => refused)],
+        ...[rows.map(({ distrusted }) => distrusted), rows.map(({ misconfigured }) => misconfigured), this.#id],
+      );
+    });
+  }
+
+  /** Adds sessions of a backup, oldest first. The current sessions stay, and count as newer. */
+  async #addOlderSessions(sessions: readonly Session[]): Promise<void> {
+    const [first] = await this.#sql.all<{ number: number }>('SELECT coalesce(min(number), 1) AS number FROM sessions');
+    let number = (first?.number ?? 1) - sessions.length;
+    await this.#inBatches(sessions, async (batch) => {
+      const rows = await mapInSlices(batch, (session) => toSessionRow(session, this.#sealing));
+      await this.#sql.run(
+        `INSERT INTO sessions (number, hash, appliance, device, sealed)
+         SELECT $1::bigint + ordinality - 1, hash, appliance, device, sealed
+         FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+           AS given (hash, appliance, device, sealed, ordinality)
+         ON CONFLICT DO NOTHING`,
+        ...[number, rows.map(({ hash }) => hash), rows.map(({ appliance }) => appliance)],
+        ...[rows.map(({ device }) => device), rows.map(({ sealed }) => sealed)],
+      );
+      number += batch.length;
+    });
+    await this.#sql.run(
+      `DELETE FROM sessions USING (
+         SELECT hash, row_number() OVER (PARTITION BY appliance ORDER BY number DESC) AS age FROM sessions) AS aged
+       WHERE sessions.hash = aged.hash AND age > $1`,
+      MAX_SESSIONS_PER_APPLIANCE,
+    );
+  }
+
+  /**
+   * Reserves the id of the hub that made the backup, unless another hub of the site has it. The hub that restores has it
+   * as its setting `hub_id` until its next start, which takes it over.
+   */
+  async #claimHubId(wanted: string | undefined, hubId: string): Promise<void> {
+    if (wanted === undefined || wanted === hubId || !HUB_ID.test(wanted)) return;
+    const claimed = await this.#sql.run(
+      `INSERT INTO hubs (id, name, address, version, last_seen)
+       SELECT $1, name, address, version, clock_timestamp() FROM hubs WHERE id = $2 ON CONFLICT DO NOTHING`,
+      ...[wanted, hubId],
+    );
+    if (claimed === 0) return;
+    await this.#sql.run(
+      `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, 'hub_id', $2)
+       ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
+      ...[hubId, toSettingRow('hub_id', wanted, this.#sealing).sealed],
+    );
+  }
+
+  async #inBatches<Item>(items: readonly Item[], write: (batch: readonly Item[]) => Promise<void>): Promise<void> {
+    for (let start = 0; start < items.length; start += BATCH_ROWS) await write(items.slice(start, start + BATCH_ROWS));
+  }
+}
+
+/** The item that was not added. */
+function findMissing<Item extends { readonly id: string }>(
+  items: readonly Item[],
+  added: readonly { readonly id: string }[],
+): Item | undefined {
+  const ids = new Set(added.map(({ id }) => id));
+  return items.find(({ id }) => !ids.has(id));
+}
