@@ -124,6 +124,9 @@ class StubHome {
   other: number | null = null;
   /** Called when the time is requested. */
   whenAsked: () => void = () => undefined;
+  /** Whether other hubs may have changed something, and what happens when the hub looks for that. */
+  isOnSite = false;
+  whenLooking: () => void = () => undefined;
   /** The client_ids of appliances that no earlier run of the hub knew. */
   readonly newcomers = new Set<string>();
   /** On the boot clock, in ms. */
@@ -160,6 +163,10 @@ class StubHome {
   /** Only the members that these tests use. */
   readonly service = {
     findClient: (clientId) => this.#appliances.get(clientId),
+    lookForNews: async () => {
+      this.whenLooking();
+      return this.isOnSite;
+    },
     timeReadings: () =>
       [this.now, this.other]
         .filter((now) => now !== null)

@@ -253,20 +253,18 @@ export class Appliances {
   /**
    * Removes an appliance, and its connection if that was its own.
    * @returns the id of the connection that was removed with it; null if that stays
-   * @throws Failure `appliance_declared`; `appliance_unknown` if another hub has removed it; or as {@link Store}
+   * @throws Failure `appliance_declared`, or as {@link Store}
    */
   remove(appliance: Appliance): Promise<string | null> {
     return this.#serialize(async () => {
       assertNotDeclared(appliance);
-      const { shared } = this.#connections;
       const findOwn = () => this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
       let own = findOwn();
-      const isRemoved = await shared.retryOnce(async () => {
+      await this.#connections.shared.retryOnce(async () => {
         own = findOwn();
         const removedConnections = own === null ? [] : [own.id];
         return (await this.save({ removedAppliances: [appliance.id], removedConnections })) || null;
       });
-      if (shared.isShared && isRemoved === null) throw removedMeanwhileFailure();
       return own?.id ?? null;
     });
   }

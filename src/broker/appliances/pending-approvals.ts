@@ -1,12 +1,21 @@
 import { isIPv4 } from 'node:net';
 import type { Appliance, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import { Failure, messageOf } from '../../core/failure.ts';
+import { messageOf } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { type Admission, admit } from '../../system/limits/fair-share.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
+
+/** What {@link PendingApprovals} works with. */
+interface PendingApprovalsContext {
+  readonly appliances: Appliances;
+  readonly store: Pick<BrokerStore, 'site'>;
+  readonly scheduler: Scheduler;
+  readonly environment: Environment;
+}
 
 /** An appliance that waits for an installer's approval. */
 export interface WaitingAppliance {
@@ -31,12 +40,14 @@ const MAX_PER_NETWORK = 15;
 /** The appliances that wait for an installer's approval; they are removed if they are not approved in time. */
 export class PendingApprovals {
   readonly #appliances: Appliances;
+  readonly #store: Pick<BrokerStore, 'site'>;
   readonly #scheduler: Scheduler;
   readonly #environment: Environment;
   readonly #deduplicator: LogDeduplicator;
 
-  constructor(appliances: Appliances, scheduler: Scheduler, environment: Environment) {
+  constructor({ appliances, store, scheduler, environment }: PendingApprovalsContext) {
     this.#appliances = appliances;
+    this.#store = store;
     this.#scheduler = scheduler;
     this.#environment = environment;
     this.#deduplicator = new LogDeduplicator(environment.clock);
@@ -66,6 +77,8 @@ export class PendingApprovals {
 
   async #removeExpired(): Promise<void> {
     const { log } = this.#environment;
+    // On a site another hub may remove them: if it dies, this one does.
+    if (!(await this.#mayRemove())) return this.scheduleExpiry(RETRY_INTERVAL);
     let minDelay = 0;
     for (const { appliance, remainingMs: left } of this.list()) {
       // Approved while another one was removed.
@@ -74,8 +87,6 @@ export class PendingApprovals {
         await this.#appliances.remove(appliance);
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
-        // Another hub has removed it.
-        if (error instanceof Failure && error.code === 'appliance_unknown') continue;
         minDelay = RETRY_INTERVAL;
         const summary = this.#deduplicator.recordOccurrence(appliance.id, appliance.id);
         const level = summary === null ? 'debug' : 'error';
@@ -83,6 +94,11 @@ export class PendingApprovals {
       }
     }
     this.scheduleExpiry(minDelay);
+  }
+
+  async #mayRemove(): Promise<boolean> {
+    const { site } = this.#store;
+    return site === null || site.holdLease('housekeeping').catch(() => false);
   }
 }
 

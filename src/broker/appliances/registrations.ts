@@ -54,7 +54,7 @@ export class Registrations {
   private constructor(context: RegistrationContext, invites: Invites) {
     this.#context = context;
     this.#invites = invites;
-    this.#pendingApprovals = new PendingApprovals(context.appliances, context.scheduler, context.environment);
+    this.#pendingApprovals = new PendingApprovals(context);
   }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
@@ -167,6 +167,7 @@ export class Registrations {
   }
 
   async #registerOpen({ metadata, from }: Registrant): Promise<RegistrationResult> {
+    const { appliances, environment } = this.#context;
     const admission = admitRegistrant(from, this.#pendingApprovals.list());
     if (admission.kind === 'full') {
       const until = Math.min(...admission.quotaHolders.map(({ remainingMs: remaining }) => remaining));
@@ -174,7 +175,8 @@ export class Registrations {
     }
     if (admission.kind === 'instead_of') {
       const { appliance } = admission.holder;
-      await this.#removeForQuota(appliance);
+      await appliances.remove(appliance);
+      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
     }
     const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const registration = await this.#insertAppliance(metadata, {
@@ -185,17 +187,6 @@ export class Registrations {
     if (registration.kind === 'registered') this.#registeredCount += 1;
     this.#pendingApprovals.scheduleExpiry();
     return registration;
-  }
-
-  async #removeForQuota(appliance: Appliance): Promise<void> {
-    const { appliances, environment } = this.#context;
-    try {
-      await appliances.remove(appliance);
-      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
-    } catch (error) {
-      // Another hub has removed it.
-      if (!(error instanceof Failure && error.code === 'appliance_unknown')) throw error;
-    }
   }
 
   /** The response was lost, and the secret with it: the appliance keeps its name and id, and gets a new secret. */

@@ -11,11 +11,16 @@ import {
   type StoredHistoryEntry,
 } from '../../core/reports/history.ts';
 import type { Environment } from '../environment.ts';
+import type { BrokerStore } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** Lines that were not written along with something else are written separately after this long, in ms. */
 const MAX_WAIT = 3_600_000;
+/**
+ * The same on a site, if the true time is confirmed: its database has no SD card, and its other hubs show the lines too.
+ */
+const MAX_SITE_WAIT = 60_000;
 /** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */
 const MAX_PENDING_LINES = 50;
 const TASK = 'history';
@@ -30,7 +35,7 @@ const TASK = 'history';
  */
 export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   readonly #environment: Pick<Environment, 'clock' | 'log'>;
-  readonly #store: HistoryStore;
+  readonly #store: HistoryStore & Pick<BrokerStore, 'site'>;
   readonly #scheduler: Scheduler;
   readonly #referenceClock: ReferenceClock;
   /** By connection, the oldest first; times on the boot clock. */
@@ -39,7 +44,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   constructor(
     environment: Pick<Environment, 'clock' | 'log'>,
-    store: HistoryStore,
+    store: HistoryStore & Pick<BrokerStore, 'site'>,
     scheduler: Scheduler,
     referenceClock: ReferenceClock,
   ) {
@@ -51,7 +56,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** Records an event in the history of its connection. */
   readonly record = (event: ConnectionEvent): void => {
-    if (this.#pendingLines.size === 0) this.#scheduleWrite(this.#environment.clock.now().uptime + MAX_WAIT);
+    if (this.#pendingLines.size === 0) this.#scheduleWrite(this.#environment.clock.now().uptime + this.#writeInterval);
     const lines = this.#pendingLines.get(event.connection) ?? [];
     const line = historyEntryOf(event, this.#uptimeOf(event.at));
     // Whether two lines are of the same day depends on the wall clock.
@@ -84,6 +89,15 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     await this.#writeAll();
   }
 
+  /** How long a line waits, in ms. */
+  get #maxWait(): number {
+    return this.#referenceClock.confirmed === null ? MAX_WAIT : this.#writeInterval;
+  }
+
+  get #writeInterval(): number {
+    return this.#store.site === null ? MAX_WAIT : MAX_SITE_WAIT;
+  }
+
   /** @param at on the boot clock, in ms */
   #scheduleWrite(at: number): void {
     this.#scheduler.plan(TASK, at, () => void this.#writeOverdue());
@@ -91,12 +105,13 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   async #writeOverdue(): Promise<void> {
     const { uptime } = this.#environment.clock.now();
+    const next = uptime + this.#writeInterval;
     const due = () =>
       [...this.#pendingLines.values()]
         .flat()
-        .reduce((earliest, { first }) => Math.min(earliest, first), Number.POSITIVE_INFINITY) + MAX_WAIT;
+        .reduce((earliest, { first }) => Math.min(earliest, first), Number.POSITIVE_INFINITY) + this.#maxWait;
     if (due() <= uptime) await this.#writeAll();
-    if (this.#pendingLines.size > 0) this.#scheduleWrite(due() <= uptime ? uptime + MAX_WAIT : due());
+    if (this.#pendingLines.size > 0) this.#scheduleWrite(due() <= uptime ? next : Math.min(next, due()));
   }
 
   async #writeAll(): Promise<void> {

@@ -8,6 +8,7 @@ import {
 import { type Instant, utcDay, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { MIN_PLAUSIBLE_TIME } from '../../core/reports/history.ts';
+import type { SiteStore } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
@@ -18,9 +19,9 @@ import type { Scheduler } from '../time/scheduler.ts';
  * each refresh would wear out the SD card for nothing.
  */
 const MIN_WRITE_AGE = 6 * 3_600_000;
-/** On a site, whose database has no SD card: the same, and how often the usage of the other hubs is read, in ms. */
-const SITE_INTERVAL = 900_000;
-const OTHERS_TASK = 'usage of the other hubs';
+/** On a site: how often a hub writes what it has issued, and reads what the others have issued, in ms. */
+const SHARE_INTERVAL = 900_000;
+const SHARE_TASK = 'usage of the site';
 /** The most pending runs of each appliance; beyond that the oldest are dropped. One more than the days that count. */
 const MAX_RUNS = 15;
 
@@ -60,7 +61,8 @@ interface UsageContext {
  * possible. They are not written before the true time is confirmed, or, when the hub stops, if the wall clock is
  * implausible.
  *
- * On a site each hub records what it issues itself, and knows what the others have written.
+ * On a site each hub records what it issues itself. It writes that from time to time, because the database of a site has
+ * no SD card, and reads what the others have written.
  */
 export class UsageRecorder implements PendingUsage, AsyncDisposable {
   readonly #context: UsageContext;
@@ -80,20 +82,34 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
       return new Map<string, TokenUsage>();
     });
     const recorder = new UsageRecorder(context, stored);
-    await recorder.readOthers();
+    if (context.store.site !== null) await recorder.#readOthers(context.store.site);
+    recorder.#scheduleSharing();
     return recorder;
   }
 
-  /** On a site: reads what the other hubs have recorded, and plans the next time. */
-  async readOthers(): Promise<void> {
+  /** On a site: writes what this hub has issued, and reads what the others have written. */
+  async share(): Promise<void> {
+    const { store } = this.#context;
+    if (store.site === null) return;
+    if (this.#context.referenceClock.confirmed !== null) await this.#writeAll();
+    await this.#readOthers(store.site);
+  }
+
+  #scheduleSharing(): void {
     const { environment, store, scheduler } = this.#context;
     if (store.site === null) return;
+    scheduler.plan(SHARE_TASK, environment.clock.now().uptime + SHARE_INTERVAL, () => {
+      this.#scheduleSharing();
+      void this.share();
+    });
+  }
+
+  async #readOthers(site: SiteStore): Promise<void> {
     try {
-      this.#others = await store.site.usageOfOthers();
+      this.#others = await site.usageOfOthers();
     } catch (error) {
-      environment.log.debug('usage_of_others_unreadable', { error: messageOf(error) });
+      this.#context.environment.log.debug('usage_of_others_unreadable', { error: messageOf(error) });
     }
-    scheduler.plan(OTHERS_TASK, environment.clock.now().uptime + SITE_INTERVAL, () => void this.readOthers());
   }
 
   /** Counts a token that an appliance got now. @param appliance its id */
@@ -130,12 +146,11 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   }
 
   pending(connection: string): ReadonlyMap<string, TokenUsage> {
-    const { environment, referenceClock, usersOf, store } = this.#context;
+    const { environment, referenceClock, usersOf } = this.#context;
     if (referenceClock.confirmed === null) return new Map();
     const users = usersOf(connection).map(({ id }) => id);
     const { uptime } = environment.clock.now();
-    const minAge = store.site === null ? MIN_WRITE_AGE : SITE_INTERVAL;
-    const isDue = users.some((id) => uptime - (this.#usage.get(id)?.runs[0]?.first ?? uptime) >= minAge);
+    const isDue = users.some((id) => uptime - (this.#usage.get(id)?.runs[0]?.first ?? uptime) >= MIN_WRITE_AGE);
     return isDue ? this.#unwritten(users) : new Map();
   }
 
@@ -146,16 +161,36 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   }
 
   /** Writes everything that is not written yet, if the wall clock is plausible. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#writeAll();
+  }
+
+  async #writeAll(): Promise<void> {
     const { environment, store } = this.#context;
     const now = environment.clock.now();
     const usage = this.#unwritten(this.#usage.keys());
     if (usage.size === 0 || this.#offset(now) + now.uptime < MIN_PLAUSIBLE_TIME) return;
+    // What is recorded during the write is not part of it.
+    const counts = new Map(
+      [...usage.keys()].map((id) => [id, this.#usage.get(id)?.runs.map((run) => ({ ...run })) ?? []]),
+    );
     try {
       await store.saveUsage(usage);
     } catch (error) {
       environment.log.warn('usage_write_failed', { error: messageOf(error) });
+      return;
     }
+    for (const [id, written] of usage)
+      this.#usage.set(id, { written, runs: this.#runsSince(id, counts.get(id) ?? []) });
+  }
+
+  /** The runs of an appliance without what was written of them. @param written the first runs, as they were then */
+  #runsSince(id: string, written: readonly Run[]): Run[] {
+    const { runs = [] } = this.#usage.get(id) ?? {};
+    return runs.flatMap((run) => {
+      const count = run.count - (written.find(({ first }) => first === run.first)?.count ?? 0);
+      return count > 0 ? [{ ...run, count }] : [];
+    });
   }
 
   /** What the store must have of those of these appliances that got tokens since their last write. */

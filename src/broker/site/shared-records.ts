@@ -13,11 +13,6 @@ export class SharedRecords {
     this.#site = site;
   }
 
-  /** Whether other hubs may change the records. */
-  get isShared(): boolean {
-    return this.#site !== null;
-  }
-
   /**
    * Runs work that writes or reads the records of the store and then applies them in memory. On a site one at a time,
    * so that what was read is never applied after something newer. The work must not wait for news.
