@@ -25,8 +25,12 @@ export class SiteRegistry {
   readonly #database: SiteDatabase;
   readonly #sealing: Sealing;
   readonly #clocks: SiteClocks;
-  /** The revision of each connection and appliance that this hub has read or written last. */
-  readonly #revisions = new Map<string, number>();
+  /**
+   * The revision of each connection and appliance that this hub has read or written last. The own connection of an
+   * appliance may have the appliance's id.
+   */
+  readonly #connectionRevisions = new Map<string, number>();
+  readonly #applianceRevisions = new Map<string, number>();
 
   constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks) {
     this.#database = database;
@@ -43,7 +47,7 @@ export class SiteRegistry {
       ),
     );
     return rows.map(({ revision, ...row }) => {
-      this.#revisions.set(row.id, revision);
+      this.#connectionRevisions.set(row.id, revision);
       const connection = nullIfDamaged(() => readConnection(row, this.#sealing));
       mark(this.damagedConnections, row.id, connection === null);
       return connection ?? unreadableConnection(row);
@@ -59,7 +63,7 @@ export class SiteRegistry {
       ),
     );
     return rows.map(({ revision, ...row }) => {
-      this.#revisions.set(row.id, revision);
+      this.#applianceRevisions.set(row.id, revision);
       const appliance = nullIfDamaged(() => readAppliance(row, this.#sealing));
       mark(this.damagedAppliances, row.id, appliance === null);
       return this.#clocks.translate(appliance ?? unreadableAppliance(row));
@@ -84,10 +88,8 @@ export class SiteRegistry {
         throw error;
       });
     if (written === null) return false;
-    for (const { id } of [...addedConnections, ...addedAppliances]) this.#revisions.set(id, 1);
-    for (const { id } of [...updatedConnections, ...updatedAppliances]) {
-      this.#revisions.set(id, (this.#revisions.get(id) ?? 0) + 1);
-    }
+    noteWritten(this.#connectionRevisions, addedConnections, updatedConnections);
+    noteWritten(this.#applianceRevisions, addedAppliances, updatedAppliances);
     for (const id of removedAppliances) this.damagedAppliances.delete(id);
     for (const id of [...updatedConnections.map((each) => each.id), ...removedConnections]) {
       this.damagedConnections.delete(id);
@@ -201,7 +203,7 @@ export class SiteRegistry {
     const count = await sql.run(
       `UPDATE connections SET name = $2, portal = $3, scope = $4, sealed = $5, revision = revision + 1
        WHERE id = $1 AND revision = $6`,
-      ...[id, name, portal, scope, sealed, this.#revisions.get(id) ?? 0],
+      ...[id, name, portal, scope, sealed, this.#connectionRevisions.get(id) ?? 0],
     );
     return count > 0;
   }
@@ -218,7 +220,7 @@ export class SiteRegistry {
       if (!(await this.addAppliance(sql, appliance))) return false;
     }
     for (const appliance of change.updatedAppliances ?? []) {
-      if (!(await this.updateAppliance(sql, appliance, this.#revisions.get(appliance.id) ?? 0))) return false;
+      if (!(await this.updateAppliance(sql, appliance, this.#applianceRevisions.get(appliance.id) ?? 0))) return false;
     }
     await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', change.removedAppliances ?? []);
     const removed = change.removedConnections ?? [];
@@ -238,6 +240,15 @@ export class SiteRegistry {
 }
 
 const REMOVE_INVITE = 'DELETE FROM invites WHERE hash = $1';
+
+function noteWritten(
+  revisions: Map<string, number>,
+  added: readonly { readonly id: string }[],
+  updated: readonly { readonly id: string }[],
+): void {
+  for (const { id } of added) revisions.set(id, 1);
+  for (const { id } of updated) revisions.set(id, (revisions.get(id) ?? 0) + 1);
+}
 
 function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {
   if (isDamaged) damaged.add(id);
