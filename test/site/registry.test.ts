@@ -1,0 +1,124 @@
+// Connections, appliances, sessions and invites that several hubs of a site change, on a real PostgreSQL server.
+import { expect, test } from 'vitest';
+import type { Appliance } from '../../src/core/appliances/appliance.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
+import { expectSoon, type SiteBroker, startSite } from './site-brokers.ts';
+
+const OWN_CONNECTION = { connection: null, scope: 'Monitoring', portal: null };
+const METADATA = { clientName: 'wallbox', scope: null, softwareId: null, keys: null };
+const PHONE = { address: '192.168.1.20', shares: ['192.168.1.20'] };
+
+/** The stored hash of an appliance's secret. */
+function secretOf(appliance: Appliance | undefined): string | undefined {
+  return appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : undefined;
+}
+
+const namesAt = ({ broker }: SiteBroker) => broker.appliances.list().map(({ name }) => name);
+
+test('an appliance that was added, rotated or removed at one hub is accepted or refused at the other', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const added = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await expectSoon(() => secretOf(b.service.findClient(added.clientId)), sha256(added.clientSecret.reveal()));
+  expect(b.broker.connections.find('wallbox')).toEqual(a.broker.connections.find('wallbox'));
+  const rotated = await b.administration.rotateSecret('wallbox', false);
+  await expectSoon(() => secretOf(a.service.findClient(added.clientId)), sha256(rotated.clientSecret.reveal()));
+  await a.administration.removeAppliance('wallbox');
+  await expectSoon(() => b.service.findClient(added.clientId), undefined);
+  expect(b.broker.connections.list()).toEqual([]);
+  expect(a.logged.filter(({ event }) => event === 'secret_rotated')).toEqual([]);
+  expect(b.logged.filter(({ event }) => event === 'appliance_removed')).toEqual([]);
+});
+
+test('a hub that does not know an appliance yet looks for it before it rejects its credentials', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  expect(await b.service.lookForNews()).toBe(true);
+  expect(b.service.findClient(clientId)?.name).toBe('wallbox');
+});
+
+test('a session of one hub is known at the other, and ends there when it is revoked', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await expectSoon(() => namesAt(b), ['wallbox']);
+  const appliance = a.broker.appliances.get('wallbox');
+  const token = (await a.service.createSession(appliance, 'a device code')).reveal();
+  await expectSoon(() => b.service.hasSession(appliance, token), true);
+  const other = (await b.service.createSession(appliance, 'another device code')).reveal();
+  expect(await b.service.revoke(appliance, token)).toEqual({ kind: 'revoked' });
+  await expectSoon(() => [token, other].map((one) => a.service.hasSession(appliance, one)), [false, true]);
+  await a.administration.removeAppliance('wallbox');
+  await expectSoon(() => b.service.hasSession(appliance, other), false);
+});
+
+test('changes of one appliance at two hubs at once are both made', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await a.administration.addConnection('shared', 'Monitoring', null);
+  await expectSoon(() => [namesAt(b), b.broker.connections.find('shared')?.name], [['wallbox'], 'shared']);
+  const [{ clientId, clientSecret }] = await Promise.all([
+    a.administration.rotateSecret('wallbox', false),
+    b.administration.moveAppliance('wallbox', 'shared'),
+  ]);
+  for (const hub of [a, b]) {
+    const found = () => hub.service.findClient(clientId);
+    const shared = hub.broker.connections.find('shared')?.id;
+    await expectSoon(() => [secretOf(found()), found()?.connection], [sha256(clientSecret.reveal()), shared]);
+  }
+});
+
+test('a name that two hubs give at once is given once, and a hub says who has it', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const results = await Promise.allSettled(
+    [a, b].map(({ administration }) => administration.addAppliance('wallbox', OWN_CONNECTION)),
+  );
+  expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  expect(results.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'appliance_exists' } });
+  for (const hub of [a, b]) await expectSoon(() => namesAt(hub), ['wallbox']);
+});
+
+test('appliances that register with one name at two hubs at once get two names', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  for (const { administration } of [a, b]) await administration.openRegistration(60);
+  const registered = await Promise.all([a, b].map(({ service }) => service.register(METADATA, null, PHONE)));
+  const names = registered.map((one) => (one.kind === 'registered' ? one.name : one.kind));
+  expect(names.toSorted()).toEqual(['wallbox', 'wallbox-2']);
+  for (const hub of [a, b]) await expectSoon(() => namesAt(hub), ['wallbox', 'wallbox-2']);
+});
+
+test('an invite of one hub is good for one registration, whichever hub it is used at', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const request = { name: 'wallbox', scope: null, portal: null, connection: null, ttl: 600 };
+  const { token } = await a.administration.invite(request);
+  await expectSoon(() => b.service.isInvite(token.reveal()), true);
+  const registered = await Promise.all([a, b].map(({ service }) => service.register(METADATA, token.reveal(), PHONE)));
+  expect(registered.map(({ kind }) => kind).toSorted()).toEqual(['registered', 'token_refused']);
+  for (const { service } of [a, b]) await expectSoon(() => service.isInvite(token.reveal()), false);
+});
+
+test('an invite that was made a moment ago is accepted at the other hub', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
+  const { token } = await a.administration.invite(request);
+  expect(await b.service.register(METADATA, token.reveal(), PHONE)).toMatchObject({ kind: 'registered' });
+});
+
+test('a connection that was removed at one hub is removed at the other with all that belongs to it', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addConnection('shared', 'Monitoring', null);
+  await a.administration.addAppliance('wallbox', { connection: 'shared', scope: null, portal: null });
+  await expectSoon(() => namesAt(b), ['wallbox']);
+  const { id } = a.broker.connections.get('shared');
+  await b.administration.removeConnection('shared', true);
+  await expectSoon(() => a.broker.connections.byId(id), undefined);
+  const appliance = a.broker.appliances.get('wallbox');
+  expect(a.broker.connections.ofAppliance(appliance).name).toBe('wallbox');
+});

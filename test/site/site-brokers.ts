@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import { type BrokerAdministration, createBrokerAdministration } from '../../src/broker/administration.ts';
+import type { Environment } from '../../src/broker/environment.ts';
+import { createLanService } from '../../src/broker/lan-service.ts';
+import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import type { LanService } from '../../src/core/lan-service.ts';
+import type { LogFields } from '../../src/core/log.ts';
+import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
+import type { TestDatabase } from '../support/postgres/server.ts';
+import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+
+/** How soon every hub of a site knows what another one has changed. */
+export const WITHIN_A_SECOND = { timeout: 1000, interval: 10 };
+
+/** A hub of a test site: a real broker on a real store, in real time, without a portal. */
+export interface SiteBroker extends AsyncDisposable {
+  readonly broker: Broker;
+  readonly store: PostgresStore;
+  readonly administration: BrokerAdministration;
+  readonly service: LanService;
+  /** What it has logged and emitted. */
+  readonly logged: { readonly event: string; readonly fields: LogFields }[];
+  readonly emitted: ConnectionEvent[];
+}
+
+/** Two hubs of one site, on an empty database. */
+export interface TestSite extends AsyncDisposable {
+  readonly database: TestDatabase;
+  readonly address: DatabaseAddress;
+  readonly a: SiteBroker;
+  readonly b: SiteBroker;
+}
+
+export async function startSite(): Promise<TestSite> {
+  await using parts = new AsyncDisposableStack();
+  const database = await (await siteServer()).createDatabase();
+  const address = addressOf(database.url);
+  const a = parts.use(await startSiteBroker(address, 'latchkey-0000000a'));
+  const b = parts.use(await startSiteBroker(address, 'latchkey-0000000b'));
+  const owned = parts.move();
+  return { database, address, a, b, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+export async function startSiteBroker(address: DatabaseAddress, hubId: string): Promise<SiteBroker> {
+  await using parts = new AsyncDisposableStack();
+  // Each hub is a machine of its own.
+  const boot = randomUUID();
+  const store = parts.use(await openSiteStore(address, hubId, boot));
+  const logged: SiteBroker['logged'] = [];
+  const emitted: ConnectionEvent[] = [];
+  const environment: Environment = {
+    clock: systemClock(boot),
+    timers: systemTimers,
+    random: systemRandom,
+    log: logTo((event, fields) => logged.push({ event, fields })),
+    emit: (event) => emitted.push(event),
+  };
+  const broker = parts.use(
+    await openBroker({
+      ...{ environment, store },
+      portals: { names: ['home'], get: () => undefined, nameOf: () => undefined },
+      pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
+      declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
+      jitterOffset: () => 0.5,
+    }),
+  );
+  await broker.resumePairings();
+  const links = { endpoint: (path: string) => `https://hub${path}`, shortLink: () => null, fingerprint: () => '' };
+  const administration = createBrokerAdministration(broker, links);
+  const started = environment.clock.now();
+  const service = createLanService(broker, { started, caFingerprint: () => '', tokenRequested: () => undefined });
+  const owned = parts.move();
+  return { broker, store, administration, service, logged, emitted, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Waits until `read` gives `value`, as every hub of the site should see it within a second. */
+export async function expectSoon<Value>(read: () => Value, value: Awaited<Value>): Promise<void> {
+  await expect.poll(read, WITHIN_A_SECOND).toEqual(value);
+}
