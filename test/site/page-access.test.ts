@@ -1,0 +1,119 @@
+// The setup code and the browsers that are signed in, which the hubs of a site share, on a real PostgreSQL server.
+import { expect, test } from 'vitest';
+import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
+import type { BrowserSession } from '../../src/core/setup-access.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { expectSoon, type SiteBroker, startSite, startSiteBroker } from './site-brokers.ts';
+import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+
+const PHONE = { address: '192.168.1.20', browser: 'Firefox, Android' };
+
+async function signIn({ broker }: SiteBroker, code = broker.access.code.reveal()): Promise<BrowserSession> {
+  rememberSecrets([code]);
+  const result = await broker.access.signIn(code, PHONE);
+  if (result.kind !== 'signed_in') throw new Error(`not signed in: ${result.kind}`);
+  rememberSecrets([result.session.cookie.reveal()]);
+  return result.session;
+}
+
+/** Whether each session is known at each hub. */
+function known(hubs: readonly SiteBroker[], sessions: readonly BrowserSession[]): boolean[][] {
+  return hubs.map(({ broker }) => sessions.map(({ cookie }) => broker.access.findSession(cookie.reveal()) !== null));
+}
+
+test('two hubs that start at once have one setup code, one site id and one key for cookies of browsers', async () => {
+  const { url } = await (await siteServer()).createDatabase();
+  const hubs = await Promise.all(
+    ['latchkey-0000000a', 'latchkey-0000000b'].map((id) => startSiteBroker(addressOf(url), id)),
+  );
+  const [a, b] = hubs;
+  if (a === undefined || b === undefined) throw new Error('two hubs');
+  await using _a = a;
+  await using _b = b;
+  expect(a.broker.access.code.reveal()).toBe(b.broker.access.code.reveal());
+  expect(a.broker.access.proxiedCsrfToken('anna')).toBe(b.broker.access.proxiedCsrfToken('anna'));
+  expect(a.store.siteId).toBe(b.store.siteId);
+});
+
+test('a browser that signs in at one hub is signed in at the other, and signs out at both', async () => {
+  await using site = await startSite();
+  const hubs = [site.a, site.b];
+  const sessions = await Promise.all([signIn(site.a), signIn(site.b), signIn(site.a)]);
+  await expectSoon(
+    () => known(hubs, sessions),
+    [
+      [true, true, true],
+      [true, true, true],
+    ],
+  );
+  const [first, second, third] = sessions;
+  if (first === undefined || second === undefined || third === undefined) throw new Error('three sessions');
+  expect(site.b.broker.access.listBrowsers(second)).toHaveLength(3);
+  await Promise.all([site.b.broker.access.signOut(first), site.a.broker.access.signOut(third)]);
+  await expectSoon(
+    () => known(hubs, sessions),
+    [
+      [false, true, false],
+      [false, true, false],
+    ],
+  );
+  const stored = JSON.parse((await site.a.store.setting(PAGE_SESSIONS_SETTING)) ?? '');
+  expect(stored.sessions).toHaveLength(1);
+});
+
+test('a new setup code of one hub ends the sessions and sign-in addresses of the other, and opens its page', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  const former = a.broker.access.code.reveal();
+  const session = await signIn(b);
+  const address = b.broker.access.issueSignInToken().token.reveal();
+  rememberSecrets([address]);
+  await a.broker.access.rotate();
+  // Without waiting for the news.
+  expect((await b.broker.access.signIn(former, PHONE)).kind).toBe('wrong');
+  expect(await b.broker.access.redeemSignInToken(address, PHONE)).toBeNull();
+  expect(known([a, b], [session])).toEqual([[false], [false]]);
+  const next = await signIn(b, a.broker.access.code.reveal());
+  await expectSoon(
+    () => known([a, b], [session, next]),
+    [
+      [false, true],
+      [false, true],
+    ],
+  );
+  expect(b.logged.map(({ event }) => event)).not.toContain('setup_code_rotated');
+});
+
+test('a hub that restarts knows the browsers that signed in at another hub', async () => {
+  await using site = await startSite();
+  const session = await signIn(site.a);
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c');
+  expect(known([c], [session])).toEqual([[true]]);
+});
+
+test('while the database can not be written, a browser signs in at one hub, and is known to the others later', async () => {
+  await using site = await startSite();
+  const server = await siteServer();
+  const refuse = (isRefused: boolean) =>
+    server.sql(
+      site.database,
+      isRefused
+        ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+           CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON latchkey.settings EXECUTE FUNCTION refuse()`
+        : 'DROP TRIGGER refuse ON latchkey.settings',
+    );
+  await refuse(true);
+  const unwritten = await signIn(site.a);
+  expect(known([site.a], [unwritten])).toEqual([[true]]);
+  await refuse(false);
+  const written = await signIn(site.a);
+  await expectSoon(
+    () => known([site.a, site.b], [unwritten, written]),
+    [
+      [true, true],
+      [true, true],
+    ],
+  );
+  await using store = await openSiteStore(site.address, 'latchkey-0000000c');
+  expect(JSON.parse((await store.setting(PAGE_SESSIONS_SETTING)) ?? '').sessions).toHaveLength(2);
+});
