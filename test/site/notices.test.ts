@@ -1,0 +1,158 @@
+// Notices of a site: one hub reports each, and another one where that has died, on a real PostgreSQL server.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type NoticeInput, Notices, type NoticesContext } from '../../src/broker/reports/notices.ts';
+import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
+import { logTo } from '../support/log-to.ts';
+import type { TestDatabase } from '../support/postgres/server.ts';
+import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+
+const SINCE = '2031-04-05T06:07:08Z';
+const UNWRITABLE: HubConditionInput = { code: 'store_unwritable', message: 'No database', since: SINCE };
+
+/** The appliances whose login was refused, as all hubs of the site see it. */
+let refused: string[];
+let database: TestDatabase;
+let hubs: AsyncDisposableStack;
+
+beforeEach(async () => {
+  refused = [];
+  database = await (await siteServer()).createDatabase();
+  hubs = new AsyncDisposableStack();
+});
+
+afterEach(() => hubs.disposeAsync());
+
+/** The notices of a hub, and what it has reported, as "status notice appliance". */
+interface NoticesOfHub extends AsyncDisposable {
+  readonly notices: Notices;
+  readonly delivered: string[];
+  /** Problems of this hub only. */
+  readonly problems: HubConditionInput[];
+  /** It gets no news, and still takes itself for the holder of the lease: it was paused after it had looked. */
+  isPaused: boolean;
+}
+
+async function startHub(id: string): Promise<NoticesOfHub> {
+  const parts = hubs.use(new AsyncDisposableStack());
+  const store = parts.use(await openSiteStore(addressOf(database.url), id));
+  const environment = { clock: systemClock(id), timers: systemTimers, log: logTo(() => undefined) };
+  const context = { environment, store: pausable(store, () => hub.isPaused), referenceClock: { confirmed: null } };
+  const notices = parts.use(await Notices.load(context));
+  const hub: NoticesOfHub = {
+    ...{ notices, delivered: [], problems: [], isPaused: false },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+  store.onNews(async (news) => (hub.isPaused ? undefined : notices.applyNews(news)));
+  notices.start(
+    async () => inputWith(hub.problems),
+    ({ status, notice, appliance }) => hub.delivered.push([status, notice, appliance ?? 'hub'].join(' ')),
+  );
+  return hub;
+}
+
+/** The store of a hub, which grants it every lease while it is paused. */
+function pausable(store: PostgresStore, isPaused: () => boolean): NoticesContext['store'] {
+  return {
+    setting: (name) => store.setting(name),
+    saveSetting: (name, value) => store.saveSetting(name, value),
+    changeSetting: (name, change) => store.changeSetting(name, change),
+    site: new Proxy(store.site, {
+      get: (site, name) => {
+        if (name === 'holdLease' && isPaused()) return async () => true;
+        const member: unknown = Reflect.get(site, name, site);
+        return typeof member === 'function' ? member.bind(site) : member;
+      },
+    }),
+  };
+}
+
+function inputWith(problems: readonly HubConditionInput[]): NoticeInput {
+  const problem = { code: 'refused', message: 'Why', since: SINCE } as const;
+  const statuses: ApplianceStatus[] = ['wallbox', 'heater'].map((name) =>
+    applianceStatus(refused.includes(name) ? { name, state: 'needs_pairing', problem } : { name, state: 'active' }),
+  );
+  const connections = connectionsOf(statuses);
+  const conditions = deriveConditions({ connections, appliances: statuses, problems, pageUrl: 'https://hub/', now: 0 });
+  const subjects = statuses.map(({ name, state }) => {
+    const condition = conditions.flatMap((one) => (one.appliance === name ? one : []))[0] ?? null;
+    const grant = { generation: 1, isFailing: false, remaining: 1000, lifetime: 3_600_000, overdue: null };
+    return { key: `appliance ${name}`, name, state, condition, grant };
+  });
+  return { conditions, subjects } as NoticeInput;
+}
+
+/** Ends the lease for notices, as time does when its holder has died. */
+async function endLease(): Promise<void> {
+  await (await siteServer()).sql(database, "UPDATE latchkey.leases SET until = now() - interval '1 s'");
+}
+
+/** Waits until every hub has looked, and for what must not come. */
+async function checkAll(...all: readonly NoticesOfHub[]): Promise<void> {
+  for (const { notices } of all) notices.scheduleCheck();
+  await systemTimers.sleep(1200);
+}
+
+test('a notice about an appliance is reported once by one hub, and both hubs show it', async () => {
+  const [a, b] = [await startHub('latchkey-0000000a'), await startHub('latchkey-0000000b')];
+  refused = ['wallbox'];
+  await checkAll(a, b);
+  expect([...a.delivered, ...b.delivered]).toEqual(['raised pairing_needed wallbox']);
+  for (const { notices } of [a, b]) {
+    expect(notices.activeNotices(inputWith([])).map(({ appliance }) => appliance)).toEqual(['wallbox']);
+  }
+  refused = [];
+  await checkAll(a, b);
+  expect([...a.delivered, ...b.delivered].slice(1)).toEqual(['resolved pairing_needed wallbox']);
+});
+
+test('where the reporting hub has died, the other reports what is new, and nothing again', async () => {
+  const [a, b] = [await startHub('latchkey-0000000a'), await startHub('latchkey-0000000b')];
+  refused = ['wallbox'];
+  await checkAll(a, b);
+  const [dead, alive] = a.delivered.length > 0 ? [a, b] : [b, a];
+  await dead[Symbol.asyncDispose]();
+  await endLease();
+  refused = ['wallbox', 'heater'];
+  await checkAll(alive);
+  expect(alive.delivered).toEqual(['raised pairing_needed heater']);
+  refused = [];
+  await checkAll(alive);
+  expect(alive.delivered.slice(1).toSorted()).toEqual([
+    'resolved pairing_needed heater',
+    'resolved pairing_needed wallbox',
+  ]);
+  expect(dead.delivered).toEqual(['raised pairing_needed wallbox']);
+});
+
+test('each hub reports a problem of its own, also after a restart, and not that of the other', async () => {
+  const [a, b] = [await startHub('latchkey-0000000a'), await startHub('latchkey-0000000b')];
+  b.problems.push(UNWRITABLE);
+  await checkAll(a, b);
+  expect([a.delivered, b.delivered]).toEqual([[], ['raised store_unwritable hub']]);
+  await b[Symbol.asyncDispose]();
+  const again = await startHub('latchkey-0000000b');
+  again.problems.push(UNWRITABLE);
+  await checkAll(a, again);
+  expect([a.delivered, again.delivered]).toEqual([[], []]);
+});
+
+test('a hub that was paused for longer than its lease reports nothing that the other has reported', async () => {
+  const a = await startHub('latchkey-0000000a');
+  await checkAll(a);
+  const b = await startHub('latchkey-0000000b');
+  a.isPaused = true;
+  await endLease();
+  refused = ['wallbox'];
+  await checkAll(b);
+  expect(b.delivered).toEqual(['raised pairing_needed wallbox']);
+  await checkAll(a);
+  expect(a.delivered).toEqual([]);
+  a.isPaused = false;
+  refused = ['wallbox', 'heater'];
+  await checkAll(a, b);
+  expect([a.delivered, b.delivered.slice(1)]).toEqual([[], ['raised pairing_needed heater']]);
+});
