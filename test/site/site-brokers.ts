@@ -47,7 +47,15 @@ export async function startSite(): Promise<TestSite> {
   return { database, address, a, b, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-export async function startSiteBroker(address: DatabaseAddress, hubId: string): Promise<SiteBroker> {
+/**
+ * Starts a hub.
+ * @param instead methods that are called instead of those of the site's store; those are called too if they return null
+ */
+export async function startSiteBroker(
+  address: DatabaseAddress,
+  hubId: string,
+  instead: Readonly<Record<string, () => Promise<unknown> | null>> = {},
+): Promise<SiteBroker> {
   await using parts = new AsyncDisposableStack();
   // Each hub is a machine of its own.
   const boot = randomUUID();
@@ -63,7 +71,7 @@ export async function startSiteBroker(address: DatabaseAddress, hubId: string): 
   };
   const broker = parts.use(
     await openBroker({
-      ...{ environment, store },
+      ...{ environment, store: Object.keys(instead).length === 0 ? store : replacing(store, instead) },
       portals: { names: ['home'], get: () => undefined, nameOf: () => undefined },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
@@ -77,6 +85,18 @@ export async function startSiteBroker(address: DatabaseAddress, hubId: string): 
   const service = createLanService(broker, { started, caFingerprint: () => '', tokenRequested: () => undefined });
   const owned = parts.move();
   return { broker, store, administration, service, logged, emitted, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+function replacing(store: PostgresStore, instead: Readonly<Record<string, () => Promise<unknown> | null>>) {
+  const replaced: PostgresStore = new Proxy(store, {
+    get: (object, name) => {
+      if (name === 'site') return replaced;
+      const member: unknown = Reflect.get(object, name, object);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]) => instead[String(name)]?.() ?? Reflect.apply(member, object, args);
+    },
+  });
+  return replaced;
 }
 
 /** Waits until `read` gives `value`, as every hub of the site should see it within a second. */

@@ -38,7 +38,7 @@ export class NewsLook {
   async #plan(look: () => Promise<void>): Promise<void> {
     const { clock, timers } = this.#environment;
     const wait = this.#lastBegun + MIN_LOOK_INTERVAL - clock.now().uptime;
-    if (wait > 0) await timers.sleep(wait);
+    await (wait > 0 ? timers.sleep(wait) : undefined);
     this.#lastBegun = clock.now().uptime;
     this.#next = null;
     // While the database is away, what this hub knows counts.

@@ -1,0 +1,102 @@
+// How a hub takes over what other hubs have changed, and how it looks for it, on a real PostgreSQL server.
+import { expect, test } from 'vitest';
+import type { BrokerStore } from '../../src/broker/ports.ts';
+import { NewsLook } from '../../src/broker/site/news-look.ts';
+import { utcDay } from '../../src/core/clock.ts';
+import { Failure } from '../../src/core/failure.ts';
+import type { SiteStore } from '../../src/core/site.ts';
+import { sampleGrant } from '../core/samples.ts';
+import { FakeTime } from '../support/fake-time.ts';
+import { expectSoon, startSite, startSiteBroker } from './site-brokers.ts';
+
+const OWN_CONNECTION = { connection: null, scope: null, portal: null };
+
+test('an error in one part keeps no other part from its news, and everything is read again after a moment', async () => {
+  await using site = await startSite();
+  const { a } = site;
+  let isFailing = true;
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c', {
+    findSessions: () => (isFailing ? Promise.reject(new Failure('store_unreadable', 'not now')) : null),
+  });
+  const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await expectSoon(() => c.service.findClient(clientId)?.name, 'wallbox');
+  const appliance = a.broker.appliances.get('wallbox');
+  const token = (await a.service.createSession(appliance, 'a device code')).reveal();
+  await a.administration.addConnection('shared', null, null);
+  await expectSoon(() => c.broker.connections.find('shared')?.name, 'shared');
+  expect(c.service.hasSession(appliance, token)).toBe(false);
+  expect(c.logged).toContainEqual({
+    event: 'site_news_not_applied',
+    fields: { part: 'sessions', error: 'not now' },
+  });
+  isFailing = false;
+  await expect.poll(() => c.service.hasSession(appliance, token), { timeout: 5000 }).toBe(true);
+});
+
+test('the status shows the tokens that all hubs have issued', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  const { id, connection } = a.broker.appliances.get('wallbox');
+  await expectSoon(() => b.broker.appliances.byId(id)?.id, id);
+  const { obtained: _, ...grant } = sampleGrant();
+  const obtained = a.broker.environment.clock.now();
+  await a.store.replaceGrant({ ...grant, connection, obtained });
+  const request = { scope: null, minTtl: 0 };
+  for (const { broker, service } of [a, b]) {
+    await broker.grants.resumeStored(connection);
+    broker.referenceClock.recordNtpTime();
+    expect(await service.issueToken(broker.appliances.get('wallbox'), request)).toMatchObject({ kind: 'token' });
+  }
+  await b.service.issueToken(b.broker.appliances.get('wallbox'), request);
+  for (const { broker } of [a, b, a]) await broker.usageRecorder.share();
+  for (const { broker } of [a, b]) {
+    expect(broker.usageRecorder.usageOf(id)).toMatchObject({ today: 3, last14Days: 3, last: expect.any(Number) });
+  }
+  await b.service.issueToken(b.broker.appliances.get('wallbox'), request);
+  expect(b.broker.usageRecorder.usageOf(id)).toMatchObject({ today: 4 });
+  await b.broker.usageRecorder.share();
+  expect((await b.store.usage()).get(id)?.days).toEqual([{ day: utcDay(obtained.wall), count: 3 }]);
+});
+
+test('an event that one hub has recorded is in the history at the other, and is emitted once', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await expectSoon(() => b.broker.appliances.find('wallbox')?.name, 'wallbox');
+  const { connection } = a.broker.appliances.get('wallbox');
+  const obtained = a.broker.environment.clock.now();
+  await a.store.replaceGrant(sampleGrant({ connection, obtained }));
+  for (const { broker } of [a, b]) await broker.grants.resumeStored(connection);
+  await a.administration.unpair('wallbox');
+  await expectSoon(() => b.broker.grants.get(connection), undefined);
+  await a.broker.historyRecorder[Symbol.asyncDispose]();
+  expect((await b.administration.history('wallbox')).map(({ kind }) => kind)).toEqual(['unpaired']);
+  expect([a.emitted, b.emitted].map((events) => events.map(({ kind }) => kind))).toEqual([['unpaired'], []]);
+});
+
+test('requests with unknown credentials share one look a second, which begins after they have arrived', async () => {
+  const time = new FakeTime();
+  const looks: number[] = [];
+  const site = { catchUp: async () => void looks.push(time.uptime) } as Partial<SiteStore> as SiteStore;
+  const look = new NewsLook({ site, writeProblem: null }, { clock: time, timers: time });
+  const begun = time.uptime;
+  expect(await look.take()).toBe(true);
+  const all = Array.from({ length: 100 }, () => look.take());
+  await time.pass(999);
+  expect(looks).toEqual([begun]);
+  await time.pass(1);
+  expect(await Promise.all(all)).not.toContain(false);
+  expect(looks).toEqual([begun, begun + 1000]);
+});
+
+test('a request with unknown credentials waits at most three seconds for a database that does not answer', async () => {
+  const time = new FakeTime();
+  const site = { catchUp: () => new Promise(() => undefined) } as Partial<SiteStore> as SiteStore;
+  const store: Pick<BrokerStore, 'site' | 'writeProblem'> = { site, writeProblem: null };
+  const look = new NewsLook(store, { clock: time, timers: time }).take();
+  await time.pass(3000);
+  expect(await look).toBe(true);
+  const alone = new NewsLook({ site: null, writeProblem: null }, { clock: time, timers: time });
+  expect(await alone.take()).toBe(false);
+});
