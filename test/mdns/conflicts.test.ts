@@ -35,6 +35,17 @@ describe('a name that another hub has', () => {
     expect(zeroconf.losses()).toEqual(['Cellar hub (4f2a)']);
   });
 
+  it('three hubs with one name are told apart by the part of their ids that differs', async () => {
+    await using lan = await createLan(['first', 'second', 'third']);
+    const ids = ['latchkey-5f0c9a1e', 'latchkey-77d21b03', 'latchkey-c4e8a955'];
+    const names: unknown[] = [];
+    for (const [index, host] of [lan.hosts.first, lan.hosts.second, lan.hosts.third].entries()) {
+      const announced = announceOn(host, { id: ids[index] ?? '' });
+      names.push((await waitForAnnouncerEvent(announced, 'ready')).name);
+    }
+    expect(names).toEqual(['Cellar hub', 'Cellar hub (77d2)', 'Cellar hub (c4e8)']);
+  });
+
   it('two hubs that start at once with the same name agree who gets it', async () => {
     await using lan = await createLan(['peer', 'hub', 'observer']);
     const { peer, hub, observer } = lan.hosts;

@@ -55,7 +55,7 @@ export class HubNames {
   /** @param name the hub's name, as configured. @param id a DNS label: see {@link hostNames} */
   constructor(name: string, id: string) {
     const instance = toInstanceName(name);
-    this.#instanceCandidates = [instance, toInstanceName(name, ` (${id.slice(0, SUFFIX_LENGTH)})`), toInstanceName(id)];
+    this.#instanceCandidates = [instance, toInstanceName(name, ` (${distinctivePart(id)})`), toInstanceName(id)];
     this.#hostCandidates = hostNames(id);
     this.#names = { instance, host: this.#hostCandidates[0], claim: null, contested: [] };
   }
@@ -140,6 +140,11 @@ export class HubNames {
   recordReprobe(claim: NameClaim | null): void {
     this.#names = { ...this.#names, claim, ...(claim === null ? { host: this.preferredHost, contested: [] } : {}) };
   }
+}
+
+/** Of `latchkey-5f0c9a1e` only what follows the hyphen differs from the ids of other hubs. */
+function distinctivePart(id: string): string {
+  return id.slice(id.lastIndexOf('-') + 1).slice(0, SUFFIX_LENGTH);
 }
 
 /** The failure for a claimant that proved to be a clone of this hub. */
