@@ -43,6 +43,7 @@ export type BrokerAdministration = Omit<
   | 'status'
   | 'testNotices'
   | 'describePortals'
+  | 'forgetHub'
   | 'checkPortal'
   | 'caStatus'
   | 'rotateCa'

@@ -14,6 +14,7 @@ import { completionCommand, manCommand } from './manual/manual.ts';
 import { pairCommand } from './pair/pair.ts';
 import { portalsCommand } from './portals/portals.ts';
 import { serveCommand } from './serve.ts';
+import { siteCommand } from './site.ts';
 import { statusCommand } from './status/status.ts';
 import { backupCommand, restoreCommand, snapshotCommand, storeKeyCommand } from './store.ts';
 import { configureCommand, failUnknownCommand, runProgram } from './terminal/run-program.ts';
@@ -59,6 +60,7 @@ export function createProgram(): Command {
     snapshotCommand(),
     backupCommand(),
     restoreCommand(),
+    siteCommand(),
     doctorCommand(),
     completionCommand(),
     helpCommand(),

@@ -42,6 +42,7 @@ export async function connectControlClient(paths: readonly string[]) {
 
   return {
     status: () => call(routes.status, {}),
+    forgetHub: (name: string) => call(routes.forgetHub, { name }),
     portals: () => call(routes.portals, {}),
     checkPortal: (name: string) => call(routes.checkPortal, { name }),
     testNotices: () => call(routes.testNotices, {}),

@@ -116,8 +116,24 @@ const conditionResponseSchema = v.object({
 });
 export type ConditionResponse = v.InferOutput<typeof conditionResponseSchema>;
 
+const siteResponseSchema = v.object({
+  id: text,
+  hubs: v.array(
+    v.object({
+      id: text,
+      name: text,
+      address: textOrNull,
+      version: text,
+      last_seen: text,
+      this_hub: optional(v.literal(true)),
+    }),
+  ),
+});
+export type SiteResponse = v.InferOutput<typeof siteResponseSchema>;
+
 export const statusResponseSchema = v.object({
   hub: hubResponseSchema,
+  site: optional(siteResponseSchema),
   connections: v.array(connectionResponseSchema),
   appliances: v.array(applianceResponseSchema),
   conditions: v.array(conditionResponseSchema),

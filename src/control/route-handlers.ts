@@ -60,6 +60,7 @@ function createHandlers(administration: Administration): Handlers {
         appliances: await mapInSlices(appliances, (each) => applianceResponse(each)),
       };
     },
+    forgetHub: ({ name }) => administration.forgetHub(name),
     portals: async () => ({ portals: toWire(await administration.describePortals()) }),
     checkPortal: async ({ name }) => ({ checks: await administration.checkPortal(name) }),
     testNotices: () => administration.testNotices(),

@@ -44,9 +44,30 @@ export interface HubStatus {
   readonly problems?: readonly HubProblem[];
 }
 
+/** A hub of a site, in `status`. */
+export interface SiteHubStatus {
+  readonly id: string;
+  readonly name: string;
+  /** Null while it has no address in the home network. */
+  readonly address: string | null;
+  readonly version: string;
+  /** RFC 3339 UTC, by the database's clock; of this hub while the database is away, when it was last written. */
+  readonly lastSeen: string;
+  /** The hub that reports this; left out otherwise. */
+  readonly thisHub?: true;
+}
+
+/** The site in `status`; its hubs by name. */
+export interface SiteStatus {
+  readonly id: string;
+  readonly hubs: readonly SiteHubStatus[];
+}
+
 /** The state of the hub, its connections and its appliances. */
 export interface StatusReport {
   readonly hub: HubStatus;
+  /** Left out if the hub is alone. */
+  readonly site?: SiteStatus;
   readonly connections: readonly ConnectionStatus[];
   readonly appliances: readonly ApplianceStatus[];
   /** All conditions, the most severe first; every surface shows these. */
@@ -169,6 +190,13 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
    */
   asUser(user: string): Administration;
   status(): Promise<StatusReport>;
+  /**
+   * Removes a hub from the list of its site; it comes back when it is seen again.
+   * @param name its name or id
+   * @throws Failure `request_invalid` if there is none, or several have the name; `not_allowed` if it runs, or there is
+   * no site
+   */
+  forgetHub(name: string): Promise<void>;
   /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;
   /** The names of the configured portals, the default one first. */

@@ -72,6 +72,8 @@ export interface SiteStore {
 
   /** Calls `listener` with the news of other hubs, in order; one call at a time. */
   onNews(listener: (news: SiteNews) => Promise<void>): void;
+  /** Calls `listener` when the database can no longer be used. */
+  onOutage(listener: () => void): void;
   /** Calls `listener` when the database can be used again after it could not, after the news of that time. */
   onReturn(listener: () => void): void;
   /** Calls `listener` when a hub of the site has come or gone. */
@@ -114,6 +116,8 @@ export interface SiteStore {
   putBack(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
+  /** Removes a hub from the list, and its settings; it comes back when it is seen again. */
+  forgetHub(id: string): Promise<void>;
   /** Deletes what no hub needs any more. */
   cleanUp(): Promise<void>;
   /** Ends the exclusion of other hubs that start: call it when this hub has loaded everything. */

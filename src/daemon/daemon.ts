@@ -9,6 +9,7 @@ import { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { monotonicNow, systemTimers } from '../system/clock.ts';
 import type { SystemdNotifier } from '../system/systemd-notifier.ts';
 import type { Reload, ReloadCoordinator } from './reloads.ts';
+import { startWithSite } from './site-wait.ts';
 import { statusLine } from './status-line.ts';
 import { feedWatchdog } from './watchdog.ts';
 
@@ -34,6 +35,8 @@ const STATUS_DELAY = 500;
 interface DaemonState {
   /** Null while one hub replaces another. */
   hub: Hub | null;
+  /** Whether the next hub waits for the database of its site. */
+  isWaiting: boolean;
   /** The status line that was last reported. */
   statusLine: string;
 }
@@ -54,11 +57,20 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { log, sockets, service, reloads, stopRequested } = options;
   const ended = new AbortController();
   void stopRequested.then(() => ended.abort());
-  const current: DaemonState = { hub: null, statusLine: '' };
+  const current: DaemonState = { hub: null, isWaiting: false, statusLine: '' };
   using updates = startStatusUpdates(options, current);
   for (let plan: HubStartPlan | null = { configuration: options.configuration }; plan !== null; ) {
-    const { configuration, hub: started } = await startPlannedHub(plan, options);
-    await using hub = started;
+    const started = await startPlannedHub(plan, options, ended.signal, (reason) =>
+      reportWaiting(reason, service, current),
+    );
+    current.isWaiting = false;
+    if (started === null) {
+      log.info('hub_stopping', { signal: await stopRequested });
+      service.stopping();
+      return;
+    }
+    const { configuration } = started;
+    await using hub = started.hub;
     current.hub = hub;
     current.statusLine = await readStatusLine(hub);
     service.ready(current.statusLine);
@@ -90,24 +102,45 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   }
 }
 
-/** Starts the planned hub. If the hub of a reload can't start, starts one with the previous configuration. */
+/**
+ * Starts the planned hub. If the hub of a reload can't start, starts one with the previous configuration.
+ * @param onWaiting called with each reason why the hub waits for the database of its site
+ * @returns null if the daemon must stop before that
+ */
 async function startPlannedHub(
   { configuration, before, reload: planned }: HubStartPlan,
   { log, sockets, reloads }: DaemonOptions,
-): Promise<{ readonly configuration: Configuration; readonly hub: Hub }> {
+  ended: AbortSignal,
+  onWaiting: (reason: string) => void,
+): Promise<{ readonly configuration: Configuration; readonly hub: Hub } | null> {
   const part = { before, ...(reloads === undefined ? {} : { reloads }) };
+  const start = (wanted: Configuration) =>
+    startWithSite(() => startHub(wanted, log, sockets, part), {
+      ...{ configuration: wanted, log, timers: systemTimers, now: monotonicNow, ended, onWaiting },
+    });
   try {
-    const hub = await startHub(configuration, log, sockets, part);
+    const hub = await start(configuration);
+    if (hub === null) return null;
     if (planned !== undefined) reloads?.settle(planned.reload, null);
     return { configuration, hub };
   } catch (error) {
     if (planned === undefined) throw error;
     log.error('configuration_reverted', { error: messageOf(error) });
-    const hub = await startHub(planned.running, log, sockets, part);
+    const hub = await start(planned.running);
+    if (hub === null) return null;
     const problem = `the hub could not start with the changed configuration and runs with the previous one: ${messageOf(error)}`;
     reloads?.settle(planned.reload, problem);
     return { configuration: planned.running, hub };
   }
+}
+
+/** A hub that waits is up for the service manager, which would otherwise end it after a while. */
+function reportWaiting(reason: string, service: SystemdNotifier, current: DaemonState): void {
+  const line = `waiting for the database of the site: ${reason}`;
+  if (!current.isWaiting) service.ready(line);
+  else if (line !== current.statusLine) service.status(line);
+  current.isWaiting = true;
+  current.statusLine = line;
 }
 
 /** Reports the status of the running hub to the service manager, at intervals and soon after an event. */
@@ -119,7 +152,7 @@ function startStatusUpdates(
   const parts = new DisposableStack();
   if (!service.isAvailable) return Object.assign(parts, { reportSoon: () => undefined });
   const overdueMs = () => current.hub?.overdueMs ?? 0;
-  const hasHub = () => current.hub !== null;
+  const hasHub = () => current.hub !== null || current.isWaiting;
   parts.use(feedWatchdog({ service, overdueMs, hasHub, log, timers, now: monotonicNow }));
   let disarm: () => void = () => undefined;
   let isSoon = false;

@@ -24,8 +24,10 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_slow: 'its SD card or disk is slow, and may fail',
   certificate_expired: 'its certificate has expired',
   certificate_expiring: 'its certificate expires soon',
+  hub_missing: 'another hub of the site is missing',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
+  site_away: "can't reach the database of the site",
   not_announced: "can't be found by mDNS",
   wrong_setup_codes: 'wrong setup codes were entered',
 };

@@ -14,9 +14,10 @@ import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
-import { describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
+import { describeSiteAway, describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
 import type { Portals } from './portals.ts';
+import { findHubToForget, findMissingHubs, siteStatus } from './site/site-status.ts';
 
 /** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
@@ -73,6 +74,8 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
+  const { site } = store;
+  const siteAway = timed(() => (site === null ? null : describeSiteAway(store)));
   const slowStore = timed(
     () => (local === null ? null : describeSlowStore(local.store.commitTimes.summary())),
     () => local?.store.commitTimes.summary().slowFor ?? 0,
@@ -116,6 +119,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       connections: logins,
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       certificate: leaf.expiryProblem,
+      ...{ siteAway: siteAway(), missingHubs: site && findMissingHubs(site) },
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
     const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
@@ -134,7 +138,11 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
 
   // A reload would lose a grant that could not be written yet.
   context.reloads?.setReloadGuard(async () => {
-    if (!(await collectStatus()).problems.some(({ code }) => code === 'store_unwritable')) return null;
+    const codes = (await collectStatus()).problems.map(({ code }) => code);
+    if (codes.includes('site_away')) {
+      return "the hub can't use the database of its site, and what is only in memory would be lost: reload when it can";
+    }
+    if (!codes.includes('store_unwritable')) return null;
     return 'the hub can\'t write its store, and what is only in memory would be lost: check the disk ("latchkey status"), and then reload';
   });
 
@@ -160,10 +168,17 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
             registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
           ...(problems.length > 0 && { problems }),
         },
+        ...(site !== null && { site: siteStatus(site) }),
         ...statuses,
         conditions: facts.conditions,
         notices: notices.activeNotices(facts),
       };
+    },
+    async forgetHub(name) {
+      if (site === null) throw new Failure('not_allowed', 'this hub belongs to no site: it is alone');
+      const { id } = findHubToForget(site, name);
+      await site.forgetHub(id);
+      log.info('hub_forgotten', { hub: id });
     },
     describePortals: () =>
       Promise.all(

@@ -13,6 +13,8 @@ export interface HubAdvertiserContext {
   readonly environment: Environment;
   readonly configuration: Pick<Configuration, 'name' | 'lan'>;
   readonly identity: Identity;
+  /** Null if the hub is alone. */
+  readonly siteId: string | null;
   readonly lan: LanWatch;
   readonly leaf: HubLeaf;
   readonly endpoints: HubEndpoints;
@@ -34,7 +36,7 @@ export interface HubAdvertiser extends AsyncDisposable {
 
 /** Prepares the advertisement; the first `announce` starts it. */
 export function createHubAdvertiser(context: HubAdvertiserContext): HubAdvertiser {
-  const { configuration, identity, lan, leaf, endpoints } = context;
+  const { configuration, identity, siteId, lan, leaf, endpoints } = context;
   const { clock, timers, random, log } = context.environment;
   const { mdns } = configuration.lan;
   const { http, https } = endpoints.ports;
@@ -48,7 +50,10 @@ export function createHubAdvertiser(context: HubAdvertiserContext): HubAdvertise
     instanceName: configuration.name,
     id: identity.id,
     httpsPort: https,
-    txt: () => ({ v: version(), http: String(http), capk: endpoints.fingerprint() }),
+    txt: () => ({
+      ...{ v: version(), http: String(http), capk: endpoints.fingerprint() },
+      ...(siteId !== null && { site: siteId }),
+    }),
     isClone: (address, port, signal) => cloneDetector.isClone(address, port, signal),
     timers,
     random,

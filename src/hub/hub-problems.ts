@@ -20,6 +20,10 @@ interface HubProblemSources {
   readonly isUnsaved: (connection: string) => boolean;
   /** The problem that the owner's own certificate has expired, or expires soon; null if it does not. */
   readonly certificate: HubProblem | null;
+  /** On a site: the problem that its database can't be used; null if it can. */
+  readonly siteAway: ObservedProblem | null;
+  /** On a site: the problem that hubs have not been seen; null if none is missing. */
+  readonly missingHubs: ObservedProblem | null;
   /** The problem that commits of the store take long; null if they do not. */
   readonly slowStore: ObservedProblem | null;
   /** The problem that another hub on the network has this hub's id and key; null if none has. */
@@ -36,9 +40,12 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
+  const { siteAway, missingHubs } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
-  if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
+  if (siteAway !== null) problems.push({ ...siteAway, code: 'site_away' });
+  else if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
+  if (missingHubs !== null) problems.push({ ...missingHubs, code: 'hub_missing' });
   if (certificate !== null) problems.push(certificate);
   if (slowStore !== null) problems.push({ ...slowStore, code: 'store_slow' });
   if (store.recoverySummary !== null) {
@@ -77,6 +84,12 @@ function findStoreWriteProblem({
   const { name, problem } = unsaved;
   const message = `New tokens of ${name} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
   return { message, since: problem.since };
+}
+
+/** A message that the database of the site can't be used; null if it can. */
+export function describeSiteAway({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
+  if (writeProblem === null) return null;
+  return `The hub issues the tokens that it has, and starts no refresh and no pairing: ${writeProblem}`;
 }
 
 /** A message about the durations of the store's commits; null if the store is not slow. */

@@ -4,7 +4,7 @@ import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** The store of a hub: SQLite in its state directory, or the database of its site. */
-export interface HubStore extends BrokerStore, BackupStore, AsyncDisposable {}
+export interface HubStore extends BrokerStore, BackupStore {}
 
 /** What only a hub on SQLite has: the files of its store, and the key that it can replace. */
 export interface LocalStore {

@@ -24,7 +24,6 @@ import { yieldToEventLoop } from '../system/slices.ts';
 import { version } from '../system/version.ts';
 import { openHubAdministration, type ReloadControl } from './administration.ts';
 import { openControlSocket } from './control-socket.ts';
-import { DiskSpaceMonitor } from './disk-space-monitor.ts';
 import { drain, type HandoverState, hasSameAdvertisement } from './handover.ts';
 import { createHubAdvertiser } from './hub-advertiser.ts';
 import { HubEndpoints, hubAddresses } from './hub-endpoints.ts';
@@ -35,8 +34,7 @@ import { openNetwork } from './network.ts';
 import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
-import { SlowStoreMonitor } from './slow-store-monitor.ts';
-import { StoreMaintenance } from './store-maintenance.ts';
+import { openStoreUpkeep } from './store-upkeep.ts';
 
 /** A running hub. Disposing of it sends the mDNS goodbye, waits for requests to the portal, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -97,10 +95,6 @@ export async function startHub(
   const { store, local, identity } = await openState(configuration, environment, parts);
   // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
   await yieldToEventLoop();
-  if (local !== null) {
-    local.store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
-    parts.use(new SlowStoreMonitor(local.store.commitTimes, environment));
-  }
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     await connectPortals(configuration.portals, {
@@ -127,10 +121,6 @@ export async function startHub(
   );
   const { appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
   events.subscribe(() => notices.scheduleCheck());
-  if (local !== null) {
-    const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(local.store.files.directory, timers, grants));
-    events.subscribe(() => diskSpaceMonitor.startIfNeeded());
-  }
 
   await yieldToEventLoop();
   const names = hubHostNames(identity.id);
@@ -145,10 +135,18 @@ export async function startHub(
     custom: lanConfiguration.certificate,
   });
   const endpoints = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
-  const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints });
+  const siteId = store.site?.siteId ?? null;
+  const advertising = createHubAdvertiser({ environment, configuration, identity, siteId, lan, leaf, endpoints });
   const restarting = Promise.withResolvers<void>();
-  const maintenance =
-    local === null ? null : parts.use(new StoreMaintenance(local.store, environment, () => restarting.resolve()));
+  const upkeep = openStoreUpkeep(
+    {
+      ...{ environment, store, local, counters, grants },
+      onEvent: events.subscribe.bind(events),
+      restart: () => restarting.resolve(),
+      ownSiteEntry: () => ({ name, address: endpoints.address, version: version() }),
+    },
+    parts,
+  );
   const rotation = new CaRotation({
     environment,
     scheduler,
@@ -161,10 +159,11 @@ export async function startHub(
     onRotated: () =>
       void broker.ready.then(() => {
         void advertising.announce();
-        maintenance?.requestSnapshot();
+        upkeep.requestSnapshot();
       }),
   });
   leaf.onAnchorChange(() => void advertising.announce());
+  store.site?.onRestored(() => restarting.resolve());
   broker.onNews(async ({ settings, all }) => {
     if ((all || settings.size > 0) && (await identity.ca.isReplaced())) restarting.resolve();
   });
@@ -189,7 +188,7 @@ export async function startHub(
     tryHooks: (report) => hooks.sendTest(withSender(report)),
     portals,
     store,
-    local: local && maintenance && { ...local, takeSnapshot: () => maintenance.takeSnapshot() },
+    local: upkeep.local,
     advertising,
     restart: () => restarting.resolve(),
     reloads,
@@ -244,13 +243,14 @@ export async function startHub(
         (moved) => moved && lan.current.address !== null && grants.onNetworkChanged(),
         () => leaf.reissue(),
         () => advertising.announce(),
+        () => upkeep.onAddressChanged(),
       ],
       log,
     }),
   );
 
   await broker.resumePairings();
-  maintenance?.start();
+  upkeep.start();
   lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({
@@ -259,7 +259,7 @@ export async function startHub(
       onSet() {
         grants.onClockSet();
         pairings.onClockSet();
-        maintenance?.onClockSet();
+        upkeep.onClockSet();
       },
       onSynchronized: () => portalClock.recordNtpTime(),
     }),

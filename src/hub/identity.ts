@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import type { BrokerStore } from '../broker/ports.ts';
 import { HubAuthority } from '../certificates/authority.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';
 import { hostNames } from '../mdns/records/records.ts';
 import { machineName } from '../system/container.ts';
 import { sha256 } from '../system/secret-hash.ts';
+import { createHubId } from './site/hub-id.ts';
 
 /** The permanent identity of a hub. */
 export interface Identity {
@@ -14,11 +14,11 @@ export interface Identity {
 }
 
 /**
- * Loads the hub's id and CA from the store, or creates them at the first start.
+ * Loads the hub's id and CA from the store, or creates them at the first start. On a site only the CA is in the store.
  * @param addresses those that the hub has or is configured to have
  */
 export async function loadIdentity(store: BrokerStore, addresses: () => readonly string[]): Promise<Identity> {
-  const id = await loadOrCreateSetting(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
+  const id = store.site?.hubId ?? (await loadOrCreateSetting(store, 'hub_id', async () => createHubId()));
   return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
 

@@ -8,8 +8,9 @@ import { ensureStateDirectory } from '../store/state-directory.ts';
 import { requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
-import type { HubStore, LocalStore } from './hub-store.ts';
 import { type Identity, loadIdentity } from './identity.ts';
+import type { HubStore, LocalStore } from './hub-store.ts';
+import { openSiteStore } from './site/open-site-store.ts';
 
 /** The store, and the identity that it holds. */
 interface OpenedState {
@@ -29,11 +30,11 @@ export async function openState(
   environment: Environment,
   parts: AsyncDisposableStack,
 ): Promise<OpenedState> {
-  const { stateDirectory, lan, testMode } = configuration;
+  const { stateDirectory, site, lan, testMode } = configuration;
   if (isInContainer() && testMode !== true) await requireVolume(stateDirectory);
   await ensureStateDirectory(stateDirectory);
-  const local = await openLocalStore(configuration, environment, parts);
-  const { store } = local;
+  const local = site === null ? await openLocalStore(configuration, environment, parts) : null;
+  const store = local?.store ?? parts.use(await openSiteStore(configuration, environment));
   return { store, local, identity: await loadIdentity(store, () => hubAddresses(lan)) };
 }
 

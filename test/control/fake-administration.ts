@@ -276,6 +276,12 @@ export class FakeAdministration implements Administration {
     return this.#setLogin(name, { scope: existing?.scope ?? scope, portal, state: 'active', expiresIn: 3000 });
   }
 
+  readonly forgottenHubs: string[] = [];
+
+  async forgetHub(name: string): Promise<void> {
+    this.forgottenHubs.push(name);
+  }
+
   async removeAppliance(name: string): Promise<void> {
     this.#find(name);
     this.appliances.delete(name);

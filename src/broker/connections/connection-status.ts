@@ -6,7 +6,7 @@ import { type LoginEnd, loginEnd } from '../../core/grants/login-end.ts';
 import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
 import { typedUserCode } from '../../core/portals/login-link.ts';
 import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
-import type { Problem } from '../../core/reports/problem.ts';
+import type { Problem, ProblemCode } from '../../core/reports/problem.ts';
 import type { ManagedGrant } from '../grants/managed-grant.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from '../pairings/pairing-run.ts';
@@ -58,7 +58,11 @@ export function connectionStatus(
     refreshIn: due === null || isWithoutRefreshToken ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
     lastRefresh: managed === undefined ? null : refreshedAt(managed.grant, grants.schedule.age(managed, now), now),
     ...loginEndFields(end, now),
-    problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
+    problem: problem && {
+      code: codeOn(store, problem.code),
+      message: problem.message,
+      since: rfc3339(problem.since.wall),
+    },
     portal: connection.portal,
     account: managed?.grant.account ?? null,
     appliances: users,
@@ -85,9 +89,10 @@ export function connectionStatus(
 function withStoreProblem(
   status: ConnectionStatus,
   connection: string,
-  { writeProblem, damagedGrants }: BrokerStore,
+  store: BrokerStore,
   since: string,
 ): ConnectionStatus {
+  const { writeProblem, damagedGrants } = store;
   if (status.state === 'unpaired' && damagedGrants.has(connection)) {
     const message = "The part of the hub's store that held this grant was damaged, and there is no copy of it";
     return {
@@ -98,10 +103,16 @@ function withStoreProblem(
     };
   }
   if (status.state === 'active' && writeProblem !== null) {
-    const message = `The hub can't write its store, so it starts no refresh: ${writeProblem}`;
-    return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
+    const what = store.site === null ? "can't write its store" : "can't use the database of its site";
+    const message = `The hub ${what}, so it starts no refresh: ${writeProblem}`;
+    return { ...status, state: 'retrying', problem: { code: codeOn(store, 'store_unwritable'), message, since } };
   }
   return status;
+}
+
+/** A site's store that can't be written is a database that can't be used, and no full disk. */
+function codeOn({ site }: BrokerStore, code: ProblemCode): ProblemCode {
+  return code === 'store_unwritable' && site !== null ? 'site_away' : code;
 }
 
 const MINUTE_MS = 60_000;

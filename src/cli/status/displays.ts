@@ -15,7 +15,7 @@ export interface StatusDisplay {
 /** Members that change with time alone, or with each token; they do not count as a change. */
 const VOLATILE_MEMBERS: readonly string[] = [
   ...['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'],
-  ...['last_token', 'tokens'],
+  ...['last_token', 'tokens', 'last_seen'],
 ];
 
 /** The line that shows that the hub does not respond. */

@@ -15,6 +15,7 @@ import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';
 import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
 import { loginTable, portalColumns } from './login-table.ts';
+import { siteText } from './site-text.ts';
 import { usageText } from './usage-text.ts';
 
 /** The status for people, the most important first. Lines may have any length. */
@@ -31,6 +32,7 @@ export function statusText(status: StatusResponse): string {
   const parts = [
     hubText(hub),
     ...hubLines,
+    ...(status.site === undefined ? [] : [siteText(status.site)]),
     appliancesText(status, isShown, false),
     ...sharedText,
     ...(usage === null ? [] : [usage]),

@@ -3,7 +3,7 @@ import { rfc3339 } from '../clock.ts';
 import { joinNames } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
-import { type ProblemConditionCode, whatToDo } from '../reports/problem.ts';
+import { type ProblemConditionCode, SITE_AWAY_ADVICE, whatToDo } from '../reports/problem.ts';
 import {
   type ApplianceCondition,
   type Condition,
@@ -71,6 +71,11 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     severity: 'error',
     what_to_do: 'Find the other hub: if one is a copy of the other, switch the copy off and set it up from scratch',
   },
+  hub_missing: {
+    severity: 'warning',
+    what_to_do:
+      'Check the power and the network of that hub, and its log; if it was removed for good, run "latchkey site forget NAME"',
+  },
   hub_name_claimed: {
     severity: 'warning',
     what_to_do:
@@ -81,6 +86,7 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     what_to_do:
       'See the hub\'s log (with systemd: "sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
   },
+  site_away: { severity: 'warning', what_to_do: SITE_AWAY_ADVICE },
   store_changed: {
     severity: 'error',
     what_to_do:
@@ -131,6 +137,7 @@ const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: Condi
   credentials_untried: ['warning', 'waits for a new token'],
   misconfigured: ['error', 'gets no new tokens'],
   store_unwritable: ['error', 'gets no new tokens'],
+  site_away: ['warning', 'waits for a new token'],
   refused: ['error', 'is no longer connected'],
 };
 

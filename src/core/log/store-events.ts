@@ -37,6 +37,26 @@ export const storeEvents = {
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),
+  site_awaited: event(
+    'warn',
+    'The hub can not start, because the database of its site can not be used. It keeps trying.',
+    { error },
+  ),
+  site_away: event(
+    ['debug', 'warn'],
+    'The database of the site can not be used: the hub issues the tokens that it has, and starts no refresh. It keeps trying.',
+    { error },
+  ),
+  site_returned: event('info', 'The database of the site can be used again.', {
+    duration: number('seconds for which it could not be used'),
+  }),
+  site_cleanup_failed: event(
+    'warn',
+    'Old entries of the database of the site could not be deleted; the hub tries again in an hour.',
+    {
+      error,
+    },
+  ),
   declaration_not_stored: event('warn', 'The store cannot be written; what is declared is served from memory.', {
     what: text('the appliance or connection'),
   }),

@@ -66,7 +66,9 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   certificate_expiring: 0,
   not_announced: 10 * MINUTE,
   hub_id_taken: 0,
+  hub_missing: 0,
   hub_name_claimed: 10 * MINUTE,
+  site_away: 10 * MINUTE,
   store_changed: 0,
   store_recovered: 0,
   store_slow: 10 * MINUTE,
@@ -125,8 +127,9 @@ export function subjectNotice(
     case 'login_ending':
       return toNotice('login_ending', condition);
     case 'store_unwritable':
+    case 'site_away':
     case 'pairing_failed':
-      // The hub itself has a notice for `store_unwritable`; the person who started the pairing sees that it failed.
+      // The hub itself has a notice about its store; the person who started the pairing sees that it failed.
       return reminder;
   }
   if (grant !== null && failing !== null) {

@@ -13,6 +13,7 @@ export const PROBLEM_CODES = [
   'misconfigured',
   'clock_unknown',
   'store_unwritable',
+  'site_away',
   'refused',
 ] as const;
 
@@ -30,6 +31,10 @@ export interface Problem {
   /** The problem is from the last run of the hub, and the hub tries again within seconds; left out otherwise. */
   readonly isUntried?: true;
 }
+
+/** What a person can do if the database of the site can't be used. */
+export const SITE_AWAY_ADVICE =
+  'Check the database server and the network between it and the hub; the hub then continues automatically';
 
 /**
  * What a person can do about an appliance's problem, as a sentence without a full stop.
@@ -60,6 +65,8 @@ export function whatToDo(
       return 'Check with "timedatectl status" that the clock is set automatically; the hub keeps trying';
     case 'store_unwritable':
       return "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically";
+    case 'site_away':
+      return SITE_AWAY_ADVICE;
     case 'refused':
       return `Log in again to connect ${appliance}: open ${page} or run "latchkey pair ${appliance}"`;
   }

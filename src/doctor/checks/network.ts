@@ -159,7 +159,7 @@ function mdnsResult(
       name,
     );
   }
-  const others = otherHubs.length === 0 ? '' : `; other hubs: ${otherHubs.map(({ instance }) => instance).join(', ')}`;
+  const others = otherHubs.length === 0 ? '' : `; other hubs: ${otherHubs.map(hubText).join(', ')}`;
   if (id === null)
     return warn(
       `on ${interfaceName} this could not be checked, because the hub is not running or this user has no access to it${others}`,
@@ -175,4 +175,8 @@ function mdnsResult(
     `on ${interfaceName} devices can't find this hub by mDNS (${reason}): open UDP port 5353, or enter the hub's IP address in the appliances${others}`,
     name,
   );
+}
+
+function hubText({ instance, site }: DiscoveredHub): string {
+  return site === null ? instance : `${instance} (of the site ${site})`;
 }

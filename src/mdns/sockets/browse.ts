@@ -7,6 +7,8 @@ export interface DiscoveredHub {
   readonly instance: string;
   /** From its TXT record; null if the record has no id. */
   readonly id: string | null;
+  /** The id of its site, from its TXT record; null if the record has none. */
+  readonly site: string | null;
   readonly addresses: readonly string[];
   readonly port: number;
 }
@@ -42,6 +44,6 @@ export async function browse(address: string, timers: Timers): Promise<Discovere
 }
 
 function toDiscoveredHub({ name, txt, addresses = [], port }: Service): DiscoveredHub {
-  const id: unknown = txt?.id;
-  return { instance: name, id: typeof id === 'string' ? id : null, addresses, port };
+  const textOrNull = (value: unknown) => (typeof value === 'string' ? value : null);
+  return { instance: name, id: textOrNull(txt?.id), site: textOrNull(txt?.site), addresses, port };
 }

@@ -1,5 +1,5 @@
 import { html } from 'ghtml';
-import type { HubStatus, StatusReport } from '../../core/administration.ts';
+import type { HubStatus, SiteHubStatus, StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
@@ -100,7 +100,7 @@ export function overviewPage(
 !${renderConnectByCode(texts, hub, ingress !== undefined)}
 <p><a class="back" id="add-connection" href="/connections/add">${texts.addConnection.title}</a></p>
 !${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>` : ''}
-!${renderAbout(texts, hub)}`,
+!${renderAbout(texts, status, now)}`,
   };
 }
 
@@ -229,9 +229,25 @@ function renderConnectByCode({ overview }: Texts, { address, httpsPort }: HubSta
   return html`<p><a class="back" href="${url}" target="_blank" rel="noopener noreferrer">${overview.connectByCode}</a></p>`;
 }
 
-function renderAbout({ overview }: Texts, { version, address, caFingerprint }: HubStatus): string {
+function renderAbout(texts: Texts, { hub, site }: StatusReport, now: number): string {
+  const { overview } = texts;
+  const { version, address, caFingerprint } = hub;
   return html`<details id="about"><summary>${overview.about}</summary>
 <dl class="facts"><div><dt>${overview.version}</dt><dd>${version}</dd></div>
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
-<div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div></dl></details>`;
+<div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div>
+!${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl></details>`;
+}
+
+/** A hub of the site, with when it was last seen. */
+function renderSiteHub(
+  texts: Texts,
+  { name, address, version, lastSeen, thisHub }: SiteHubStatus,
+  now: number,
+): string {
+  const { overview } = texts;
+  const seen = thisHub
+    ? overview.thisHub
+    : html`${overview.lastSeen} !${timeElement(texts, Date.parse(lastSeen), now)}`;
+  return html`<div class="site-hub"><dt>${overview.siteHub(name)}</dt><dd>${address ?? overview.noAddress}, ${overview.version} ${version}, !${seen}</dd></div>`;
 }

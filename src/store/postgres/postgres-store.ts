@@ -300,6 +300,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     this.#link.onNews(listener);
   }
 
+  onOutage(listener: () => void): void {
+    this.#link.onOutage(listener);
+  }
+
   onReturn(listener: () => void): void {
     this.#link.onReturn(listener);
   }
@@ -322,6 +326,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
 
   holdLease(work: SiteWork): Promise<boolean> {
     return this.#database.touch((sql) => takeLease(sql, this.hubId, work));
+  }
+
+  forgetHub(id: string): Promise<void> {
+    return this.#link.forgetHub(id);
   }
 
   cleanUp(): Promise<void> {

@@ -4,7 +4,7 @@ import type { SiteClocks } from './clocks.ts';
 import type { Notification, SiteDatabase } from './database.ts';
 import { Listener, type ListenerOptions, processOf } from './listener.ts';
 import { ALL_NEWS, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
-import { beat, checkTimeline } from './site-state.ts';
+import { beat, checkTimeline, forgetHub, readHubs } from './site-state.ts';
 import type { Sql } from './sql.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
@@ -33,7 +33,8 @@ export class SiteLink implements AsyncDisposable {
   #pending = parseNews([]);
   #delivering: Promise<void> = Promise.resolve();
   #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
-  #returnListener: () => void = () => undefined;
+  readonly #outageListeners: (() => void)[] = [];
+  readonly #returnListeners: (() => void)[] = [];
   #hubsListener: () => void = () => undefined;
   #restoredListener: (() => void) | null = null;
   #wasRestored = false;
@@ -49,7 +50,10 @@ export class SiteLink implements AsyncDisposable {
     this.#options = options;
     this.#changes = new ChangeReader(options.hubId);
     this.#listener = listener;
-    options.database.onOutage(() => this.#wakeUp());
+    options.database.onOutage(() => {
+      this.#wakeUp();
+      for (const listener of this.#outageListeners) listener();
+    });
   }
 
   get hubs(): readonly SiteHub[] {
@@ -80,8 +84,12 @@ export class SiteLink implements AsyncDisposable {
     this.#deliver(parseNews([]));
   }
 
+  onOutage(listener: () => void): void {
+    this.#outageListeners.push(listener);
+  }
+
   onReturn(listener: () => void): void {
-    this.#returnListener = listener;
+    this.#returnListeners.push(listener);
   }
 
   onHubsChanged(listener: () => void): void {
@@ -120,6 +128,14 @@ export class SiteLink implements AsyncDisposable {
   async catchUp(): Promise<void> {
     await this.#options.database.read((sql) => this.#look(sql));
     await this.#delivering;
+  }
+
+  /** See `SiteStore.forgetHub`. @throws Failure `store_unwritable` */
+  async forgetHub(hubId: string): Promise<void> {
+    this.#hubs = await this.#options.database.touch(async (sql) => {
+      await forgetHub(sql, hubId);
+      return readHubs(sql);
+    });
   }
 
   unlockStartup(): Promise<void> {
@@ -203,7 +219,7 @@ export class SiteLink implements AsyncDisposable {
     // What this hub could not write may be anything, and another server may have lost what this hub has read.
     this.#deliver(isOtherServer ? ALL_NEWS : news);
     await this.#delivering;
-    this.#returnListener();
+    for (const listener of this.#returnListeners) listener();
   }
 
   async #look(sql: Sql): Promise<void> {

@@ -35,7 +35,7 @@ export const appliance: typeof english.appliance = {
     not_allowed:
       'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt: Gehen Sie zurück, um den aktuellen Stand zu sehen.',
     store_unwritable:
-      'Es wurde nichts geändert, weil der Datenträger des Hubs voll oder beschädigt ist. Schaffen Sie dort Platz oder tauschen Sie die SD-Karte aus. Versuchen Sie es dann noch einmal.',
+      'Es wurde nichts geändert, weil der Hub nichts speichern kann. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus; wenn sich mehrere Hubs eine Datenbank teilen, prüfen Sie diese. Versuchen Sie es dann noch einmal.',
     token_unavailable:
       'Das Gerät ist nicht verbunden, deshalb gibt es keinen Zugang, der erneuert werden kann. Melden Sie sich zuerst am Portal an.',
     hub_stopping: 'Der Hub startet gerade neu. Versuchen Sie es gleich noch einmal.',
@@ -107,6 +107,7 @@ export const history: typeof english.history = {
     portal_rejected: 'Das Portal hat die Anfrage des Hubs abgelehnt.',
     clock_unknown: 'Der Hub kannte die richtige Uhrzeit nicht.',
     store_unwritable: 'Der Hub konnte nichts speichern.',
+    site_away: 'Der Hub konnte seine Datenbank nicht erreichen.',
     refused: 'Das Portal hat den Zugang beendet.',
   },
 };

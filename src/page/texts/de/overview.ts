@@ -68,6 +68,9 @@ export const overview: typeof english.overview = {
   version: 'Version',
   address: 'Adresse',
   noAddress: 'keine',
+  siteHub: (name) => `Der Hub ${name}`,
+  thisHub: 'dieser Hub',
+  lastSeen: 'zuletzt gesehen',
   pin: 'Sicherheitscode, an dem Geräte diesen Hub erkennen; er ist nicht geheim',
 };
 
@@ -95,6 +98,8 @@ export const health: typeof english.health = {
       'Der Hub kennt die richtige Uhrzeit noch nicht. Sobald er sie kennt, geht es automatisch weiter.',
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
+    site_away: () =>
+      'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Sobald er sie erreicht, geht es automatisch weiter.',
     refused: (appliance) =>
       `Das Portal hat den Zugang beendet. Melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
     credentials_untried: () =>
@@ -152,10 +157,14 @@ export const health: typeof english.health = {
       'Das Zertifikat des Hubs läuft bald ab und wurde nicht automatisch erneuert. Bitten Sie die Person, die die eigene Webadresse des Hubs eingerichtet hat, das Zertifikat zu erneuern.',
     hub_id_taken:
       'In diesem Netzwerk gibt es einen anderen Hub mit derselben Kennung. Wenn eine SD-Karte kopiert wurde, schalten Sie einen der beiden aus.',
+    hub_missing:
+      'Ein anderer Hub dieser Anlage wurde seit einer Weile nicht gesehen. Prüfen Sie seine Stromversorgung und sein Netzwerk („Über diesen Hub“ unten führt die Hubs auf).',
     hub_name_claimed:
       'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
+    site_away:
+      'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Verbundene Geräte behalten ihren Zugang, er wird aber nicht erneuert. Prüfen Sie den Datenbankserver und das Netzwerk; danach geht es automatisch weiter.',
     store_changed:
       'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',
     store_recovered:

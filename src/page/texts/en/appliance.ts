@@ -37,7 +37,7 @@ export const appliance = {
     not_allowed:
       'That is not possible at the moment. Perhaps somebody else has already done it: go back to see the current state.',
     store_unwritable:
-      'Nothing was changed, because the hub’s disk is full or damaged. Free space on it, or replace the SD card. Then try again.',
+      'Nothing was changed, because the hub cannot save anything. Free space on its disk, or replace its SD card; if several hubs share a database, check that. Then try again.',
     token_unavailable: 'The appliance is not connected, so there is no access to refresh. Log in at the portal first.',
     hub_stopping: 'The hub is restarting. Try again in a moment.',
     other: 'That failed. The reason is in the hub’s log (“sudo journalctl -u latchkey”).',
@@ -113,6 +113,7 @@ export const history = {
     portal_rejected: 'The portal rejected the hub’s request.',
     clock_unknown: 'The hub did not know the right time.',
     store_unwritable: 'The hub could not save anything.',
+    site_away: 'The hub could not reach its database.',
     refused: 'The portal has ended the access.',
   } satisfies Readonly<Record<Exclude<ProblemCode, PairingFailureReason> | 'portal_rejected', string>>,
 };

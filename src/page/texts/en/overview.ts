@@ -76,6 +76,10 @@ export const overview = {
   version: 'Version',
   address: 'Address',
   noAddress: 'none',
+  /** A hub of several that work together. */
+  siteHub: (name: string) => `The hub ${name}`,
+  thisHub: 'this hub',
+  lastSeen: 'last seen',
   pin: 'Security code, by which appliances recognise this hub; it is not secret',
 };
 
@@ -103,6 +107,8 @@ export const health = {
     misconfigured: () => 'The portal does not accept the hub’s credentials (client_id and client secret).',
     clock_unknown: () => 'The hub does not know the right time yet. It continues automatically as soon as it does.',
     store_unwritable: () => 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
+    site_away: () =>
+      'The hub cannot reach the database that it shares with other hubs. It continues automatically as soon as it can.',
     refused: (appliance: string) =>
       `The portal has ended the access. Log in at the portal again to connect the ${appliance}.`,
     credentials_untried: () =>
@@ -161,10 +167,14 @@ export const health = {
       'The hub’s certificate expires soon and was not renewed automatically. Ask the person who set up the hub’s own web address to renew the certificate.',
     hub_id_taken:
       'Another hub in this network has the same identity as this one. If an SD card was copied, switch one of the two off.',
+    hub_missing:
+      'Another hub of this site has not been seen for a while. Check its power and its network (“About this hub” below lists the hubs).',
     hub_name_claimed:
       'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
     not_announced:
       'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
+    site_away:
+      'The hub cannot reach the database that it shares with other hubs. Appliances that are connected keep the access that they have, but it is not refreshed. Check the database server and the network; the hub then continues automatically.',
     store_changed:
       'Some of the hub’s stored data was damaged, or somebody changed it. Check the appliances: remove each one that gets no access, and add it again.',
     store_recovered:

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises';
+import type { Environment } from '../../broker/environment.ts';
+import type { Configuration } from '../../configuration/configuration.ts';
+import { Failure } from '../../core/failure.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../store/keys/sealing.ts';
+import { openWithSiteKey } from '../../store/keys/site-key.ts';
+import type { PostgresStore } from '../../store/postgres/postgres-store.ts';
+import { loadHubId, saveHubId } from './hub-id.ts';
+
+/**
+ * Opens the store of a site. Only then `pg` is loaded. After a restore the hub takes over the id of the hub that made
+ * the backup.
+ * @throws Failure `site_away` if it may work later; others if a person has to do something
+ */
+export async function openSiteStore(
+  configuration: Pick<Configuration, 'site' | 'stateDirectory' | 'credentialsDirectory'>,
+  environment: Pick<Environment, 'clock' | 'timers' | 'random'>,
+): Promise<PostgresStore> {
+  const { stateDirectory } = configuration;
+  const hubId = await loadHubId(stateDirectory);
+  const store = await openAs(hubId, configuration, environment);
+  const restoredId = await store.setting('hub_id').catch(() => null);
+  if (restoredId === null || restoredId === hubId) return store;
+  await store[Symbol.asyncDispose]();
+  await saveHubId(stateDirectory, restoredId);
+  const restored = await openAs(restoredId, configuration, environment);
+  await restored.forgetHub(hubId);
+  return restored;
+}
+
+async function openAs(
+  hubId: string,
+  { site, stateDirectory, credentialsDirectory: credentials }: Parameters<typeof openSiteStore>[0],
+  { clock, timers, random }: Parameters<typeof openSiteStore>[1],
+): Promise<PostgresStore> {
+  if (site === null) throw new Failure('unexpected', 'no site is configured');
+  const { host, port, user, password, database, tls, describe: description } = site.url;
+  const address = {
+    ...{ host, port, user, database, description },
+    password: password?.reveal(),
+    tls: tls && { ca: tls.ca === null ? undefined : await readCaFile(tls.ca) },
+  };
+  const { openPostgresStore } = await import('../../store/postgres/open-postgres-store.ts');
+  const freshKey = () => random.token(STORE_KEY_BYTES);
+  return openWithSiteKey({ stateDirectory, credentials, freshKey }, (key) =>
+    openPostgresStore({ address, hubId, sealing: jweSealing(key), clock, timers, random }),
+  );
+}
+
+function readCaFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new Failure('config_invalid', `the CA of the database in ${path} (sslrootcert) can't be read`, { cause });
+  });
+}
