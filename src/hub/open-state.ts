@@ -8,8 +8,8 @@ import { ensureStateDirectory } from '../store/state-directory.ts';
 import { requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
-import { type Identity, loadIdentity } from './identity.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
+import { type Identity, loadIdentity } from './identity.ts';
 import { openSiteStore } from './site/open-site-store.ts';
 
 /** The store, and the identity that it holds. */

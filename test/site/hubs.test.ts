@@ -1,0 +1,184 @@
+// Hubs of one site as processes, with a real PostgreSQL server.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { startPortal } from '../support/portal.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
+import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
+import { copyStoreKey, fullStatus, prepareSiteHub } from './site-hubs.ts';
+
+skipIfUnavailable(postgresSkipReason);
+
+let server: PostgresServer;
+let emulator: Emulator;
+setUpOnce(async (parts) => {
+  server = parts.use(await startPostgres());
+  emulator = parts.use(await startPortal());
+});
+
+const stateFile = (hub: HubProcess, name: string) => join(hub.directory, 'state', name);
+
+/** The conditions of a hub as a whole. */
+async function hubConditions(hub: HubProcess): Promise<string[]> {
+  return (await fullStatus(hub)).conditions.filter(({ connection }) => connection === null).map(({ code }) => code);
+}
+
+test('two hubs of a site have one CA and one store key, and status lists both until one is forgotten', async () => {
+  const database = await server.createDatabase();
+  await using attic = await prepareSiteHub(database, 'attic', { emulator });
+  await attic.launch();
+  await using cellar = await prepareSiteHub(database, 'cellar', { emulator });
+
+  await expect(cellar.launch()).rejects.toThrow(/has no store key.*copy the credential or the file store\.key/);
+  writeFileSync(stateFile(cellar, 'store.key'), Buffer.alloc(STORE_KEY_BYTES, 9).toString('base64url'), {
+    mode: 0o600,
+  });
+  await expect(cellar.launch()).rejects.toThrow(/store\.key is not the one of its site/);
+  await copyStoreKey(attic, cellar);
+  await cellar.launch();
+
+  expect((await cellar.authority()).fingerprint).toBe((await attic.authority()).fingerprint);
+  const ids = [attic, cellar].map((hub) => readFileSync(stateFile(hub, 'hub-id'), 'utf8').trim());
+  expect(new Set(ids).size).toBe(2);
+  const listed = await eventually(async () => {
+    const { site } = await fullStatus(attic);
+    return site?.hubs.length === 2 && site.hubs.every(({ name }) => name !== '') && site;
+  });
+  const common = { address: '127.0.0.1', version: expect.any(String), last_seen: expect.stringMatching(/^20.*Z$/) };
+  expect(listed).toEqual({
+    id: expect.stringMatching(/^site-[0-9a-f]{8}$/),
+    hubs: [
+      { ...common, id: ids[0], name: 'attic', this_hub: true },
+      { ...common, id: ids[1], name: 'cellar' },
+    ],
+  });
+  const text = (await cellar.cli('status')).stdout;
+  expect(text).toContain(`Hubs of the site ${listed.id}:`);
+  expect(text).toMatch(new RegExp(`attic +${ids[0]} +127\\.0\\.0\\.1 +\\S+ +\\S`));
+  expect(text).toMatch(new RegExp(`cellar +${ids[1]} +127\\.0\\.0\\.1 +\\S+ +this hub`));
+
+  const running = await attic.cli('site', 'forget', 'cellar');
+  expect(running.stderr).toContain('the hub cellar is running: stop it first');
+  await cellar.kill();
+  await server.sql(
+    database,
+    `UPDATE latchkey.hubs SET last_seen = last_seen - interval '11 minutes' WHERE name = 'cellar'`,
+  );
+  await eventually(async () => (await hubConditions(attic)).includes('hub_missing'));
+  const [problem] = (await fullStatus(attic)).hub.problems ?? [];
+  expect(problem?.message).toContain(`A hub of the site has not been seen: cellar (${ids[1]}) since 20`);
+  expect((await attic.cli('site', 'forget', 'garage')).stderr).toContain('the site has no hub garage');
+  const forgotten = await attic.cli('site', 'forget', 'cellar');
+  expect(forgotten).toMatchObject({ status: 0, stderr: 'the hub cellar is removed from the list\n' });
+  expect((await fullStatus(attic)).site?.hubs.map(({ name }) => name)).toEqual(['attic']);
+  expect(await hubConditions(attic)).toEqual([]);
+});
+
+test('a hub that starts while the database is away waits and says why, stops when told, and starts when it is back', async () => {
+  await using own = await startPostgres();
+  const database = await own.createDatabase();
+  await own.stop();
+  await using hub = await prepareSiteHub(database, 'attic', { emulator });
+  const stopped = hub.launch().catch((error: Error) => error.message);
+  const awaited = await eventually(async () => existsSync(hub.log) && hub.events('site_awaited')[0]);
+  expect(awaited['error']).toMatch(/database \S+ on localhost:\d+ can't be reached \(.*ECONNREFUSED/);
+  expect(existsSync(stateFile(hub, 'control.sock'))).toBe(false);
+  await hub.kill('SIGTERM');
+  expect(await stopped).toContain('the hub exited (0)');
+  expect(hub.events().map(({ event }) => event)).toContain('hub_stopping');
+
+  const started = hub.launch();
+  await eventually(async () => existsSync(hub.log) && hub.events('site_awaited')[0]);
+  await own.start();
+  await started;
+  expect((await fullStatus(hub)).site?.hubs).toHaveLength(1);
+});
+
+test('a hub whose database is away issues the tokens that it has, says so, and goes on when it is back', async () => {
+  await using own = await startPostgres();
+  const database = await own.createDatabase();
+  await using hub = await prepareSiteHub(database, 'attic', { emulator });
+  await hub.launch();
+  const wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  await own.stop('immediate');
+  await eventually(async () => (await hubConditions(hub)).includes('site_away'));
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+  const { stdout, stderr } = await hub.cli('status');
+  expect(stdout + stderr).toMatch(
+    /issues the tokens that it has, and starts no refresh and no pairing: the site's database/,
+  );
+  expect(stdout).not.toMatch(/SD card|disk/);
+  expect((await hub.connection('wallbox')).problem?.code).toBe('site_away');
+  expect((await hub.cli('reload')).stderr).toContain("the hub can't use the database of its site");
+  expect(hub.events('site_away')).toMatchObject([{ error: expect.stringContaining("can't be used since") }]);
+  await own.start();
+  await eventually(async () => (await hubConditions(hub)).length === 0);
+  expect(hub.events('site_returned')).toMatchObject([{ duration: expect.any(Number) }]);
+  expect((await hub.connection('wallbox')).problem).toBeNull();
+});
+
+test.each([
+  [
+    'a wrong password',
+    (url: string) => url.replace(/:[^:@]+@/, ':wrong@'),
+    /password authentication failed.*check user and password/,
+  ],
+  [
+    'a database that does not exist',
+    (url: string) => url.replace(/\/[^/?]+\?/, '/nothing?'),
+    /"nothing" does not exist/,
+  ],
+  ['an unknown CA', (url: string) => url.replace(/&sslrootcert=[^&]*/, ''), /certificate.*sslrootcert in the URL/],
+])('a hub with %s does not start, and says so without the password', async (_, change, says) => {
+  const database = await server.createDatabase();
+  await using hub = await prepareSiteHub({ url: change(database.url) }, 'attic', { emulator });
+  const message = await hub.launch().catch((error: Error) => error.message);
+  expect(message).toMatch(says);
+  expect(message).not.toContain(database.password);
+});
+
+test('a site has no snapshot and no key that one hub can replace, and says what to do instead', async () => {
+  const database = await server.createDatabase();
+  await using hub = await prepareSiteHub(database, 'attic', { emulator });
+  await hub.launch();
+  expect((await hub.cli('snapshot')).stderr).toMatch(/no snapshot.*latchkey backup FILE.*pg_dump/);
+  expect((await hub.cli('store-key', '--rotate')).stderr).toMatch(/share their store key.*make a backup/);
+});
+
+test('a restored backup of a single hub gives the hub of a new site its id, pin and appliances', async () => {
+  await using single = await HubProcess.start({ emulator });
+  const wallbox = await single.addAppliance('wallbox');
+  await single.pair('wallbox', emulator);
+  const { id } = (await single.status()).hub;
+  const pin = (await single.authority()).fingerprint;
+  const { copy } = await single.ask((control) => control.backUp('correct horse battery staple'));
+  await single.kill('SIGTERM');
+
+  const database = await server.createDatabase();
+  await using hub = await prepareSiteHub(database, 'attic', { emulator });
+  await hub.launch();
+  const before = (await hub.status()).hub.id;
+  const report = await hub.ask((control) => control.restore(copy, 'correct horse battery staple'));
+  expect(report).toMatchObject({ hub_id: id, restored: ['wallbox'] });
+  await eventually(async () => (await hub.status().catch(() => null))?.hub.id === id);
+  expect(before).not.toBe(id);
+  expect(readFileSync(stateFile(hub, 'hub-id'), 'utf8').trim()).toBe(id);
+  expect((await hub.authority()).fingerprint).toBe(pin);
+  expect((await fullStatus(hub)).site?.hubs.map((one) => one.id)).toEqual([id]);
+  expect((await hub.requestToken(wallbox)).status).toBe(200);
+});
+
+test('a second hub with the id of a running one does not start', async () => {
+  const database = await server.createDatabase();
+  await using first = await prepareSiteHub(database, 'attic', { emulator });
+  await first.launch();
+  await using second = await prepareSiteHub(database, 'copy of attic', { emulator });
+  await copyStoreKey(first, second);
+  writeFileSync(stateFile(second, 'hub-id'), 'no id', { mode: 0o600 });
+  await expect(second.launch()).rejects.toThrow(/hub-id does not contain the id of a hub/);
+});
