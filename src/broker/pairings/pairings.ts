@@ -93,14 +93,6 @@ export class Pairings implements AsyncDisposable {
     this.#index.evictEnded(this.#context.environment.clock.now());
   }
 
-  /** Forgets the pairings of a connection that another hub has removed. */
-  forgetAll(connection: string): void {
-    for (const run of this.#index.of(connection)) {
-      run.followRemoval();
-      this.#index.forget(run);
-    }
-  }
-
   /**
    * Starts a pairing for an installer. The newest open device flow of the connection is taken over, and its codes
    * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
@@ -190,16 +182,19 @@ export class Pairings implements AsyncDisposable {
       ...(user === undefined ? {} : { user }),
       step: { kind: 'asking' },
     };
+    // Before the write: of two pairings that two hubs begin at the same time, neither replaces the other here.
+    const replaced = this.#index.findOpen(id, device?.appliance);
     this.#index.reserved.add(pairing.id);
     try {
       await this.#context.store.savePairing(pairing);
       // Only after the write: a pairing that can't be begun must not replace another.
-      await this.#index.findOpen(id, device?.appliance)?.endAsReplaced();
+      await replaced?.endAsReplaced();
     } finally {
       this.#index.reserved.delete(pairing.id);
     }
     const run = PairingRun.resume(this.#context, pairing);
     this.#index.add(run);
+    this.#shared?.endReplaced([run]);
     this.#index.evictEnded(this.#context.environment.clock.now());
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
     if (this.#stopped) await run[Symbol.asyncDispose]();

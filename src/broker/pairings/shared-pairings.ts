@@ -50,7 +50,7 @@ export class SharedPairings implements AsyncDisposable {
       }
       this.#isLoaded = true;
     });
-    this.#endReplaced(index.filter(({ isOpen }) => isOpen));
+    this.endReplaced(index.filter(({ isOpen }) => isOpen));
     this.#scheduleKeeping();
   }
 
@@ -64,7 +64,30 @@ export class SharedPairings implements AsyncDisposable {
     // Loading will read everything.
     if (!all && ids.size === 0) return;
     const changed = await this.#inTurn(() => (this.#isLoaded ? this.#read(all ? null : ids) : []));
-    this.#endReplaced(changed.filter(({ isOpen }) => isOpen));
+    this.endReplaced(changed.filter(({ isOpen }) => isOpen));
+  }
+
+  /**
+   * Ends pairings that this hub owns if another hub has begun a later one for the same connection at the same time. The
+   * store has the order, so all hubs agree which one is the later.
+   * @param changed open pairings of the connections to look at
+   */
+  endReplaced(changed: readonly PairingRun[]): void {
+    for (const connection of new Set(changed.map(({ pairing }) => pairing.connection))) {
+      if (this.#openRivals(connection).length === 0) continue;
+      void this.#context
+        .betweenStarts(connection, async () => {
+          const ids = this.#openRivals(connection).map(({ pairing }) => pairing.id);
+          if (ids.length === 0) return;
+          const inOrder = (await this.#inTurn(() => this.#read(new Set(ids)))).filter(isWaiting);
+          for (const [index, run] of inOrder.entries()) {
+            const isReplaced = inOrder.slice(index + 1).some(({ pairing }) => areRivals(run.pairing, pairing));
+            if (isReplaced && run.isOwned) await run.endAsReplaced();
+          }
+        })
+        // They are compared again when one of them changes, or its owner does.
+        .catch(() => undefined);
+    }
   }
 
   /** Resolves when this hub knows every pairing that was stored before; at most a second later than the store allows. */
@@ -104,7 +127,8 @@ export class SharedPairings implements AsyncDisposable {
     const known = index.filter(({ pairing }) => ids?.has(pairing.id) ?? true);
     return withoutWrites(known, async () => {
       const stored = ids === null ? await store.pairings() : await site.findPairings(ids);
-      const owned = known.filter((run) => run.isOpen && run.isOwned).map(({ pairing }) => pairing.id);
+      // Also those that have ended here, which may not be written yet.
+      const owned = known.filter(({ isOwned }) => isOwned).map(({ pairing }) => pairing.id);
       const taken = new Set(owned.length === 0 ? [] : await site.keepPairings(owned));
       const byId = new Map(stored.map((pairing) => [pairing.id, pairing]));
       for (const run of known) {
@@ -113,7 +137,7 @@ export class SharedPairings implements AsyncDisposable {
         if (found === undefined) {
           run.followRemoval();
           index.forget(run);
-        } else if (!run.isOpen || !run.isOwned || taken.has(id)) run.follow(found);
+        } else if (!run.isOwned || taken.has(id)) run.follow(found);
       }
       for (const pairing of stored) {
         const isUnknown = index.get(pairing.id) === undefined && !index.reserved.has(pairing.id);
@@ -121,28 +145,6 @@ export class SharedPairings implements AsyncDisposable {
       }
       return stored.flatMap(({ id }) => index.get(id) ?? []);
     });
-  }
-
-  /**
-   * Ends pairings that this hub owns if another hub has begun a later one for the same connection at the same time. The
-   * store has the order, so all hubs agree which one is the later.
-   */
-  #endReplaced(changed: readonly PairingRun[]): void {
-    for (const connection of new Set(changed.map(({ pairing }) => pairing.connection))) {
-      if (this.#openRivals(connection).length === 0) continue;
-      void this.#context
-        .betweenStarts(connection, async () => {
-          const ids = this.#openRivals(connection).map(({ pairing }) => pairing.id);
-          if (ids.length === 0) return;
-          const inOrder = (await this.#inTurn(() => this.#read(new Set(ids)))).filter(isWaiting);
-          for (const [index, run] of inOrder.entries()) {
-            const isReplaced = inOrder.slice(index + 1).some(({ pairing }) => areRivals(run.pairing, pairing));
-            if (isReplaced && run.isOwned) await run.endAsReplaced();
-          }
-        })
-        // They are compared again when one of them changes, or its owner does.
-        .catch(() => undefined);
-    }
   }
 
   /** The open pairings of a connection of which only one is wanted. */
@@ -173,7 +175,7 @@ export class SharedPairings implements AsyncDisposable {
     );
     for (const run of neglected) {
       if (this.#isStopped) return;
-      if (await run.acquireIfLapsed()) this.#endReplaced([run]);
+      if (await run.acquireIfLapsed()) this.endReplaced([run]);
     }
   }
 }

@@ -1,0 +1,242 @@
+import { request } from 'undici';
+import { describe, expect, test } from 'vitest';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
+import type { CallbackBrowser } from '../../src/core/lan-service.ts';
+import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { linkOf, type SiteBroker, type SiteOptions, TestSite } from './site-broker.ts';
+
+const CALLBACK = 'http://192.168.1.7:8480/callback';
+/** An OAuth 2.0 portal whose login is confirmed without a person. */
+const REDIRECT: SiteOptions = {
+  login: 'redirect',
+  emulator: {
+    clients: [{ id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 'the-secret', redirectUris: [CALLBACK] }],
+    autoLogin: true,
+  },
+};
+
+/** A site of two hubs with an appliance, and the pairing that the first hub has begun, as both know it. */
+async function startTwoHubs(options?: SiteOptions) {
+  await using starting = new AsyncDisposableStack();
+  const site = starting.use(await TestSite.start(options));
+  const first = await site.startHub(1);
+  const connection = await first.addAppliance('wallbox');
+  const second = await site.startHub(2);
+  const resources = starting.move();
+  return {
+    ...{ site, first, second, connection },
+    /** Begins a pairing on the first hub; resolves when both hubs know its link. @returns its id */
+    async begin(): Promise<string> {
+      const { pairing } = await first.broker.pairings.begin(connection);
+      await waitFor(() => expect([first, second].map((hub) => hub.stepOf(pairing.id))).toEqual(['waiting', 'waiting']));
+      return pairing.id;
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** A person logs in through the link of a pairing. @returns where the portal redirects the browser */
+async function logIn({ emulator }: TestSite, run: PairingRun | undefined): Promise<URL> {
+  const link = linkOf(run);
+  if (link.kind === 'redirect') return new URL(String((await request(link.authorizeUrl)).headers['location']));
+  const state = new URL(link.authorizeUrl).searchParams.get('state') ?? '';
+  return new URL((await emulator.login({ state, user: 'demo' })).location);
+}
+
+/** A browser follows the portal's redirect to a hub. */
+function follow({ broker: { pairings } }: SiteBroker, location: URL, browserToken: string | null = null) {
+  const stateful = parseStatefulResponse(location.searchParams);
+  if (stateful !== null) return pairings.receiveRedirect(stateful).then((received) => received?.pairing ?? null);
+  const nonce = location.pathname.split('/').at(-1) ?? '';
+  const code = new Secret(location.searchParams.get('code') ?? '');
+  const browser: CallbackBrowser = { address: '192.168.1.23', browserToken };
+  return pairings.receiveCallback(nonce, { kind: 'code', code }, browser);
+}
+
+const PAIRED = { step: { kind: 'ended', result: { kind: 'paired' } } };
+
+/** Both hubs show the pairing as paired, and each code was sent once. */
+async function expectPairedOnce({ site, first, second }: Awaited<ReturnType<typeof startTwoHubs>>, id: string) {
+  await waitFor(() => expect([first, second].map((hub) => hub.stepOf(id))).toEqual(['paired', 'paired']));
+  expect(site.codesSent).toHaveLength(1);
+  expect(site.emulator.observations.codesRepeated).toBe(0);
+  const events = [first, second].flatMap(({ emitted }) => emitted.map(({ kind }) => kind));
+  expect(events).toEqual(['paired']);
+}
+
+describe('a login on another hub of the site', () => {
+  test('a login that one hub has begun ends on the hub to which the portal redirects the browser', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, second } = hubs;
+    const id = await hubs.begin();
+    const location = await logIn(site, second.pairing(id));
+    expect(await follow(second, location)).toMatchObject(PAIRED);
+    await expectPairedOnce(hubs, id);
+    // Shown again, also by the other hub, it sends no code.
+    expect(await follow(hubs.first, location)).toMatchObject(PAIRED);
+    expect(site.codesSent).toHaveLength(1);
+  });
+
+  test('a login that one hub has begun is seen by its polling, and the other hub shows that it is paired', async () => {
+    await using hubs = await startTwoHubs();
+    const id = await hubs.begin();
+    await logIn(hubs.site, hubs.first.pairing(id));
+    await expectPairedOnce(hubs, id);
+    expect(hubs.first.emitted).toHaveLength(1);
+  });
+
+  test('only the hub that owns a pairing polls the portal', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    expect([first, second].map((hub) => hub.pairing(id)?.isOwned)).toEqual([true, false]);
+    expect(await second.pairing(id)?.openLink()).toMatchObject({ kind: 'link' });
+    await waitFor(() => expect([first, second].map((hub) => hub.pairing(id)?.isOwned)).toEqual([false, true]));
+    expect(site.portal.requests('config')).toHaveLength(2);
+  });
+
+  test('a login by OAuth 2.0 redirect ends on another hub with the code verifier of the hub that began it', async () => {
+    await using hubs = await startTwoHubs(REDIRECT);
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    expect(await follow(second, await logIn(site, first.pairing(id)))).toMatchObject(PAIRED);
+    await expectPairedOnce(hubs, id);
+    expect(second.emitted).toHaveLength(1);
+  });
+
+  test('a browser that comes back to another hub is known by its cookie', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    expect(second.broker.pairings.browserToken(id).reveal()).toBe(first.broker.pairings.browserToken(id).reveal());
+    // The portal reports no login to those that poll.
+    site.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 404 } as const));
+    const token = first.broker.pairings.browserToken(id).reveal();
+    expect(await follow(second, await logIn(site, first.pairing(id)), token)).toMatchObject(PAIRED);
+    await expectPairedOnce(hubs, id);
+  });
+
+  test('a device flow that one hub has begun is opened, approved and polled on another', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const appliance = first.broker.appliances.get('wallbox');
+    const begun = await first.broker.deviceFlows.begin(appliance, null);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    const { userCode, deviceCode } = begun.authorization;
+    rememberSecrets([deviceCode.reveal()]);
+    const poll = (hub: SiteBroker) => hub.broker.deviceFlows.poll(appliance.id, deviceCode.reveal()).kind;
+    await waitFor(() => expect(poll(second)).toBe('pending'));
+    expect(await second.broker.deviceFlows.openLink(userCode)).toMatchObject({ kind: 'link' });
+    const run = second.broker.pairings.find(({ pairing }) => pairing.device?.userCode === userCode);
+    await logIn(site, run);
+    await waitFor(() => expect([first, second].map(poll)).toEqual(['paired', 'paired']));
+    const again = await first.broker.deviceFlows.begin(appliance, null);
+    if (again.kind !== 'begun') throw new Error(again.kind);
+    rememberSecrets([again.authorization.deviceCode.reveal()]);
+    const approve = () => second.broker.deviceFlows.approve(again.authorization.userCode, 'Monitoring');
+    await waitFor(async () => expect(await approve()).toBe(true));
+    const pollAgain = () => first.broker.deviceFlows.poll(appliance.id, again.authorization.deviceCode.reveal()).kind;
+    await waitFor(() => expect(pollAgain()).toBe('paired'));
+  });
+});
+
+describe('two hubs that do the same', () => {
+  test('two hubs that get one code by redirect at once send it once', async () => {
+    await using hubs = await startTwoHubs(REDIRECT);
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    const location = await logIn(site, first.pairing(id));
+    const shown = await Promise.all([first, second].map((hub) => follow(hub, location)));
+    expect(shown).toMatchObject([PAIRED, PAIRED]);
+    await expectPairedOnce(hubs, id);
+  });
+
+  test('a hub that gets a code while another hub exchanges it waits for the outcome', async () => {
+    await using hubs = await startTwoHubs(REDIRECT);
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    const location = await logIn(site, first.pairing(id));
+    const answer = Promise.withResolvers<void>();
+    site.portal.fail('token', { kind: 'wait', until: answer.promise });
+    const exchange = follow(first, location);
+    await waitFor(() => expect(site.codesSent).toHaveLength(1));
+    const waiting = follow(second, location);
+    setTimeout(answer.resolve, 1000);
+    expect(await Promise.all([exchange, waiting])).toMatchObject([PAIRED, PAIRED]);
+    await expectPairedOnce(hubs, id);
+  });
+
+  test('of two pairings that two hubs begin at once, both keep the same one open', async () => {
+    await using hubs = await startTwoHubs();
+    const { first, second, connection } = hubs;
+    for (let round = 0; round < 5; round++) {
+      await Promise.all([first, second].map((hub) => hub.broker.pairings.begin(connection)));
+      await waitFor(() => {
+        const [here, there] = [first, second].map((hub) => hub.openPairings(connection.id));
+        expect(here).toHaveLength(1);
+        expect(there).toEqual(here);
+      });
+    }
+  });
+
+  test('a pairing that is begun on another hub replaces the open one, and cancelling there ends it', async () => {
+    await using hubs = await startTwoHubs();
+    const { first, second, connection } = hubs;
+    const id = await hubs.begin();
+    const later = await second.broker.pairings.begin(connection);
+    await waitFor(() => expect(first.stepOf(id)).toBe('replaced'));
+    await waitFor(() => expect(first.stepOf(later.pairing.id)).toBe('waiting'));
+    await first.pairing(later.pairing.id)?.fail('cancelled');
+    await waitFor(() => expect(second.stepOf(later.pairing.id)).toBe('cancelled'));
+    expect(first.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
+    expect(second.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
+  });
+});
+
+describe('a hub that dies', () => {
+  test('a pairing whose hub was killed goes on at another hub when its ownership has ended', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    await first.kill();
+    await logIn(site, second.pairing(id));
+    await site.endOwnership();
+    await waitFor(() => expect(second.stepOf(id)).toBe('paired'), 20_000);
+    expect(site.codesSent).toHaveLength(1);
+  });
+
+  test('a code whose exchange a killed hub has begun is never sent by another hub, which asks for a fresh login', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    const answer = Promise.withResolvers<void>();
+    site.portal.fail('token', { kind: 'wait', until: answer.promise });
+    await logIn(site, second.pairing(id));
+    await waitFor(() => expect([site.codesSent.length, second.stepOf(id)]).toEqual([1, 'exchanging']));
+    await first.kill();
+    await site.endOwnership();
+    await waitFor(() => expect(second.logged).toContain('code_exchange_interrupted'), 20_000);
+    await waitFor(() => expect(second.stepOf(id)).toBe('waiting'));
+    answer.resolve();
+    expect(second.pairing(id)?.pairing.lastFailure).toBe('answer_lost');
+    await logIn(site, second.pairing(id));
+    await waitFor(() => expect(second.stepOf(id)).toBe('paired'));
+    expect(new Set(site.codesSent).size).toBe(2);
+    expect(site.codesSent).toHaveLength(2);
+  });
+
+  test('a hub that starts again continues its own pairings at once, and follows those of others', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    await first.kill();
+    const restarted = await site.startHub(1);
+    expect(restarted.pairing(id)?.isOwned).toBe(true);
+    expect(second.pairing(id)?.isOwned).toBe(false);
+    const third = await site.startHub(3);
+    expect(third.pairing(id)?.isOwned).toBe(false);
+  });
+});

@@ -1,0 +1,205 @@
+import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
+import type { Connection } from '../../src/core/connections/connection.ts';
+import type { PairingStep } from '../../src/core/pairings/pairing.ts';
+import type { LoginLink } from '../../src/core/portals/login-link.ts';
+import type { Portal } from '../../src/core/portals/portal.ts';
+import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
+import { FaultyPortal } from '../support/faulty-portal.ts';
+import { logTo } from '../support/log-to.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import type { TestDatabase } from '../support/postgres/server.ts';
+import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+
+/** How the hubs of a test site connect to their portal. */
+export interface SiteOptions {
+  readonly emulator?: EmulatorOptions;
+  /** How a person logs in at an OAuth 2.0 portal; left out: the portal is a helper portal. */
+  readonly login?: 'device' | 'redirect';
+}
+
+/** A portal and the database of a site, without hubs. Disposal ends the hubs that run. */
+export class TestSite implements AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly portal: FaultyPortal;
+  readonly database: TestDatabase;
+  readonly #options: SiteOptions;
+  readonly #hubs = new Set<SiteBroker>();
+
+  private constructor(emulator: Emulator, portal: FaultyPortal, database: TestDatabase, options: SiteOptions) {
+    this.emulator = emulator;
+    this.portal = portal;
+    this.database = database;
+    this.#options = options;
+  }
+
+  static async start(options: SiteOptions = {}): Promise<TestSite> {
+    const emulator = await startEmulator({ port: 0, ...options.emulator });
+    const portal = await FaultyPortal.start(emulator);
+    return new TestSite(emulator, portal, await (await siteServer()).createDatabase(), options);
+  }
+
+  /** Starts a hub. @param number of the hub, which is the last part of its id and of its address */
+  async startHub(number: number): Promise<SiteBroker> {
+    const hub = await SiteBroker.start(this, number, this.#options);
+    this.#hubs.add(hub);
+    return hub;
+  }
+
+  /** The codes that were sent to the token endpoint. */
+  get codesSent(): string[] {
+    const codes = this.portal.requests('token').map(({ form }) => form.get('code'));
+    return codes.filter((code) => code !== null);
+  }
+
+  /** Lets the ownership of all pairings end, as if their owners had been silent for longer. */
+  async endOwnership(): Promise<void> {
+    await (await siteServer()).sql(this.database, 'UPDATE latchkey.pairings SET owned_until = now()');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const hub of this.#hubs) await hub[Symbol.asyncDispose]();
+    rememberSecrets([...this.emulator.secretsIssued(), this.emulator.clientSecret]);
+    await this.portal[Symbol.asyncDispose]();
+    await this.emulator.close();
+  }
+}
+
+/** The broker of one hub of a site. */
+export class SiteBroker implements AsyncDisposable {
+  readonly broker: Broker;
+  readonly store: PostgresStore;
+  /** The events that it has emitted. */
+  readonly emitted: readonly ConnectionEvent[];
+  /** The names of the events that it has logged. */
+  readonly logged: readonly string[];
+  #hasEnded = false;
+
+  private constructor(broker: Broker, store: PostgresStore, emitted: ConnectionEvent[], logged: string[]) {
+    this.broker = broker;
+    this.store = store;
+    this.emitted = emitted;
+    this.logged = logged;
+  }
+
+  static async start(site: TestSite, number: number, options: SiteOptions): Promise<SiteBroker> {
+    const clock = systemClock(`boot-${number}-${systemRandom.uuid()}`);
+    const store = await openSiteStore(addressOf(site.database.url), `latchkey-0000000${number}`, clock.now().boot);
+    const emitted: ConnectionEvent[] = [];
+    const logged: string[] = [];
+    const portal = connectPortal(site, number, options);
+    const broker = await openBroker({
+      environment: {
+        ...{ clock, timers: systemTimers, random: systemRandom },
+        log: logTo((event) => logged.push(event)),
+        emit: (event) => emitted.push(event),
+      },
+      store,
+      portals: {
+        names: ['home'],
+        get: (name) => (name === 'home' ? portal : undefined),
+        nameOf: () => undefined,
+      },
+      pairingTimes: { lifetime: 900_000, pollInterval: 300 },
+      declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
+      jitterOffset: () => 0.5,
+    });
+    store.onNews(({ pairings, all }) => broker.pairings.applyNews(pairings, all));
+    await broker.resumePairings();
+    return new SiteBroker(broker, store, emitted, logged);
+  }
+
+  /** Adds an appliance with a connection of its own. @returns the connection */
+  async addAppliance(name: string): Promise<Connection> {
+    const { appliance, secret } = await this.broker.appliances.add(name, {
+      ...{ connection: null, scope: 'Monitoring', portal: null },
+    });
+    rememberSecrets([secret.reveal()]);
+    return this.broker.connections.ofAppliance(appliance);
+  }
+
+  /** A pairing as this hub knows it; undefined if it does not. */
+  pairing(id: string): PairingRun | undefined {
+    return this.broker.pairings.find((run) => run.pairing.id === id);
+  }
+
+  /** The step of a pairing, or how it ended. */
+  stepOf(id: string): string | undefined {
+    const step = this.pairing(id)?.pairing.step;
+    return step && describeStep(step);
+  }
+
+  /** The open pairings of a connection, by id. */
+  openPairings(connection: string): readonly string[] {
+    const open = this.broker.pairings.filter(({ isOpen, pairing }) => isOpen && pairing.connection === connection);
+    return open.map(({ pairing }) => pairing.id).sort();
+  }
+
+  /** Ends without a further write, as by a power cut. */
+  async kill(): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    await this.store[Symbol.asyncDispose]();
+    this.broker.scheduler[Symbol.dispose]();
+    void this.broker[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    await this.broker[Symbol.asyncDispose]();
+    await this.store[Symbol.asyncDispose]();
+  }
+}
+
+/** `paired`, the failure reason, or the current step. */
+function describeStep(step: PairingStep): string {
+  if (step.kind !== 'ended') return step.kind;
+  return step.result.kind === 'failed' ? step.result.reason : 'paired';
+}
+
+/** The newest link of a pairing. @throws Error if nobody can log in */
+export function linkOf(run: PairingRun | undefined): LoginLink {
+  const step = run?.pairing.step;
+  if (step?.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step?.kind}`);
+  return step.link;
+}
+
+function connectPortal({ emulator, portal: faulty }: TestSite, number: number, { login }: SiteOptions) {
+  const portal: Portal =
+    login === undefined ? helperPortal(emulator, faulty, number) : oauth2Portal(emulator, faulty, login);
+  return {
+    ...{ portal, credentialLocation: { portal: 'home' }, retryLostAnswer: 'early' as const },
+    identity: { name: 'home', origin: faulty.frontendUrl, clientId: emulator.clientId, otherOrigins: [] },
+    ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+  };
+}
+
+function helperPortal(emulator: Emulator, { baseUrl, frontendUrl }: FaultyPortal, number: number): Portal {
+  return new HelperPortal({
+    ...{ credentialLocation: { portal: 'home' }, ca: [], baseUrl, frontendUrl },
+    ...{ clientId: emulator.clientId, clientSecret: new Secret(emulator.clientSecret) },
+    redirectUrl: (nonce) => `http://192.168.1.${number}:8480/callback/${nonce}`,
+  });
+}
+
+function oauth2Portal(emulator: Emulator, { frontendUrl }: FaultyPortal, login: 'device' | 'redirect'): Portal {
+  return connectOAuth2Portal(emulator, {
+    issuer: null,
+    endpoints: {
+      authorization: `${emulator.frontendUrl}/oauth2/authorize`,
+      token: `${frontendUrl}/oauth2/token`,
+      deviceAuthorization: `${frontendUrl}/oauth2/device_authorization`,
+      revocation: `${frontendUrl}/oauth2/revoke`,
+    },
+    ...{ clientId: emulator.clientId, clientAuth: 'post', clientSecret: new Secret(emulator.clientSecret) },
+    ...{ login, redirectUri: 'http://192.168.1.7:8480/callback' },
+  });
+}
