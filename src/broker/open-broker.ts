@@ -171,9 +171,10 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       portalOf: (portal) => portals.get(portal),
     }),
   );
+  const newsLook = new NewsLook(store, environment);
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, site: store.site, grants, referenceClock, nameOf },
+      ...{ environment, store, site: store.site, newsLook, grants, referenceClock, nameOf },
       times: ports.pairingTimes,
       portalOf: (portal) => portals.get(portal),
     }),
@@ -217,8 +218,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       registrations,
       access,
     },
-    notices,
-    newsLook: new NewsLook(store, environment),
+    ...{ notices, newsLook },
     applyNews: (news) => newsApplier.apply(news),
     onNews: (listener) => newsApplier.onNews(listener),
     portalOf: (portal) => portals.get(portal),

@@ -1,22 +1,17 @@
-import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import type { CallbackBrowser } from '../../src/core/lan-service.ts';
-import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
-import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { linkOf, type SiteBroker, type SiteOptions, TestSite } from './site-broker.ts';
+import {
+  AUTOMATIC_REDIRECT,
+  followRedirect,
+  logIn,
+  type SiteBroker,
+  type SiteOptions,
+  TestSite,
+} from './site-broker.ts';
+import { useSiteServer } from './site-harness.ts';
 
-const CALLBACK = 'http://192.168.1.7:8480/callback';
-/** An OAuth 2.0 portal whose login is confirmed without a person. */
-const REDIRECT: SiteOptions = {
-  login: 'redirect',
-  emulator: {
-    clients: [{ id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 'the-secret', redirectUris: [CALLBACK] }],
-    autoLogin: true,
-  },
-};
+useSiteServer();
 
 /** A site of two hubs with an appliance, and the pairing that the first hub has begun, as both know it. */
 async function startTwoHubs(options?: SiteOptions) {
@@ -38,24 +33,6 @@ async function startTwoHubs(options?: SiteOptions) {
   };
 }
 
-/** A person logs in through the link of a pairing. @returns where the portal redirects the browser */
-async function logIn({ emulator }: TestSite, run: PairingRun | undefined): Promise<URL> {
-  const link = linkOf(run);
-  if (link.kind === 'redirect') return new URL(String((await request(link.authorizeUrl)).headers['location']));
-  const state = new URL(link.authorizeUrl).searchParams.get('state') ?? '';
-  return new URL((await emulator.login({ state, user: 'demo' })).location);
-}
-
-/** A browser follows the portal's redirect to a hub. */
-function follow({ broker: { pairings } }: SiteBroker, location: URL, browserToken: string | null = null) {
-  const stateful = parseStatefulResponse(location.searchParams);
-  if (stateful !== null) return pairings.receiveRedirect(stateful).then((received) => received?.pairing ?? null);
-  const nonce = location.pathname.split('/').at(-1) ?? '';
-  const code = new Secret(location.searchParams.get('code') ?? '');
-  const browser: CallbackBrowser = { address: '192.168.1.23', browserToken };
-  return pairings.receiveCallback(nonce, { kind: 'code', code }, browser);
-}
-
 const PAIRED = { step: { kind: 'ended', result: { kind: 'paired' } } };
 
 /** Both hubs show the pairing as paired, and each code was sent once. */
@@ -73,10 +50,10 @@ describe('a login on another hub of the site', () => {
     const { site, second } = hubs;
     const id = await hubs.begin();
     const location = await logIn(site, second.pairing(id));
-    expect(await follow(second, location)).toMatchObject(PAIRED);
+    expect(await followRedirect(second, location)).toMatchObject(PAIRED);
     await expectPairedOnce(hubs, id);
     // Shown again, also by the other hub, it sends no code.
-    expect(await follow(hubs.first, location)).toMatchObject(PAIRED);
+    expect(await followRedirect(hubs.first, location)).toMatchObject(PAIRED);
     expect(site.codesSent).toHaveLength(1);
   });
 
@@ -99,10 +76,10 @@ describe('a login on another hub of the site', () => {
   });
 
   test('a login by OAuth 2.0 redirect ends on another hub with the code verifier of the hub that began it', async () => {
-    await using hubs = await startTwoHubs(REDIRECT);
+    await using hubs = await startTwoHubs(AUTOMATIC_REDIRECT);
     const { site, first, second } = hubs;
     const id = await hubs.begin();
-    expect(await follow(second, await logIn(site, first.pairing(id)))).toMatchObject(PAIRED);
+    expect(await followRedirect(second, await logIn(site, first.pairing(id)))).toMatchObject(PAIRED);
     await expectPairedOnce(hubs, id);
     expect(second.emitted).toHaveLength(1);
   });
@@ -115,7 +92,7 @@ describe('a login on another hub of the site', () => {
     // The portal reports no login to those that poll.
     site.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 404 } as const));
     const token = first.broker.pairings.browserToken(id).reveal();
-    expect(await follow(second, await logIn(site, first.pairing(id)), token)).toMatchObject(PAIRED);
+    expect(await followRedirect(second, await logIn(site, first.pairing(id)), token)).toMatchObject(PAIRED);
     await expectPairedOnce(hubs, id);
   });
 
@@ -145,25 +122,25 @@ describe('a login on another hub of the site', () => {
 
 describe('two hubs that do the same', () => {
   test('two hubs that get one code by redirect at once send it once', async () => {
-    await using hubs = await startTwoHubs(REDIRECT);
+    await using hubs = await startTwoHubs(AUTOMATIC_REDIRECT);
     const { site, first, second } = hubs;
     const id = await hubs.begin();
     const location = await logIn(site, first.pairing(id));
-    const shown = await Promise.all([first, second].map((hub) => follow(hub, location)));
+    const shown = await Promise.all([first, second].map((hub) => followRedirect(hub, location)));
     expect(shown).toMatchObject([PAIRED, PAIRED]);
     await expectPairedOnce(hubs, id);
   });
 
   test('a hub that gets a code while another hub exchanges it waits for the outcome', async () => {
-    await using hubs = await startTwoHubs(REDIRECT);
+    await using hubs = await startTwoHubs(AUTOMATIC_REDIRECT);
     const { site, first, second } = hubs;
     const id = await hubs.begin();
     const location = await logIn(site, first.pairing(id));
     const answer = Promise.withResolvers<void>();
     site.portal.fail('token', { kind: 'wait', until: answer.promise });
-    const exchange = follow(first, location);
+    const exchange = followRedirect(first, location);
     await waitFor(() => expect(site.codesSent).toHaveLength(1));
-    const waiting = follow(second, location);
+    const waiting = followRedirect(second, location);
     setTimeout(answer.resolve, 1000);
     expect(await Promise.all([exchange, waiting])).toMatchObject([PAIRED, PAIRED]);
     await expectPairedOnce(hubs, id);

@@ -1,6 +1,9 @@
+import { request } from 'undici';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
+import type { CallbackBrowser } from '../../src/core/lan-service.ts';
+import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
 import type { LoginLink } from '../../src/core/portals/login-link.ts';
 import type { Portal } from '../../src/core/portals/portal.ts';
@@ -24,6 +27,18 @@ export interface SiteOptions {
   /** How a person logs in at an OAuth 2.0 portal; left out: the portal is a helper portal. */
   readonly login?: 'device' | 'redirect';
 }
+
+/** Where an OAuth 2.0 portal redirects the browser. */
+const CALLBACK = 'http://192.168.1.7:8480/callback';
+
+/** An OAuth 2.0 portal whose login is confirmed without a person. */
+export const AUTOMATIC_REDIRECT: SiteOptions = {
+  login: 'redirect',
+  emulator: {
+    clients: [{ id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 'the-secret', redirectUris: [CALLBACK] }],
+    autoLogin: true,
+  },
+};
 
 /** A portal and the database of a site, without hubs. Disposal ends the hubs that run. */
 export class TestSite implements AsyncDisposable {
@@ -111,7 +126,6 @@ export class SiteBroker implements AsyncDisposable {
       declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
       jitterOffset: () => 0.5,
     });
-    store.onNews(({ pairings, all }) => broker.pairings.applyNews(pairings, all));
     await broker.resumePairings();
     return new SiteBroker(broker, store, emitted, logged);
   }
@@ -166,10 +180,32 @@ function describeStep(step: PairingStep): string {
 }
 
 /** The newest link of a pairing. @throws Error if nobody can log in */
-export function linkOf(run: PairingRun | undefined): LoginLink {
+function linkOf(run: PairingRun | undefined): LoginLink {
   const step = run?.pairing.step;
   if (step?.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step?.kind}`);
   return step.link;
+}
+
+/** A person logs in through the link of a pairing. @returns where the portal redirects the browser */
+export async function logIn({ emulator }: TestSite, run: PairingRun | undefined): Promise<URL> {
+  const link = linkOf(run);
+  if (link.kind === 'redirect') return new URL(String((await request(link.authorizeUrl)).headers['location']));
+  const state = new URL(link.authorizeUrl).searchParams.get('state') ?? '';
+  return new URL((await emulator.login({ state, user: 'demo' })).location);
+}
+
+/** A browser follows the portal's redirect to a hub. */
+export function followRedirect(
+  { broker: { pairings } }: SiteBroker,
+  location: URL,
+  browserToken: string | null = null,
+) {
+  const stateful = parseStatefulResponse(location.searchParams);
+  if (stateful !== null) return pairings.receiveRedirect(stateful).then((received) => received?.pairing ?? null);
+  const nonce = location.pathname.split('/').at(-1) ?? '';
+  const code = new Secret(location.searchParams.get('code') ?? '');
+  const browser: CallbackBrowser = { address: '192.168.1.23', browserToken };
+  return pairings.receiveCallback(nonce, { kind: 'code', code }, browser);
 }
 
 function connectPortal({ emulator, portal: faulty }: TestSite, number: number, { login }: SiteOptions) {
@@ -200,6 +236,6 @@ function oauth2Portal(emulator: Emulator, { frontendUrl }: FaultyPortal, login: 
       revocation: `${frontendUrl}/oauth2/revoke`,
     },
     ...{ clientId: emulator.clientId, clientAuth: 'post', clientSecret: new Secret(emulator.clientSecret) },
-    ...{ login, redirectUri: 'http://192.168.1.7:8480/callback' },
+    ...{ login, redirectUri: CALLBACK },
   });
 }

@@ -5,6 +5,7 @@ import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortal, PairingTimes } from '../ports.ts';
+import type { NewsLook } from '../site/news-look.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What all pairings share. */
@@ -13,6 +14,7 @@ export interface PairingContext {
   readonly store: Store;
   /** What the hub shares with the others of its site; null if it is alone. */
   readonly site: SiteStore | null;
+  readonly newsLook: NewsLook;
   readonly grants: Grants;
   readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;

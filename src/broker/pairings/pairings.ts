@@ -217,9 +217,8 @@ export class Pairings implements AsyncDisposable {
   /** What `find` finds, on a site also after the news of the other hubs: a browser may be faster than they are. */
   async findCaughtUp<T>(find: () => T | null | undefined): Promise<T | null> {
     const known = find() ?? null;
-    if (known !== null || this.#shared === null) return known;
-    await this.#shared.catchUp();
-    return find() ?? null;
+    if (known !== null) return known;
+    return (await this.#context.newsLook.take()) ? (find() ?? null) : null;
   }
 
   /** The newest matching pairing, open or ended. */

@@ -6,8 +6,6 @@ import { PairingRun } from './pairing-run.ts';
 
 /** How often the ownership of pairings is prolonged, in ms; the store lets it end 30 s after that. */
 const KEEP_INTERVAL = 10_000;
-/** The hub looks for unknown pairings at most this often, in ms: anybody may ask for any number of them. */
-const MIN_LOOK_INTERVAL = 1000;
 
 /** What the pairings of this hub share with those of the others. */
 interface SharedPairingsContext extends PairingContext {
@@ -29,9 +27,6 @@ export class SharedPairings implements AsyncDisposable {
   #isStopped = false;
   #cancelTimer: () => void = () => undefined;
   #keeping: Promise<void> = Promise.resolve();
-  #nextLook: Promise<void> | null = null;
-  /** When the hub last looked for an unknown pairing, on the boot clock in ms. */
-  #lastLookAt = Number.NEGATIVE_INFINITY;
 
   constructor(context: SharedPairingsContext) {
     this.#context = context;
@@ -88,20 +83,6 @@ export class SharedPairings implements AsyncDisposable {
         // They are compared again when one of them changes, or its owner does.
         .catch(() => undefined);
     }
-  }
-
-  /** Resolves when this hub knows every pairing that was stored before; at most a second later than the store allows. */
-  async catchUp(): Promise<void> {
-    const { site, environment } = this.#context;
-    this.#nextLook ??= (async () => {
-      const wait = this.#lastLookAt + MIN_LOOK_INTERVAL - environment.clock.now().uptime;
-      if (wait > 0) await environment.timers.sleep(wait);
-      this.#nextLook = null;
-      this.#lastLookAt = environment.clock.now().uptime;
-      // If the store can't be read, the pairing stays unknown.
-      await site.catchUp().catch(() => undefined);
-    })();
-    await this.#nextLook;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
