@@ -54,3 +54,20 @@ test.each(PORTALS)(
     expect(hubs.flatMap(({ emitted }) => emitted)).toHaveLength(ROUNDS);
   },
 );
+
+test('a pairing that ends while news of it are read stays ended', async () => {
+  await using site = await TestSite.start();
+  const hub = await site.startHub(1);
+  const connection = await hub.addAppliance('wallbox');
+  // However many turns the end begins after the news.
+  for (let turns = 0; turns < 20; turns++) {
+    const run = await hub.broker.pairings.begin(connection);
+    const news = hub.broker.pairings.applyNews(new Set([run.pairing.id]), false);
+    for (let turn = 0; turn < turns; turn++) await undefined;
+    await Promise.all([news, run.fail('cancelled')]);
+    await run[Symbol.asyncDispose]();
+    expect(hub.stepOf(run.pairing.id)).toBe('cancelled');
+    const [stored] = await hub.store.findPairings(new Set([run.pairing.id]));
+    expect(stored?.step).toEqual(run.pairing.step);
+  }
+});
