@@ -7,7 +7,8 @@ import { Failure } from '../../src/core/failure.ts';
 import type { SiteStore } from '../../src/core/site.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { expectSoon, startSite, startSiteBroker } from './site-brokers.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { expectSoon, startSite, startSiteBroker, withMethods, withoutNotifications } from './site-brokers.ts';
 
 const OWN_CONNECTION = { connection: null, scope: null, portal: null };
 
@@ -15,9 +16,14 @@ test('an error in one part keeps no other part from its news, and everything is 
   await using site = await startSite();
   const { a } = site;
   let isFailing = true;
-  await using c = await startSiteBroker(site.address, 'latchkey-0000000c', {
-    findSessions: () => (isFailing ? Promise.reject(new Failure('store_unreadable', 'not now')) : null),
-  });
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c', (store) =>
+    withMethods(store, {
+      async findSessions(appliances) {
+        if (isFailing) throw new Failure('store_unreadable', 'not now');
+        return store.findSessions(appliances);
+      },
+    }),
+  );
   const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => c.service.findClient(clientId)?.name, 'wallbox');
   const appliance = a.broker.appliances.get('wallbox');
@@ -31,6 +37,26 @@ test('an error in one part keeps no other part from its news, and everything is 
   });
   isFailing = false;
   await expect.poll(() => c.service.hasSession(appliance, token), { timeout: 5000 }).toBe(true);
+});
+
+test('a hub that no notification reaches looks for what its appliances have got at another hub', async () => {
+  await using site = await startSite();
+  const { a } = site;
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c', withoutNotifications);
+  const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  const appliance = a.broker.appliances.get('wallbox');
+  const flow = await a.service.beginDeviceFlow(appliance, null);
+  if (flow.kind !== 'begun') throw new Error('no device flow');
+  const deviceCode = flow.authorization.deviceCode.reveal();
+  rememberSecrets([deviceCode]);
+  expect(c.service.findClient(clientId)).toBeUndefined();
+  expect(await c.service.pollDeviceFlow(appliance, deviceCode)).toEqual({ kind: 'pending' });
+  expect(c.service.findClient(clientId)).toEqual(appliance);
+  const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
+  const { token } = await a.administration.invite(request);
+  const metadata = { clientName: 'heater', scope: null, softwareId: null, keys: null };
+  const from = { address: '192.168.1.20', shares: ['192.168.1.20'] };
+  expect(await c.service.register(metadata, token.reveal(), from)).toMatchObject({ kind: 'registered' });
 });
 
 test('the status shows the tokens that all hubs have issued', async () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
 import type { BrowserSession } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, type SiteBroker, startSite, startSiteBroker } from './site-brokers.ts';
+import { expectSoon, type SiteBroker, startSite, startSiteBroker, withoutNotifications } from './site-brokers.ts';
 import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 
 const PHONE = { address: '192.168.1.20', browser: 'Firefox, Android' };
@@ -82,6 +82,18 @@ test('a new setup code of one hub ends the sessions and sign-in addresses of the
     ],
   );
   expect(b.logged.map(({ event }) => event)).not.toContain('setup_code_rotated');
+});
+
+test('a hub that no notification reaches refuses a setup code that another hub has replaced', async () => {
+  await using site = await startSite();
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c', withoutNotifications);
+  const former = c.broker.access.code.reveal();
+  const address = c.broker.access.issueSignInToken().token.reveal();
+  rememberSecrets([former, address]);
+  await site.a.broker.access.rotate();
+  expect(await c.broker.access.redeemSignInToken(address, PHONE)).toBeNull();
+  expect((await c.broker.access.signIn(former, PHONE)).kind).toBe('wrong');
+  await signIn(c, site.a.broker.access.code.reveal());
 });
 
 test('a hub that restarts knows the browsers that signed in at another hub', async () => {

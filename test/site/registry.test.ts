@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
+import { sampleGrant } from '../core/samples.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { expectSoon, type SiteBroker, startSite } from './site-brokers.ts';
 
 const OWN_CONNECTION = { connection: null, scope: 'Monitoring', portal: null };
@@ -102,23 +104,27 @@ test('an invite of one hub is good for one registration, whichever hub it is use
   for (const { service } of [a, b]) await expectSoon(() => service.isInvite(token.reveal()), false);
 });
 
-test('an invite that was made a moment ago is accepted at the other hub', async () => {
-  await using site = await startSite();
-  const { a, b } = site;
-  const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
-  const { token } = await a.administration.invite(request);
-  expect(await b.service.register(METADATA, token.reveal(), PHONE)).toMatchObject({ kind: 'registered' });
-});
-
-test('a connection that was removed at one hub is removed at the other with all that belongs to it', async () => {
+test('a connection that was removed at one hub is removed at the other with its grant and its pairings', async () => {
   await using site = await startSite();
   const { a, b } = site;
   await a.administration.addConnection('shared', 'Monitoring', null);
   await a.administration.addAppliance('wallbox', { connection: 'shared', scope: null, portal: null });
   await expectSoon(() => namesAt(b), ['wallbox']);
   const { id } = a.broker.connections.get('shared');
+  const appliance = a.broker.appliances.get('wallbox');
+  await a.store.replaceGrant(sampleGrant({ connection: id }));
+  await a.broker.grants.resumeStored(id);
+  const flow = await a.service.beginDeviceFlow(appliance, null);
+  const deviceCode = flow.kind === 'begun' ? flow.authorization.deviceCode.reveal() : '';
+  rememberSecrets([deviceCode]);
+  const read = ({ broker }: SiteBroker) => [
+    broker.grants.get(id)?.grant.generation,
+    broker.pairings.newestFor(id)?.isOpen,
+  ];
+  for (const hub of [a, b]) await expectSoon(() => read(hub), [1, true]);
   await b.administration.removeConnection('shared', true);
   await expectSoon(() => a.broker.connections.byId(id), undefined);
-  const appliance = a.broker.appliances.get('wallbox');
-  expect(a.broker.connections.ofAppliance(appliance).name).toBe('wallbox');
+  await expectSoon(() => read(a), [undefined, undefined]);
+  expect(await a.service.pollDeviceFlow(appliance, deviceCode)).toEqual({ kind: 'unknown' });
+  expect(a.broker.connections.ofAppliance(a.broker.appliances.get('wallbox')).name).toBe('wallbox');
 });

@@ -4,9 +4,11 @@ import { type BrokerAdministration, createBrokerAdministration } from '../../src
 import type { Environment } from '../../src/broker/environment.ts';
 import { createLanService } from '../../src/broker/lan-service.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import type { BrokerStore } from '../../src/broker/ports.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { SiteNews, SiteStore } from '../../src/core/site.ts';
 import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
@@ -16,7 +18,7 @@ import type { TestDatabase } from '../support/postgres/server.ts';
 import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 
 /** How soon every hub of a site knows what another one has changed. */
-export const WITHIN_A_SECOND = { timeout: 1000, interval: 10 };
+const WITHIN_A_SECOND = { timeout: 1000, interval: 10 };
 
 /** A hub of a test site: a real broker on a real store, in real time, without a portal. */
 export interface SiteBroker extends AsyncDisposable {
@@ -47,14 +49,11 @@ export async function startSite(): Promise<TestSite> {
   return { database, address, a, b, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/**
- * Starts a hub.
- * @param instead methods that are called instead of those of the site's store; those are called too if they return null
- */
+/** Starts a hub. @param wrap changes the store that its broker uses */
 export async function startSiteBroker(
   address: DatabaseAddress,
   hubId: string,
-  instead: Readonly<Record<string, () => Promise<unknown> | null>> = {},
+  wrap: (store: PostgresStore) => BrokerStore = (store) => store,
 ): Promise<SiteBroker> {
   await using parts = new AsyncDisposableStack();
   // Each hub is a machine of its own.
@@ -71,7 +70,7 @@ export async function startSiteBroker(
   };
   const broker = parts.use(
     await openBroker({
-      ...{ environment, store: Object.keys(instead).length === 0 ? store : replacing(store, instead) },
+      ...{ environment, store: wrap(store) },
       portals: { names: ['home'], get: () => undefined, nameOf: () => undefined },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
@@ -87,16 +86,32 @@ export async function startSiteBroker(
   return { broker, store, administration, service, logged, emitted, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-function replacing(store: PostgresStore, instead: Readonly<Record<string, () => Promise<unknown> | null>>) {
-  const replaced: PostgresStore = new Proxy(store, {
+/** The same store with other methods. */
+export function withMethods(store: PostgresStore, methods: Partial<SiteStore>): BrokerStore {
+  const changed: PostgresStore = new Proxy(store, {
     get: (object, name) => {
-      if (name === 'site') return replaced;
-      const member: unknown = Reflect.get(object, name, object);
-      if (typeof member !== 'function') return member;
-      return (...args: unknown[]) => instead[String(name)]?.() ?? Reflect.apply(member, object, args);
+      if (name === 'site') return changed;
+      const member: unknown = Reflect.get(methods, name) ?? Reflect.get(object, name, object);
+      return typeof member === 'function' ? member.bind(object) : member;
     },
   });
-  return replaced;
+  return changed;
+}
+
+/** The same store, which delivers news only when the hub looks for them. */
+export function withoutNotifications(store: PostgresStore): BrokerStore {
+  const held: SiteNews[] = [];
+  let deliver = async (_news: SiteNews) => {};
+  return withMethods(store, {
+    onNews(listener) {
+      deliver = listener;
+      store.onNews(async (news) => void held.push(news));
+    },
+    async catchUp() {
+      await store.catchUp();
+      for (const news of held.splice(0)) await deliver(news);
+    },
+  });
 }
 
 /** Waits until `read` gives `value`, as every hub of the site should see it within a second. */
