@@ -10,8 +10,11 @@ export function hubNoticeKey(code: string): string {
   return `hub ${code}`;
 }
 
+/** Problems that all hubs of a site see: one hub reports them. */
+const SHARED_KEYS: ReadonlySet<string> = new Set([hubNoticeKey('hub_missing')]);
+
 function concernsThisHub(key: string): boolean {
-  return key.startsWith(hubNoticeKey(''));
+  return key.startsWith(hubNoticeKey('')) && !SHARED_KEYS.has(key);
 }
 
 /** What a {@link NoticeArchive} works with. */
