@@ -192,6 +192,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const registrations = await Registrations.load({ environment, store, connections, appliances, scheduler });
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
   const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
+  store.site?.onReturn(() => void access.onStoreWritable());
   reportDamage(store, nameOf, (id) => appliances.byId(id)?.name ?? id, log);
 
   const newsApplier = parts.use(

@@ -129,3 +129,16 @@ test('while the database can not be written, a browser signs in at one hub, and 
   await using store = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(JSON.parse((await store.setting(PAGE_SESSIONS_SETTING)) ?? '').sessions).toHaveLength(2);
 });
+
+test('a browser that signs out while the database is away is signed out at all hubs when it is back', async () => {
+  await using site = await startSite();
+  const hubs = [site.a, site.b];
+  const session = await signIn(site.a);
+  await expectSoon(() => known(hubs, [session]), [[true], [true]]);
+  const server = await siteServer();
+  await server.stop();
+  await site.a.broker.access.signOut(session);
+  expect(known(hubs, [session])).toEqual([[false], [true]]);
+  await server.start();
+  await expect.poll(() => known(hubs, [session]), { timeout: 30_000 }).toEqual([[false], [false]]);
+});

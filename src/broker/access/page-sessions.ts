@@ -99,6 +99,11 @@ export class PageSessions {
     return read;
   }
 
+  /** The store can be written again: on a site, writes the sign-ins and sign-outs that are only here. */
+  async onStoreWritable(): Promise<void> {
+    if (this.#added.size + this.#removed.size > 0) await this.#write();
+  }
+
   async create({ address, browser }: BrowserInfo): Promise<BrowserSession> {
     const { clock, random } = this.#environment;
     const cookie = random.token(COOKIE_BYTES);

@@ -217,6 +217,11 @@ export class StoredSetupAccess implements SetupAccess {
     log.warn('setup_code_rotated', { what_to_do: '"latchkey setup-code" shows it' });
   }
 
+  /** The database of the site can be used again after it could not. */
+  onStoreWritable(): Promise<void> {
+    return this.#sessions.onStoreWritable();
+  }
+
   /**
    * Another hub has replaced the setup code, or changed the sessions.
    * @throws Failure as {@link Store}
