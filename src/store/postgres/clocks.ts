@@ -9,11 +9,16 @@ import type { Sql } from './sql.ts';
  */
 export class SiteClocks {
   readonly #clock: Clock;
+  readonly #read: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>;
   /** The database's time at uptime 0 of each boot, in ms since 1970. */
   readonly #zeros = new Map<string, number>();
+  /** Boots that no hub of the site has measured, such as those of a restored backup. */
+  readonly #unknown = new Set(['']);
 
-  constructor(clock: Clock) {
+  /** @param read runs a read of the database */
+  constructor(clock: Clock, read: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>) {
     this.#clock = clock;
+    this.#read = read;
   }
 
   /** Measures this boot against the database's clock, writes that, and reads what the other hubs have measured. */
@@ -48,27 +53,39 @@ export class SiteClocks {
     return time - (this.#zeros.get(this.#clock.now().boot) ?? 0);
   }
 
-  /** Whether all instants of a value can be translated. */
-  knows(value: unknown): boolean {
-    let isKnown = true;
-    mapInstants(value, (instant) => {
-      isKnown &&= this.#zeros.has(instant.boot) || instant.boot === '';
-      return instant;
-    });
-    return isKnown;
+  /**
+   * As {@link translate}, for a value that was just read: a hub that started a moment ago may have written it.
+   * @throws Failure `store_unreadable`
+   */
+  async translateRead<Value>(value: Value): Promise<Value> {
+    const unknown = this.#unknownBoots(value);
+    if (unknown.size > 0) {
+      // A hub writes what it has measured before anything else.
+      await this.#read((sql) => this.load(sql));
+      for (const each of unknown) if (!this.#zeros.has(each)) this.#unknown.add(each);
+    }
+    return this.translate(value);
   }
 
   /** A value with all its instants on this hub's boot clock; those of unknown boots stay as they are. */
   translate<Value>(value: Value): Value {
     const { boot } = this.#clock.now();
     const own = this.#zeros.get(boot);
-    if (own === undefined) return value;
     return mapInstants(value, (instant) => {
       const zero = this.#zeros.get(instant.boot);
-      if (zero === undefined || instant.boot === boot) return instant;
+      if (own === undefined || zero === undefined || instant.boot === boot) return instant;
       const time = zero + instant.uptime;
       return { boot, uptime: Math.round(time - own), wall: Math.round(time) };
     }) as Value;
+  }
+
+  #unknownBoots(value: unknown): ReadonlySet<string> {
+    const boots = new Set<string>();
+    mapInstants(value, (instant) => {
+      if (!this.#zeros.has(instant.boot) && !this.#unknown.has(instant.boot)) boots.add(instant.boot);
+      return instant;
+    });
+    return boots;
   }
 }
 

@@ -15,7 +15,7 @@ export interface DatabaseAddress {
 
 /** The schema with all tables. */
 export const SCHEMA = 'latchkey';
-/** How many connections a hub uses at once, besides the one that listens. */
+/** How many connections a hub uses at once for reads and writes, besides its heartbeats and the one that listens. */
 export const MAX_CONNECTIONS = 4;
 /** How long a connection may take, and a statement, in ms. The server ends a statement before the hub gives it up. */
 const CONNECT_TIMEOUT = 5000;
@@ -31,6 +31,8 @@ const SESSION_SETTINGS = {
   tcp_keepalives_idle: 10,
   tcp_keepalives_interval: 5,
   tcp_keepalives_count: 3,
+  // Keep-alives stop while something that was sent is not acknowledged.
+  tcp_user_timeout: 25_000,
   default_transaction_isolation: 'read\\ committed',
 };
 
@@ -60,10 +62,12 @@ function configuration({ host, port, user, password, database, tls }: DatabaseAd
   };
 }
 
-/** The connections for reads and writes. An error of an idle one is ignored: the next use opens another. */
+/** The connections for reads and writes, and for heartbeats. An error of an idle one is ignored: the next use opens another. */
 export function openPool(address: DatabaseAddress, hubId: string): Pool {
-  const pool = new Pool({ ...configuration(address, hubId), max: MAX_CONNECTIONS, idleTimeoutMillis: 60_000 });
+  const pool = new Pool({ ...configuration(address, hubId), max: MAX_CONNECTIONS + 1, idleTimeoutMillis: 60_000 });
   pool.on('error', () => undefined);
+  // One that breaks while it is in use reports that beside the failure of its query.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 

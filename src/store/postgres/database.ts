@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
-import { type DatabaseAddress, openPool } from './connections.ts';
+import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
 import { isConflict, isOutage, isServerError, isTimeout, storeFailure } from './errors.ts';
 import { type Sql, sqlOf } from './sql.ts';
 
@@ -14,7 +14,7 @@ const SETTLE_PAUSE = 300;
 const FENCE = 'fence';
 /** The channel on which hubs tell each other what they have changed. */
 export const CHANNEL = 'latchkey';
-/** Characters of a notification; a longer one only says that there is news. */
+/** Bytes of a notification; a longer one only says that there is news. PostgreSQL allows 7999. */
 const MAX_NOTIFICATION = 7000;
 
 /** What a {@link SiteDatabase} needs. */
@@ -50,6 +50,9 @@ export class SiteDatabase implements AsyncDisposable {
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
   #isClosed = false;
+  /** Connections that no read or write has, and those that wait for one. */
+  #free = MAX_CONNECTIONS;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
@@ -73,9 +76,10 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** From now on reads and writes fail at once. */
   reportOutage(error: unknown): void {
-    if (this.#outage !== null || this.#isClosed) return;
-    this.#outage = { since: this.#options.clock.now().wall, reason: messageOf(error) };
-    this.#outageListener();
+    if (this.#isClosed) return;
+    const before = this.#outage;
+    this.#outage = { since: before?.since ?? this.#options.clock.now().wall, reason: messageOf(error) };
+    if (before === null) this.#outageListener();
   }
 
   /** From now on reads and writes are tried again. */
@@ -84,14 +88,8 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /** Reads. @throws Failure `store_unreadable` */
-  async read<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
-    this.#assertReachable('store_unreadable');
-    try {
-      return await this.run(work);
-    } catch (error) {
-      this.#noteOutage(error);
-      throw storeFailure(error, 'store_unreadable', this.description);
-    }
+  read<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+    return this.#attempt('store_unreadable', () => this.run(work));
   }
 
   /** Reads several tables as they are at one moment. @throws Failure `store_unreadable` */
@@ -112,46 +110,37 @@ export class SiteDatabase implements AsyncDisposable {
    * @returns what `work` returns; null if it changes nothing
    * @throws Failure `store_unwritable`; the outcome may be unknown then
    */
-  async write<Result>(
+  write<Result>(
     news: readonly string[],
     work: WriteWork<Result>,
     hub = this.#options.hubId,
   ): Promise<Result | null> {
     const { clock, random } = this.#options;
-    const deadline = clock.now().uptime + WRITE_TIME;
-    for (;;) {
-      this.#assertReachable('store_unwritable');
-      const id = random.uuid();
-      try {
-        const result: { value?: Result } = {};
+    return this.#attempt('store_unwritable', async () => {
+      const deadline = clock.now().uptime + WRITE_TIME;
+      for (;;) {
+        const id = random.uuid();
+        const committing: { result?: Result } = {};
         try {
-          return await this.#tryWrite({ id, hub, news }, work, result);
+          return await this.#tryWrite({ id, hub, news }, work, committing);
         } catch (error) {
           // Before the commit, the server rolls back what it has no answer for.
-          if (!('value' in result) || result.value === undefined || isServerError(error)) throw error;
-          if (await this.#wasCommitted(id, deadline)) return result.value;
-          if (clock.now().uptime >= deadline) throw error;
+          const { result } = committing;
+          const isUnknown = result !== undefined && !isServerError(error);
+          if (isUnknown && (await this.#wasCommitted(id, deadline))) return result;
+          if (!(isUnknown || isConflict(error)) || clock.now().uptime >= deadline) throw error;
+          this.#assertReachable('store_unwritable');
         }
-      } catch (error) {
-        if (isConflict(error) && clock.now().uptime < deadline) continue;
-        this.#noteOutage(error);
-        throw storeFailure(error, 'store_unwritable', this.description);
       }
-    }
+    });
   }
 
   /**
    * Writes what may be written twice, such as a lease: each statement is a transaction, and other hubs get no news.
    * @throws Failure `store_unwritable`
    */
-  async touch<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
-    this.#assertReachable('store_unwritable');
-    try {
-      return await this.run(work);
-    } catch (error) {
-      this.#noteOutage(error);
-      throw storeFailure(error, 'store_unwritable', this.description);
-    }
+  touch<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+    return this.#attempt('store_unwritable', () => this.run(work));
   }
 
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
@@ -173,11 +162,44 @@ export class SiteDatabase implements AsyncDisposable {
     await this.#pool.end();
   }
 
+  /**
+   * Takes the place of transactions whose outcome is unknown: waits for their end, and those that are not committed by
+   * then never will be. Call it in a transaction.
+   * @param ids of the transactions
+   */
+  async fence(sql: Sql, ids: readonly string[]): Promise<void> {
+    await sql.run(
+      `INSERT INTO changes (id, hub, news) SELECT id, $2, $3 FROM unnest($1::uuid[]) AS given (id) ORDER BY id
+       ON CONFLICT DO NOTHING`,
+      ...[ids, this.#options.hubId, [FENCE]],
+    );
+  }
+
+  /**
+   * Runs a read or a write when a connection is free. It does not wait for one in the pool: that time is limited, and
+   * would count as an outage.
+   */
+  async #attempt<Result>(kind: 'store_unwritable' | 'store_unreadable', work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      this.#assertReachable(kind);
+      return await work();
+    } catch (error) {
+      if (isOutage(error)) this.reportOutage(error);
+      throw storeFailure(error, kind, this.description);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+
   /** @param committing gets the result when the commit is about to be sent */
   async #tryWrite<Result>(
     change: Notification & { readonly news: readonly string[] },
     work: WriteWork<Result>,
-    committing: { value?: Result },
+    committing: { result?: Result },
   ): Promise<Result | null> {
     const { id, hub, news } = change;
     return this.run(async (sql) => {
@@ -192,9 +214,9 @@ export class SiteDatabase implements AsyncDisposable {
       await sql.run(
         `WITH change AS (INSERT INTO changes (id, hub, news) VALUES ($1, $2, $3))
          SELECT CASE WHEN cardinality($3::text[]) > 0 THEN pg_notify('${CHANNEL}', $4) END`,
-        ...[id, hub, news, text.length < MAX_NOTIFICATION ? text : short],
+        ...[id, hub, news, Buffer.byteLength(text) <= MAX_NOTIFICATION ? text : short],
       );
-      committing.value = result;
+      committing.result = result;
       await sql.run('COMMIT');
       return result;
     });
@@ -204,22 +226,22 @@ export class SiteDatabase implements AsyncDisposable {
    * Whether a transaction was committed. A row with its id takes its place, which waits for its end, so that it can't be
    * committed later.
    * @param deadline on the boot clock, in ms
-   * @throws the errors of `pg` if that can't be known by then
+   * @throws the errors of `pg` if that can't be known by then; it counts as an outage
    */
   async #wasCommitted(id: string, deadline: number): Promise<boolean> {
-    const { clock, timers, hubId } = this.#options;
+    const { clock, timers } = this.#options;
     for (;;) {
       try {
         return await this.run(async (sql) => {
-          await sql.run(
-            'INSERT INTO changes (id, hub, news) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
-            ...[id, hubId, [FENCE]],
-          );
+          await this.fence(sql, [id]);
           const [row] = await sql.all<{ news: string[] }>('SELECT news FROM changes WHERE id = $1', id);
           return row !== undefined && row.news[0] !== FENCE;
         });
       } catch (error) {
-        if (clock.now().uptime >= deadline || !(isOutage(error) || isTimeout(error))) throw error;
+        if (clock.now().uptime >= deadline || !(isOutage(error) || isTimeout(error))) {
+          this.reportOutage(error);
+          throw error;
+        }
         await timers.sleep(SETTLE_PAUSE);
       }
     }
@@ -229,9 +251,5 @@ export class SiteDatabase implements AsyncDisposable {
     if (this.#isClosed) throw new Failure(kind, 'the store was closed');
     if (this.#outage === null) return;
     throw new Failure(kind, `the site's ${this.description} can't be reached (${this.#outage.reason})`);
-  }
-
-  #noteOutage(error: unknown): void {
-    if (isOutage(error)) this.reportOutage(error);
   }
 }

@@ -2,7 +2,16 @@ import { DatabaseError } from 'pg';
 import { Failure, messageOf } from '../../core/failure.ts';
 
 /** SQLSTATE classes and codes after which the same may work a moment later (PostgreSQL, appendix A). */
-const OUTAGES = [/^08/, /^53/, /^57P0[1-5]$/, /^25006$/];
+const OUTAGES = [/^53/, /^25006$/];
+/** Those that end the connection. Servers translate the severity, so it may not be `FATAL`. */
+const FATAL = [/^08/, /^28/, /^3D/, /^57P0[1-5]$/, /^25P0[34]$/, /^53300$/];
+/** Those that only a person can change: a password, a database that does not exist, or a missing right. */
+const PERMANENT = [/^28/, /^3D/, /^42501$/];
+/** What to do about a pooler between hub and server. */
+export const POOLER_ADVICE =
+  'name the server itself in the URL of store.postgres_file: a pooler such as PgBouncer breaks notifications and locks';
+/** What poolers say that do not pass on the settings of a session. */
+const POOLER = /unsupported startup parameter/;
 /** A transaction that met another one, and may simply be repeated. */
 const CONFLICTS = [/^40001$/, /^40P01$/];
 /** A lock or an answer took too long. */
@@ -10,13 +19,22 @@ const TIMEOUTS = [/^55P03$/, /^57014$/];
 
 /** Whether the database itself answered with an error, so that the transaction has not been committed. */
 export function isServerError(error: unknown): error is DatabaseError {
-  return error instanceof DatabaseError && error.severity !== 'FATAL' && error.severity !== 'PANIC';
+  return error instanceof DatabaseError && !isFatal(error);
+}
+
+/** Whether the server has ended the connection: a commit may have been completed before. */
+function isFatal(error: DatabaseError): boolean {
+  return error.severity === 'FATAL' || error.severity === 'PANIC' || matches(error, FATAL);
+}
+
+function matches(error: DatabaseError, codes: readonly RegExp[]): boolean {
+  return codes.some((code) => code.test(error.code ?? ''));
 }
 
 /** Whether the database can't be used at the moment: it can't be reached, starts, stops, is full, or is a standby. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return isConnectionError(error);
-  return error.severity === 'FATAL' ? !isPermanent(error) : OUTAGES.some((code) => code.test(error.code ?? ''));
+  return isFatal(error) ? !matches(error, PERMANENT) : matches(error, OUTAGES);
 }
 
 /** Errors of `pg`, of TLS and of sockets. */
@@ -30,11 +48,11 @@ function isConnectionError(error: unknown): boolean {
 
 /** Whether a transaction may be repeated at once. */
 export function isConflict(error: unknown): boolean {
-  return error instanceof DatabaseError && CONFLICTS.some((code) => code.test(error.code ?? ''));
+  return error instanceof DatabaseError && matches(error, CONFLICTS);
 }
 
 export function isTimeout(error: unknown): boolean {
-  return error instanceof DatabaseError && TIMEOUTS.some((code) => code.test(error.code ?? ''));
+  return error instanceof DatabaseError && matches(error, TIMEOUTS);
 }
 
 /** Whether two rows can't have the same name. */
@@ -42,36 +60,34 @@ export function isDuplicate(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '23505';
 }
 
-/** Whether only a person can change what is wrong: a password, a database that does not exist, or a missing right. */
-function isPermanent(error: unknown): boolean {
-  return error instanceof DatabaseError && /^(28|3D|42501)/.test(error.code ?? '');
-}
-
 /** Why a hub can't start with this database. @param database for people, such as `database home on db.example:5432` */
 export function startFailure(error: unknown, database: string): Failure {
   if (error instanceof Failure) return error;
-  const code = error instanceof DatabaseError ? (error.code ?? '') : '';
   const reason = messageOf(error);
-  const advice = /^28/.test(code)
-    ? 'check user and password in the URL of store.postgres_file, and pg_hba.conf of the server'
-    : /^3D/.test(code)
-      ? 'create the database, or correct its name in the URL of store.postgres_file'
-      : code === '42501'
-        ? 'make the user of the URL the owner of the database'
-        : isCertificateError(error)
-          ? 'name the CA of the server as sslrootcert in the URL of store.postgres_file, and the host as its certificate does'
-          : null;
+  const options = { cause: error, includesCause: true };
+  const advice = adviceFor(error);
   if (advice !== null) {
-    return new Failure('site_unusable', `the site's ${database} can't be used (${reason})`, {
-      cause: error,
-      includesCause: true,
-      advice,
-    });
+    return new Failure('site_unusable', `the site's ${database} can't be used (${reason})`, { ...options, advice });
   }
-  return new Failure('site_away', `the site's ${database} can't be reached (${reason})`, {
-    cause: error,
-    includesCause: true,
-  });
+  const mayPass = isOutage(error) || isTimeout(error) || isConflict(error) || !(error instanceof DatabaseError);
+  return mayPass
+    ? new Failure('site_away', `the site's ${database} can't be reached (${reason})`, options)
+    : new Failure('site_unusable', `the site's ${database} reports an error (${reason})`, options);
+}
+
+/** What a person has to do; null if nothing is known. */
+function adviceFor(error: unknown): string | null {
+  const code = error instanceof DatabaseError ? (error.code ?? '') : '';
+  if (POOLER.test(messageOf(error))) return POOLER_ADVICE;
+  if (/^28/.test(code))
+    return 'check user and password in the URL of store.postgres_file, and pg_hba.conf of the server';
+  if (/^3D/.test(code)) return 'create the database, or correct its name in the URL of store.postgres_file';
+  if (code === '42501') return 'make the user of the URL the owner of the database';
+  if (isTlsRefusal(error)) return 'switch TLS on in the server (ssl = on, with a certificate and its key)';
+  if (isCertificateError(error)) {
+    return 'name the CA of the server as sslrootcert in the URL of store.postgres_file, and the host as its certificate does';
+  }
+  return null;
 }
 
 /** An error as a failure of a read or a write. */
@@ -84,11 +100,11 @@ export function storeFailure(error: unknown, kind: 'store_unwritable' | 'store_u
   });
 }
 
+function isTlsRefusal(error: unknown): boolean {
+  return error instanceof Error && /does not support SSL/.test(error.message);
+}
+
 function isCertificateError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = 'code' in error ? String(error.code) : '';
-  return (
-    /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(code) ||
-    /does not support SSL|no pg_hba.conf entry/.test(error.message)
-  );
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(code);
 }

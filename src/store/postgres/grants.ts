@@ -8,6 +8,7 @@ import { jsonOrNull, nullIfDamaged } from '../rows/schemas.ts';
 import type { SiteClocks } from './clocks.ts';
 import type { SiteDatabase } from './database.ts';
 import { REFRESH_LEASE, SEND_TIME } from './lease-times.ts';
+import { KnownRevisions } from './revisions.ts';
 import type { Sql } from './sql.ts';
 
 /** What {@link SiteGrants} works with. */
@@ -28,8 +29,21 @@ interface SiteGrantRow extends GrantRow {
   readonly vouched: boolean;
 }
 
+/** An open attempt as it is stored. */
+interface OpenAttempt {
+  readonly id: string;
+  readonly holder: string;
+  /** The column `attempt`. */
+  readonly attempt: string;
+  /** When its lease ends, in ms since 1970 by the database's clock. */
+  readonly leasedUntil: number;
+}
+
+const LEASED_UNTIL = '(extract(epoch FROM leased_until) * 1000)::float8 AS leased_until';
 const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
-  (extract(epoch FROM leased_until) * 1000)::float8 AS leased_until, doubt, refused, distrusted, misconfigured, revision, vouched`;
+  ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, vouched`;
+/** How many grants are vouched for in one transaction. */
+const MAX_CONFIRMED = 1000;
 /** The open attempt of a row ends, or a new grant has none. */
 const NO_ATTEMPT = 'attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL';
 
@@ -39,17 +53,15 @@ const NO_ATTEMPT = 'attempt = NULL, attempt_id = NULL, holder = NULL, leased_unt
 export class SiteGrants {
   readonly #context: GrantsContext;
   readonly #damaged = new Set<string>();
-  /** The last revision of each grant that this hub has read or written. */
-  readonly #revisions = new Map<string, number>();
+  readonly #revisions = new KnownRevisions();
   /** The highest one of them that no replaced server has lost as far as this hub knows. */
   readonly #vouched = new Map<string, number>();
-  /** The ids of open attempts by connection: this hub's, and those of other hubs. */
-  readonly #own = new Map<string, string>();
-  readonly #foreign = new Map<string, string>();
+  /** The open attempts of all hubs by connection, as this hub has read or written them last. */
+  readonly #attempts = new Map<string, OpenAttempt>();
   /** Ids of writes of new tokens whose outcome is unknown, by connection. */
   readonly #unknownWrites = new Map<string, string[]>();
-  /** Ids of attempts that were not sent, and that the database may have. */
-  readonly #abandoned = new Set<string>();
+  /** The connections of attempts that were not sent, and that the database may have, by the ids of the attempts. */
+  readonly #abandoned = new Map<string, string>();
 
   constructor(context: GrantsContext) {
     this.#context = context;
@@ -69,18 +81,19 @@ export class SiteGrants {
 
   /** Those that exist, by connection. @param connections null for all */
   async findMany(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
-    const rows = await this.#context.database.read((sql) =>
-      sql.all<SiteGrantRow>(
-        `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`,
-        connections === null ? null : [...connections],
-      ),
+    const { database } = this.#context;
+    const query = `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`;
+    const rows = await this.#revisions.read(
+      connections,
+      () => database.read((sql) => sql.all<SiteGrantRow>(query, connections === null ? null : [...connections])),
+      (row) => row.connection,
     );
-    return new Map(
-      rows.flatMap((row) => {
-        const found = this.#read(row);
-        return found === null ? [] : [[row.connection, found] as const];
-      }),
-    );
+    const found = new Map<string, FoundGrant>();
+    for (const row of rows) {
+      const grant = await this.#read(row);
+      if (grant !== null) found.set(row.connection, grant);
+    }
+    return found;
   }
 
   async generation(connection: string): Promise<number> {
@@ -95,28 +108,30 @@ export class SiteGrants {
     { token, at }: RefreshAttempt,
   ): Promise<AttemptStart> {
     const { database, clock, hubId, clocks } = this.#context;
+    const stored = JSON.stringify({ token, at });
     let attemptId = '';
     let sendBefore = 0;
     // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
     const begun = await database.write([`grants/${connection}`], async (sql, id) => {
       attemptId = id;
-      this.#abandoned.add(id);
+      this.#abandoned.set(id, connection);
       sendBefore = clock.now().uptime + SEND_TIME;
-      const [row] = await sql.all<{ revision: number }>(
+      const [row] = await sql.all<{ revision: number; leased_until: number }>(
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
            AND (attempt IS NULL OR holder = $3)
-         RETURNING revision`,
-        ...[JSON.stringify({ token, at }), id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, this.#revisions.get(connection) ?? 0],
+         RETURNING revision, ${LEASED_UNTIL}`,
+        ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
+        ...[connection, generation, this.#revisions.get(connection)],
       );
-      return row?.revision ?? null;
+      return row ?? null;
     });
     this.#abandoned.delete(attemptId);
     if (begun !== null) {
-      this.#own.set(connection, attemptId);
-      this.#wrote(connection, begun);
+      const { revision, leased_until: leasedUntil } = begun;
+      this.#attempts.set(connection, { id: attemptId, holder: hubId, attempt: stored, leasedUntil });
+      this.#wrote(connection, revision);
       return { kind: 'begun', sendBefore };
     }
     const [row] = await database.read((sql) =>
@@ -130,7 +145,7 @@ export class SiteGrants {
   /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     const { connection, generation, doubt, refused, misconfigured } = grant;
-    const attempt = this.#own.get(connection) ?? this.#foreign.get(connection) ?? null;
+    const attempt = this.#attempts.get(connection)?.id ?? null;
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
         `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
@@ -139,12 +154,12 @@ export class SiteGrants {
            AND (holder IS NULL OR holder = $8 OR leased_until < clock_timestamp())
          RETURNING revision`,
         ...[jsonOrNull(doubt), jsonOrNull(refused), jsonOrNull(misconfigured), connection, generation],
-        ...[this.#revisions.get(connection) ?? 0, attempt, this.#context.hubId],
+        ...[this.#revisions.get(connection), attempt, this.#context.hubId],
       );
       return row?.revision ?? null;
     });
     if (revision === null) return false;
-    this.#forgetAttempts(connection);
+    this.#attempts.delete(connection);
     this.#wrote(connection, revision);
     return true;
   }
@@ -159,7 +174,7 @@ export class SiteGrants {
       return row?.revision ?? null;
     });
     // Another hub's write may lie between: then its revision must be read before anything is begun.
-    if (revision !== null && revision === (this.#revisions.get(connection) ?? 0) + 1) this.#wrote(connection, revision);
+    if (revision !== null && revision === this.#revisions.get(connection) + 1) this.#wrote(connection, revision);
     return revision !== null;
   }
 
@@ -211,7 +226,7 @@ export class SiteGrants {
   /** Call this when the transaction of {@link replaceIn} was committed. */
   noteReplaced(connection: string, revision: number): void {
     this.#unknownWrites.delete(connection);
-    this.#forgetAttempts(connection);
+    this.#attempts.delete(connection);
     this.#wrote(connection, revision);
   }
 
@@ -221,61 +236,99 @@ export class SiteGrants {
     this.#unknownWrites.set(connection, [...(this.#unknownWrites.get(connection) ?? []), id]);
   }
 
-  /** Writes a grant, whatever the store has. @param id of the transaction */
-  async overwriteIn(sql: Sql, id: string, grant: Grant): Promise<void> {
+  /**
+   * Writes a grant, whatever the store has.
+   * @param id of the transaction
+   * @param attempt of this grant, which is open; null if there is none
+   */
+  async overwriteIn(sql: Sql, id: string, grant: Grant, attempt: OpenAttempt | null = null): Promise<void> {
     const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
     await sql.run(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $9, $8)
-       ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5,
-         distrusted = $6, misconfigured = $7, revision = greatest(grants.revision + 1, $9), written_by = $8, vouched = true`,
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, written_by, revision,
+         attempt, attempt_id, holder, leased_until)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, to_timestamp($13::float8 / 1000))
+       ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5, distrusted = $6,
+         misconfigured = $7, written_by = $8, revision = greatest(grants.revision + 1, $9), vouched = true,
+         attempt = $10, attempt_id = $11, holder = $12, leased_until = excluded.leased_until`,
       ...[grant.connection, grant.generation, sealed, doubt, refused, distrusted, misconfigured, id],
       (this.#vouched.get(grant.connection) ?? 0) + 1,
+      ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
     );
   }
 
   /**
-   * Writes what this hub knows of grants again after the database has lost it. What it has not lost stays.
+   * Writes what this hub knows of grants again after the database has lost it, and their open attempts: another hub may
+   * still get an answer. What the database has not lost stays.
    * @param grants as this hub holds them
    */
   async putBack(grants: readonly Grant[]): Promise<void> {
-    for (const grant of grants) {
-      const { connection } = grant;
-      const known = this.#vouched.get(connection) ?? 0;
-      const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
-        const [row] = await sql.all<{ revision: number; vouched: boolean }>(
-          'SELECT revision, vouched FROM grants WHERE connection = $1 FOR UPDATE',
-          connection,
-        );
-        if (row === undefined || row.revision > known || (row.revision === known && row.vouched)) return null;
-        if (row.revision === known) {
-          await sql.run('UPDATE grants SET vouched = true WHERE connection = $1', connection);
-          return known;
-        }
-        await this.overwriteIn(sql, id, grant);
-        return known + 1;
-      });
-      if (revision !== null) this.#wrote(connection, revision);
+    for (let from = 0; from < grants.length; from += MAX_CONFIRMED) {
+      await this.#confirm(grants.slice(from, from + MAX_CONFIRMED).map(({ connection }) => connection));
     }
+    for (const grant of grants) await this.#putBackOne(grant);
   }
 
-  /** Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back. */
-  async clearIn(sql: Sql, id: string, connection: string, generation: number): Promise<boolean> {
-    const count = await sql.run(
+  /** Vouches for grants of which the database has lost nothing. */
+  async #confirm(connections: readonly string[]): Promise<void> {
+    const revisions = connections.map((connection) => this.#vouched.get(connection) ?? 0);
+    const news = connections.map((connection) => `grants/${connection}`);
+    await this.#context.database.write(news, async (sql) => {
+      const count = await sql.run(
+        `UPDATE grants SET vouched = true FROM unnest($1::text[], $2::bigint[]) AS known (id, revision)
+         WHERE connection = known.id AND grants.revision = known.revision AND NOT vouched`,
+        ...[connections, revisions],
+      );
+      return count > 0 || null;
+    });
+  }
+
+  async #putBackOne(grant: Grant): Promise<void> {
+    const { connection } = grant;
+    const known = this.#vouched.get(connection) ?? 0;
+    const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
+      const [row] = await sql.all<{ revision: number | null }>(
+        `SELECT grants.revision FROM connections LEFT JOIN grants ON connection = id
+         WHERE id = $1 FOR NO KEY UPDATE OF connections`,
+        connection,
+      );
+      if (row === undefined || (row.revision ?? 0) >= known) return null;
+      await this.overwriteIn(sql, id, grant, this.#attempts.get(connection) ?? null);
+      return known + 1;
+    });
+    if (revision !== null) this.#wrote(connection, revision);
+  }
+
+  /**
+   * Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back.
+   * @returns the revision of the row; null if the store has another generation
+   */
+  async clearIn(sql: Sql, id: string, connection: string, generation: number): Promise<number | null> {
+    const [row] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
          misconfigured = NULL, revision = revision + 1, written_by = $3, vouched = true
-       WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL`,
+       WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL RETURNING revision`,
       ...[connection, generation, id],
     );
+    return row?.revision ?? null;
+  }
+
+  /** Call this when the transaction of {@link clearIn} was committed. */
+  noteCleared(connection: string, revision: number): void {
     this.#damaged.delete(connection);
-    return count > 0;
+    this.#attempts.delete(connection);
+    this.#vouched.set(connection, revision);
+    this.#revisions.removed(connection);
   }
 
   /** Removes this hub's attempts that were not sent, after it was unknown whether the database has them. */
   async removeAbandoned(): Promise<void> {
-    const ids = [...this.#abandoned];
-    if (ids.length === 0) return;
-    await this.#context.database.write([], async (sql) => {
+    const abandoned = new Map(this.#abandoned);
+    if (abandoned.size === 0) return;
+    const ids = [...abandoned.keys()];
+    const news = [...abandoned.values()].map((connection) => `grants/${connection}`);
+    const { database } = this.#context;
+    await database.write(news, async (sql) => {
+      await database.fence(sql, ids);
       await sql.run(`UPDATE grants SET ${NO_ATTEMPT}, revision = revision + 1 WHERE attempt_id = ANY ($1)`, ids);
       return true;
     });
@@ -283,18 +336,13 @@ export class SiteGrants {
   }
 
   #wrote(connection: string, revision: number): void {
-    this.#revisions.set(connection, revision);
+    this.#revisions.wrote(connection, revision);
     this.#vouched.set(connection, revision);
   }
 
-  #forgetAttempts(connection: string): void {
-    this.#own.delete(connection);
-    this.#foreign.delete(connection);
-  }
-
-  #read(row: SiteGrantRow): FoundGrant | null {
+  async #read(row: SiteGrantRow): Promise<FoundGrant | null> {
     const { clocks, sealing, hubId } = this.#context;
-    const { connection, revision, attempt_id: attemptId, holder } = row;
+    const { connection, revision, holder } = row;
     const opened = nullIfDamaged(() => readGrant(row, sealing));
     if (opened === null) {
       this.#damaged.add(connection);
@@ -304,11 +352,8 @@ export class SiteGrants {
     const vouched = this.#vouched.get(connection) ?? 0;
     const hasLostWrites = revision < vouched || (!row.vouched && revision === vouched);
     if (row.vouched && !hasLostWrites) this.#vouched.set(connection, revision);
-    this.#revisions.set(connection, Math.max(revision, hasLostWrites ? 0 : (this.#revisions.get(connection) ?? 0)));
-    if (attemptId === null) this.#foreign.delete(connection);
-    else if (holder === hubId) this.#own.set(connection, this.#own.get(connection) ?? attemptId);
-    else this.#foreign.set(connection, attemptId);
-    const { grant, attempt } = clocks.translate(opened);
+    if (!hasLostWrites) this.#noteAttempt(row);
+    const { grant, attempt } = await clocks.translateRead(opened);
     const leasedUntil = holder === hubId || holder === null ? null : clocks.toUptime(row.leased_until ?? 0);
     return {
       stored: {
@@ -317,6 +362,11 @@ export class SiteGrants {
       },
       hasLostWrites,
     };
+  }
+
+  #noteAttempt({ connection, attempt_id: id, holder, attempt, leased_until: leasedUntil }: SiteGrantRow): void {
+    if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
+    else this.#attempts.set(connection, { id, holder, attempt, leasedUntil });
   }
 
   /** The server was replaced by one that may have lost the last writes. */

@@ -1,13 +1,19 @@
 import type { Client, ClientBase } from 'pg';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
-import { type DatabaseAddress, newClient } from './connections.ts';
+import { withTimeout } from '../../system/clock.ts';
+import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { CHANNEL, type Notification } from './database.ts';
+import { POOLER_ADVICE } from './errors.ts';
 import { type Sql, sqlOf } from './sql.ts';
 
 /** How long a hub waits until another connection with its id is gone, in ms: a server notices a cut one after 25 s. */
 const HUB_ID_WAIT = 60_000;
 const HUB_ID_PAUSE = 1000;
+/** The pause before a hub tries again to start while another one starts, in ms. */
+const STARTUP_PAUSE = 200;
+/** How long the end of a connection is waited for, in ms: a server that hangs does not answer. */
+const CLOSE_TIME = 1000;
 /** The oldest server that can do what is used here: `xid8` and its functions. */
 const MIN_SERVER_VERSION = 130_000;
 /** The spaces of advisory locks: of hub ids, and of a site that starts. */
@@ -38,22 +44,24 @@ export interface ListenerEvents {
 export class Listener implements AsyncDisposable {
   readonly sql: Sql;
   readonly #client: Client;
+  readonly #timers: Timers;
   #isClosed = false;
 
-  private constructor(client: Client) {
+  private constructor(client: Client, timers: Timers) {
     this.#client = client;
+    this.#timers = timers;
     this.sql = sqlOf(client);
   }
 
   /**
    * Connects, and takes the lock on the hub's id.
-   * @throws Failure `site_unusable` if the server is too old, `store_locked` if another hub has the same id; the errors
-   * of `pg`; an error if the server is a standby
+   * @throws Failure as {@link assertUsable}, `store_locked` if another hub has the same id; the errors
+   * of `pg`
    */
   static async open(options: ListenerOptions, events: ListenerEvents): Promise<Listener> {
     const { address, hubId, clock, timers, formerProcesses = [] } = options;
     const client = newClient(address, hubId);
-    const listener = new Listener(client);
+    const listener = new Listener(client, timers);
     client.on('error', (error) => listener.#lose(error, events));
     client.on('end', () => listener.#lose(new Error('the connection was closed'), events));
     client.on('notification', ({ payload }) => events.onNotification(parseNotification(payload)));
@@ -70,10 +78,6 @@ export class Listener implements AsyncDisposable {
     }
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
   /** The process of the server that serves the connection. */
   get process(): number {
     return processOf(this.#client);
@@ -88,27 +92,20 @@ export class Listener implements AsyncDisposable {
   }
 
   /** Waits until no other hub of the site starts. Others wait from then on until {@link unlockStartup}, or its end. */
-  async lockStartup(): Promise<void> {
-    // Without a limit: another hub may take long, and its lock ends with its connection.
-    await this.#client.query('SET lock_timeout = 0; SET statement_timeout = 0');
-    try {
-      await this.#client.query({
-        text: 'SELECT pg_advisory_lock($1, 0)',
-        values: [STARTUP_LOCK],
-        query_timeout: 0,
-      } as never);
-    } finally {
-      await this.#client.query('RESET lock_timeout; RESET statement_timeout');
-    }
+  async lockStartup(timers: Timers): Promise<void> {
+    while (!(await this.#tryLock(STARTUP_LOCK, ''))) await timers.sleep(STARTUP_PAUSE);
   }
 
   async unlockStartup(): Promise<void> {
-    await this.#client.query('SELECT pg_advisory_unlock($1, 0)', [STARTUP_LOCK]);
+    await this.sql.run("SELECT pg_advisory_unlock($1, hashtext(''))", STARTUP_LOCK);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    await this.#client.end().catch(() => undefined);
+    await withTimeout(
+      this.#client.end().catch(() => undefined),
+      ...[CLOSE_TIME, this.#timers],
+    );
   }
 
   /** A connection reports its end twice. */
@@ -119,27 +116,17 @@ export class Listener implements AsyncDisposable {
   }
 
   async #checkServer(): Promise<void> {
-    const [server] = await this.sql.all<{ version: string; number: number; standby: boolean }>(
+    const [server] = await this.sql.all<ServerFacts>(
       `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-         pg_is_in_recovery() AS standby`,
+         pg_is_in_recovery() AS standby, current_setting('search_path') AS search_path`,
     );
-    if (server !== undefined && server.number < MIN_SERVER_VERSION) {
-      throw new Failure(
-        'site_unusable',
-        `the server of the site's database is PostgreSQL ${server.version}, and Latchkey needs 13 or newer: update it`,
-      );
-    }
-    if (server?.standby === true) throw new Error('the server is a standby, and can not be written');
+    if (server !== undefined) assertUsable(server);
   }
 
   async #lockHubId(hubId: string, clock: Clock, timers: Timers): Promise<void> {
     const until = clock.now().uptime + HUB_ID_WAIT;
     for (;;) {
-      const [row] = await this.sql.all<{ locked: boolean }>(
-        'SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked',
-        ...[HUB_ID_LOCK, hubId],
-      );
-      if (row?.locked === true) return;
+      if (await this.#tryLock(HUB_ID_LOCK, hubId)) return;
       if (clock.now().uptime >= until) {
         throw new Failure(
           'store_locked',
@@ -149,6 +136,39 @@ export class Listener implements AsyncDisposable {
       await timers.sleep(HUB_ID_PAUSE);
     }
   }
+
+  async #tryLock(space: number, name: string): Promise<boolean> {
+    const [row] = await this.sql.all<{ locked: boolean }>(
+      'SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked',
+      ...[space, name],
+    );
+    return row?.locked === true;
+  }
+}
+
+/** What a connection says about its server. */
+export interface ServerFacts {
+  readonly version: string;
+  /** `server_version_num`. */
+  readonly number: number;
+  readonly standby: boolean;
+  readonly search_path: string;
+}
+
+/** @throws Failure `site_unusable` if the server can't be used, `site_away` if it is a standby, which may be promoted */
+export function assertUsable({ version, number, standby, search_path: searchPath }: ServerFacts): void {
+  if (number < MIN_SERVER_VERSION) {
+    throw new Failure(
+      'site_unusable',
+      `the server of the site's database is PostgreSQL ${version}, and Latchkey needs 13 or newer: update it`,
+    );
+  }
+  if (searchPath !== SCHEMA) {
+    throw new Failure('site_unusable', "the settings of the hub do not reach the server of the site's database", {
+      advice: POOLER_ADVICE,
+    });
+  }
+  if (standby) throw new Failure('site_away', "the server of the site's database is a standby, and can't be written");
 }
 
 /** The process of the server that serves a connection. */

@@ -19,7 +19,8 @@ const MIGRATIONS: readonly Migration[] = [
   -- One row: what the hubs know about the server.
   CREATE TABLE site (
     id boolean PRIMARY KEY DEFAULT true CHECK (id),
-    timeline text NOT NULL,
+    -- See checkServer in site-state.ts.
+    server text NOT NULL,
     synchronous boolean NOT NULL
   );
   -- In every table the column sealed is encrypted and authenticated with the row's identity (store/keys/sealing.ts).
@@ -144,7 +145,7 @@ export async function migrateSite(sql: Sql, steps: readonly Migration[] = MIGRAT
         `the schema ${SCHEMA} of the site's database belongs to another program: create a database for the site alone`,
       );
     }
-    await sql.run(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`);
+    if (found?.schema !== true) await sql.run(`CREATE SCHEMA ${SCHEMA}`);
     await sql.run(`CREATE TABLE ${SCHEMA}.schema_version (version integer NOT NULL, compatible_from integer NOT NULL)`);
     await sql.run(`INSERT INTO ${SCHEMA}.schema_version VALUES (0, 0)`);
   }

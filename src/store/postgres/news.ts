@@ -81,16 +81,16 @@ export function hasNews(news: SiteNews): boolean {
 }
 
 /**
- * Reads what other hubs have changed since the last look. A look starts where the oldest transaction that was open at
- * the last one may still have committed, so that none is missed, however late its notification is or whether it comes.
+ * Reads what other hubs have changed since the last look. A look finds the transactions that the snapshot of the last one
+ * did not show, so none is missed, however late it has ended or its notification is, or whether that comes at all.
  */
 export class ChangeReader {
   readonly #hubId: string;
-  /** The oldest transaction that was open at the last look; null before the first one. */
-  #from: string | null = null;
+  /** The snapshot of the last look; null before the first one. */
+  #snapshot: string | null = null;
   /** When the last look was, on the boot clock in ms. */
   #lastLook = 0;
-  /** Ids of changes that are known already, of this look and the last one. */
+  /** Ids of changes that were notified or found since the last look, and before it since the look before. */
   #known = new Set<string>();
   #knownBefore = new Set<string>();
   /** Ids of changes that are no news, and whether they were found. */
@@ -100,11 +100,13 @@ export class ChangeReader {
     this.#hubId = hubId;
   }
 
-  /** Whether a notification is news to this hub. */
-  isNew({ id, hub }: Notification): boolean {
-    if (hub === this.#hubId || this.#isIgnored(id) || this.#known.has(id) || this.#knownBefore.has(id)) return false;
-    this.#known.add(id);
-    return true;
+  /** What a notification says that is not known yet; null if a look has to find it. */
+  readNotification(notification: Notification | null): ParsedNews | null {
+    if (notification === null) return null;
+    const { id, hub, news } = notification;
+    if (hub === this.#hubId || this.#isIgnored(id) || this.#isKnown(id)) return parseNews([]);
+    if (news !== null) this.#known.add(id);
+    return news === null ? null : parseNews(news);
   }
 
   /** A change that is no news. */
@@ -121,35 +123,35 @@ export class ChangeReader {
 
   /** The next look will find everything changed. */
   forget(): void {
-    this.#from = null;
+    this.#snapshot = null;
   }
 
   /**
-   * Looks for changes. The first look finds out which ones are older than it, and are no news at the next one.
+   * Looks for changes.
    * @param now on the boot clock, in ms
    * @returns the news; `all` at the first look
    */
   async look(sql: Sql, now: number): Promise<ParsedNews> {
-    const from = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#from;
-    const [row] = await sql.all<{ xmin: string; changes: Notification[] | null }>(
-      `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin,
+    const since = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#snapshot;
+    const [row] = await sql.all<{ snapshot: string; changes: Notification[] | null }>(
+      `SELECT pg_current_snapshot()::text AS snapshot,
          (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY changed)
-          FROM changes WHERE hub <> $2
-            AND changed >= coalesce($1::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))) AS changes`,
-      ...[from, this.#hubId],
+          FROM changes WHERE changed >= pg_snapshot_xmin($1::text::pg_snapshot)
+            AND NOT pg_visible_in_snapshot(changed, $1::text::pg_snapshot) AND hub <> $2) AS changes`,
+      ...[since, this.#hubId],
     );
-    this.#from = row?.xmin ?? null;
+    const found = (row?.changes ?? []).filter(({ id }) => !this.#isIgnored(id) && !this.#isKnown(id));
+    this.#snapshot = row?.snapshot ?? null;
     this.#lastLook = now;
     this.#knownBefore = this.#known;
-    this.#known = new Set();
-    const found = (row?.changes ?? []).filter((change) => {
-      if (this.#isIgnored(change.id)) return false;
-      const isKnown = this.#knownBefore.has(change.id);
-      this.#known.add(change.id);
-      return !isKnown;
-    });
-    return from === null ? ALL_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
+    this.#known = new Set(found.map(({ id }) => id));
+    return since === null ? ALL_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
   }
+
+  #isKnown(id: string): boolean {
+    return this.#known.has(id) || this.#knownBefore.has(id);
+  }
+
   #isIgnored(id: string): boolean {
     const isIgnored = this.#ignored.has(id);
     if (isIgnored) this.#ignored.set(id, true);

@@ -11,13 +11,13 @@ import type { DatabaseAddress } from './connections.ts';
 import { SiteDatabase } from './database.ts';
 import { startFailure } from './errors.ts';
 import { SiteGrants } from './grants.ts';
-import { Listener } from './listener.ts';
+import { Listener, processOf } from './listener.ts';
 import { migrateSite } from './migrations.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { SiteSettings } from './settings.ts';
 import { SiteLink } from './site-link.ts';
-import { checkTimeline } from './site-state.ts';
-import type { Sql } from './sql.ts';
+import { checkServer } from './site-state.ts';
+import { inTransaction, type Sql } from './sql.ts';
 
 /** How a hub opens the store of its site. */
 export interface PostgresStoreOptions {
@@ -36,11 +36,11 @@ export interface PostgresStoreOptions {
  * if a person has to do something
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { hubId, sealing, clock, address } = options;
+  const { hubId, sealing, clock, timers, address } = options;
   await using parts = new AsyncDisposableStack();
   try {
     const database = parts.use(new SiteDatabase(options));
-    const clocks = new SiteClocks(clock);
+    const clocks = new SiteClocks(clock, (work) => database.read(work));
     const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
     const onReturning = () => grants.removeAbandoned();
     const events = Promise.withResolvers<SiteLink['events']>();
@@ -48,14 +48,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),
       onLost: (error) => void events.promise.then((link) => link.onLost(error)),
     });
-    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, listener));
+    const opening = parts.use(new AsyncDisposableStack());
+    opening.use(listener);
+    await listener.lockStartup(timers);
+    const server = await prepare(options, database, listener, clocks);
+    opening.move();
+    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, listener, server));
     events.resolve(link.events);
-    await listener.lockStartup();
-    const { sql } = listener;
-    await inTransaction(sql, migrateSite);
-    await inTransaction(sql, checkTimeline);
-    await clocks.synchronize(sql);
-    await checkKey(sql, sealing);
     await link.start();
     const settings = new SiteSettings(database, sealing, hubId);
     if ((await settings.read(KEY_CHECK_SETTING)) === null) await settings.create({ [KEY_CHECK_SETTING]: 'ok' });
@@ -71,10 +70,31 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-async function inTransaction(sql: Sql, work: (sql: Sql) => Promise<unknown>): Promise<void> {
-  await sql.run('BEGIN');
-  await work(sql);
-  await sql.run('COMMIT');
+/**
+ * Prepares the database for this hub. Another connection than the listener's waits for the commits: if the server hangs in
+ * one, the listener's locks must not outlive it.
+ * @returns the server, see {@link checkServer}
+ */
+async function prepare(
+  { hubId, sealing }: PostgresStoreOptions,
+  database: SiteDatabase,
+  listener: Listener,
+  clocks: SiteClocks,
+): Promise<string> {
+  const processes: number[] = [];
+  try {
+    return await database.run(async (sql, client) => {
+      processes.push(processOf(client));
+      await inTransaction(sql, migrateSite);
+      await checkKey(sql, sealing);
+      const server = await inTransaction(sql, () => checkServer(sql, hubId, null));
+      await clocks.synchronize(sql);
+      return server;
+    });
+  } catch (error) {
+    await listener.end(processes, hubId).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** @throws Failure `store_key_wrong` */

@@ -5,6 +5,7 @@ import { nullIfDamaged } from '../rows/schemas.ts';
 import type { SiteClocks } from './clocks.ts';
 import type { SiteDatabase } from './database.ts';
 import { WORK_LEASE } from './lease-times.ts';
+import { KnownRevisions } from './revisions.ts';
 import type { Sql } from './sql.ts';
 
 interface SitePairingRow extends PairingRow {
@@ -21,8 +22,7 @@ export class SitePairings {
   readonly #sealing: Sealing;
   readonly #clocks: SiteClocks;
   readonly #hubId: string;
-  /** The revision of each pairing that this hub has read or written last. */
-  readonly #revisions = new Map<string, number>();
+  readonly #revisions = new KnownRevisions();
 
   constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks, hubId: string) {
     this.#database = database;
@@ -33,13 +33,13 @@ export class SitePairings {
 
   /** In the order in which they began. @param ids left out: all of them */
   async all(ids?: ReadonlySet<string>): Promise<Pairing[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<SitePairingRow>(
-        `SELECT ${COLUMNS} FROM pairings WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY number`,
-        ids === undefined ? null : [...ids],
-      ),
+    const query = `SELECT ${COLUMNS} FROM pairings WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY number`;
+    const rows = await this.#revisions.read(
+      ids ?? null,
+      () => this.#database.read((sql) => sql.all<SitePairingRow>(query, ids === undefined ? null : [...ids])),
+      ({ id }) => id,
     );
-    return rows.flatMap((row) => this.#read(row) ?? []);
+    return this.#clocks.translateRead(rows.flatMap((row) => this.#open(row) ?? []));
   }
 
   async save(pairing: Pairing): Promise<boolean> {
@@ -55,20 +55,18 @@ export class SitePairings {
    */
   async saveIn(sql: Sql, pairing: Pairing): Promise<number | null> {
     const { id, connection, step, sealed } = toPairingRow(pairing, this.#sealing);
-    const known = this.#revisions.get(id);
-    const [row] =
-      known === undefined
-        ? await sql.all<{ revision: number }>(
-            `INSERT INTO pairings (id, connection, step, sealed, owner, owned_until)
+    const [row] = !this.#revisions.has(id)
+      ? await sql.all<{ revision: number }>(
+          `INSERT INTO pairings (id, connection, step, sealed, owner, owned_until)
              SELECT $1, id, $3, $4, $5, ${OWNED_UNTIL} FROM connections WHERE id = $2
              ON CONFLICT DO NOTHING RETURNING revision`,
-            ...[id, connection, step, sealed, this.#hubId],
-          )
-        : await sql.all<{ revision: number }>(
-            `UPDATE pairings SET step = $2, sealed = $3, revision = revision + 1, owned_until = ${OWNED_UNTIL}
+          ...[id, connection, step, sealed, this.#hubId],
+        )
+      : await sql.all<{ revision: number }>(
+          `UPDATE pairings SET step = $2, sealed = $3, revision = revision + 1, owned_until = ${OWNED_UNTIL}
              WHERE id = $1 AND revision = $4 AND owner = $5 RETURNING revision`,
-            ...[id, step, sealed, known, this.#hubId],
-          );
+          ...[id, step, sealed, this.#revisions.get(id), this.#hubId],
+        );
     if (row === undefined) {
       const [found] = await sql.all('SELECT FROM connections WHERE id = $1', connection);
       return found === undefined ? 0 : null;
@@ -83,7 +81,7 @@ export class SitePairings {
 
   /** Call this when the transaction of {@link saveIn} was committed. */
   noteSaved(id: string, revision: number): void {
-    if (revision > 0) this.#revisions.set(id, revision);
+    if (revision > 0) this.#revisions.wrote(id, revision);
   }
 
   /** See `SiteStore.takePairing`. */
@@ -98,23 +96,24 @@ export class SitePairings {
         );
         return rows.length === 0 ? null : rows;
       })) ?? [];
-    return row === undefined ? null : this.#read(row);
+    if (row === undefined) return null;
+    this.#revisions.wrote(id, row.revision);
+    return this.#clocks.translateRead(this.#open(row));
   }
 
   /** See `SiteStore.keepPairings`. */
   async keep(ids: readonly string[]): Promise<readonly string[]> {
-    const kept = await this.#database.write([], (sql) =>
+    const kept = await this.#database.touch((sql) =>
       sql.all<{ id: string }>(
         `UPDATE pairings SET owned_until = ${OWNED_UNTIL} WHERE id = ANY ($1) AND owner = $2 RETURNING id`,
         ...[ids, this.#hubId],
       ),
     );
-    const keptIds = new Set(kept?.map(({ id }) => id));
+    const keptIds = new Set(kept.map(({ id }) => id));
     return ids.filter((id) => !keptIds.has(id));
   }
 
-  #read({ revision, ...row }: SitePairingRow): Pairing | null {
-    this.#revisions.set(row.id, revision);
-    return this.#clocks.translate(nullIfDamaged(() => readPairing(row, this.#sealing)));
+  #open({ revision: _, ...row }: SitePairingRow): Pairing | null {
+    return nullIfDamaged(() => readPairing(row, this.#sealing));
   }
 }

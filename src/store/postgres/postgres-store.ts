@@ -220,12 +220,15 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     );
     const ids = appliances?.ids ?? [];
     const news = [`grants/${connection}`, ...ids.map((id) => `sessions/${id}`)];
-    const forgotten = await this.#database.write(news, async (sql, id) => {
-      if (!(await this.#grants.clearIn(sql, id, connection, generation))) return null;
+    const revision = await this.#database.write(news, async (sql, id) => {
+      const cleared = await this.#grants.clearIn(sql, id, connection, generation);
+      if (cleared === null) return null;
       await sql.run('DELETE FROM sessions WHERE appliance = ANY ($1)', ids);
-      return true;
+      return cleared;
     });
-    return forgotten !== null;
+    if (revision === null) return false;
+    this.#grants.noteCleared(connection, revision);
+    return true;
   }
 
   pairings(): Promise<Pairing[]> {

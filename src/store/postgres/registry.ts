@@ -12,7 +12,17 @@ import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.
 import type { SiteClocks } from './clocks.ts';
 import type { SiteDatabase } from './database.ts';
 import { isDuplicate } from './errors.ts';
+import { KnownRevisions } from './revisions.ts';
 import type { Sql } from './sql.ts';
+
+/** The revisions of the rows that were written, by id. */
+interface WrittenRevisions {
+  readonly connections: ReadonlyMap<string, number>;
+  readonly appliances: ReadonlyMap<string, number>;
+}
+
+/** The revision of a row that was added. */
+const FIRST_REVISION = 1;
 
 type Revised<Row> = Row & { readonly revision: number };
 
@@ -25,12 +35,9 @@ export class SiteRegistry {
   readonly #database: SiteDatabase;
   readonly #sealing: Sealing;
   readonly #clocks: SiteClocks;
-  /**
-   * The revision of each connection and appliance that this hub has read or written last. The own connection of an
-   * appliance may have the appliance's id.
-   */
-  readonly #connectionRevisions = new Map<string, number>();
-  readonly #applianceRevisions = new Map<string, number>();
+  /** Apart, because the own connection of an appliance may have the appliance's id. */
+  readonly #connectionRevisions = new KnownRevisions();
+  readonly #applianceRevisions = new KnownRevisions();
 
   constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks) {
     this.#database = database;
@@ -40,14 +47,14 @@ export class SiteRegistry {
 
   /** @param ids left out: all of them */
   async connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<Revised<ConnectionRow>>(
-        'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name',
-        ids === undefined ? null : [...ids],
-      ),
+    const query =
+      'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
+    const rows = await this.#connectionRevisions.read(
+      ids ?? null,
+      () => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, ids === undefined ? null : [...ids])),
+      ({ id }) => id,
     );
-    return rows.map(({ revision, ...row }) => {
-      this.#connectionRevisions.set(row.id, revision);
+    return rows.map(({ revision: _, ...row }) => {
       const connection = nullIfDamaged(() => readConnection(row, this.#sealing));
       mark(this.damagedConnections, row.id, connection === null);
       return connection ?? unreadableConnection(row);
@@ -56,18 +63,20 @@ export class SiteRegistry {
 
   /** @param ids left out: all of them */
   async appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<Revised<ApplianceRow>>(
-        'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name',
-        ids === undefined ? null : [...ids],
-      ),
+    const query =
+      'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
+    const rows = await this.#applianceRevisions.read(
+      ids ?? null,
+      () => this.#database.read((sql) => sql.all<Revised<ApplianceRow>>(query, ids === undefined ? null : [...ids])),
+      ({ id }) => id,
     );
-    return rows.map(({ revision, ...row }) => {
-      this.#applianceRevisions.set(row.id, revision);
-      const appliance = nullIfDamaged(() => readAppliance(row, this.#sealing));
-      mark(this.damagedAppliances, row.id, appliance === null);
-      return this.#clocks.translate(appliance ?? unreadableAppliance(row));
-    });
+    return this.#clocks.translateRead(
+      rows.map(({ revision: _, ...row }) => {
+        const appliance = nullIfDamaged(() => readAppliance(row, this.#sealing));
+        mark(this.damagedAppliances, row.id, appliance === null);
+        return appliance ?? unreadableAppliance(row);
+      }),
+    );
   }
 
   /** All or nothing, see `Store.saveRegistry`. */
@@ -82,14 +91,16 @@ export class SiteRegistry {
       ...(usedInvite === undefined ? [] : ['invites']),
     ];
     const written = await this.#database
-      .write(news, async (sql) => ((await this.#apply(sql, change)) ? true : null))
+      .write(news, (sql) => this.#apply(sql, change))
       .catch((error: unknown) => {
         if (error instanceof Error && isDuplicate(error.cause)) return null;
         throw error;
       });
     if (written === null) return false;
-    noteWritten(this.#connectionRevisions, addedConnections, updatedConnections);
-    noteWritten(this.#applianceRevisions, addedAppliances, updatedAppliances);
+    for (const [id, revision] of written.connections) this.#connectionRevisions.wrote(id, revision);
+    for (const [id, revision] of written.appliances) this.#applianceRevisions.wrote(id, revision);
+    for (const id of removedConnections) this.#connectionRevisions.removed(id);
+    for (const id of removedAppliances) this.#applianceRevisions.removed(id);
     for (const id of removedAppliances) this.damagedAppliances.delete(id);
     for (const id of [...updatedConnections.map((each) => each.id), ...removedConnections]) {
       this.damagedConnections.delete(id);
@@ -103,7 +114,7 @@ export class SiteRegistry {
     );
     const invites = rows.flatMap((row) => nullIfDamaged(() => readInvite(row, this.#sealing)) ?? []);
     this.hasRejectedInvites ||= invites.length < rows.length;
-    return this.#clocks.translate(invites);
+    return this.#clocks.translateRead(invites);
   }
 
   async saveInvite(invite: Invite): Promise<void> {
@@ -129,7 +140,7 @@ export class SiteRegistry {
         appliances === undefined ? null : [...appliances],
       ),
     );
-    return this.#clocks.translate(
+    return this.#clocks.translateRead(
       rows.flatMap((row) => {
         const session = nullIfDamaged(() => readSession(row, this.#sealing));
         if (session === null) this.rejectedSessions.add(row.appliance);
@@ -141,10 +152,10 @@ export class SiteRegistry {
   async saveSession(session: Session): Promise<boolean> {
     const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
     const saved = await this.#database.write([`sessions/${appliance}`], async (sql) => {
-      await sql.run('DELETE FROM sessions WHERE device = $1 OR hash = $2', device, hash);
       const count = await sql.run(
         `INSERT INTO sessions (hash, appliance, device, sealed)
-         SELECT $1, id, $2, $3 FROM appliances WHERE id = $4`,
+         SELECT $1, id, $2, $3 FROM appliances WHERE id = $4
+         ON CONFLICT (device) DO UPDATE SET number = DEFAULT, hash = excluded.hash, sealed = excluded.sealed`,
         ...[hash, device, sealed, appliance],
       );
       if (count === 0) return null;
@@ -186,48 +197,61 @@ export class SiteRegistry {
     return count > 0;
   }
 
-  /** @param revision that of the row to be replaced; null for any */
-  async updateAppliance(sql: Sql, appliance: Appliance, revision: number | null): Promise<boolean> {
+  /**
+   * @param revision that of the row to be replaced; null for any
+   * @returns its revision; null if there is no such row
+   */
+  async updateAppliance(sql: Sql, appliance: Appliance, revision: number | null): Promise<number | null> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
-    const count = await sql.run(
+    const [row] = await sql.all<{ revision: number }>(
       `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = revision + 1
-       WHERE id = $1 AND EXISTS (SELECT FROM connections WHERE id = $4) AND ($6::bigint IS NULL OR revision = $6)`,
+       WHERE id = $1 AND EXISTS (SELECT FROM connections WHERE id = $4) AND ($6::bigint IS NULL OR revision = $6)
+       RETURNING revision`,
       // A damaged row stays damaged: only removing the appliance ends that.
       ...[id, name, client_id, connection, this.damagedAppliances.has(id) ? '' : sealed, revision],
     );
-    return count > 0;
+    return row?.revision ?? null;
   }
 
-  async #updateConnection(sql: Sql, connection: Connection): Promise<boolean> {
+  async #updateConnection(sql: Sql, connection: Connection): Promise<number | null> {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
-    const count = await sql.run(
+    const [row] = await sql.all<{ revision: number }>(
       `UPDATE connections SET name = $2, portal = $3, scope = $4, sealed = $5, revision = revision + 1
-       WHERE id = $1 AND revision = $6`,
-      ...[id, name, portal, scope, sealed, this.#connectionRevisions.get(id) ?? 0],
+       WHERE id = $1 AND revision = $6 RETURNING revision`,
+      ...[id, name, portal, scope, sealed, this.#connectionRevisions.get(id)],
     );
-    return count > 0;
+    return row?.revision ?? null;
   }
 
-  /** @returns false if a part of the change is not possible; the transaction must be rolled back then */
-  async #apply(sql: Sql, change: RegistryChange): Promise<boolean> {
+  /** @returns what was written; null if a part of it is not possible, and the transaction must be rolled back */
+  async #apply(sql: Sql, change: RegistryChange): Promise<WrittenRevisions | null> {
+    const connections = new Map<string, number>();
+    const appliances = new Map<string, number>();
     for (const connection of change.addedConnections ?? []) {
-      if (!(await this.addConnection(sql, connection))) return false;
+      if (!(await this.addConnection(sql, connection))) return null;
+      connections.set(connection.id, FIRST_REVISION);
     }
     for (const connection of change.updatedConnections ?? []) {
-      if (!(await this.#updateConnection(sql, connection))) return false;
+      const revision = await this.#updateConnection(sql, connection);
+      if (revision === null) return null;
+      connections.set(connection.id, revision);
     }
     for (const appliance of change.addedAppliances ?? []) {
-      if (!(await this.addAppliance(sql, appliance))) return false;
+      if (!(await this.addAppliance(sql, appliance))) return null;
+      appliances.set(appliance.id, FIRST_REVISION);
     }
     for (const appliance of change.updatedAppliances ?? []) {
-      if (!(await this.updateAppliance(sql, appliance, this.#applianceRevisions.get(appliance.id) ?? 0))) return false;
+      const revision = await this.updateAppliance(sql, appliance, this.#applianceRevisions.get(appliance.id));
+      if (revision === null) return null;
+      appliances.set(appliance.id, revision);
     }
     await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', change.removedAppliances ?? []);
     const removed = change.removedConnections ?? [];
     const [used] = await sql.all('SELECT FROM appliances WHERE connection = ANY ($1) LIMIT 1', removed);
-    if (used !== undefined) return false;
+    if (used !== undefined) return null;
     await sql.run('DELETE FROM connections WHERE id = ANY ($1)', removed);
-    return change.usedInvite === undefined || (await sql.run(REMOVE_INVITE, change.usedInvite)) > 0;
+    if (change.usedInvite !== undefined && (await sql.run(REMOVE_INVITE, change.usedInvite)) === 0) return null;
+    return { connections, appliances };
   }
 
   async #dropOldest(sql: Sql, appliance: string): Promise<void> {
@@ -240,15 +264,6 @@ export class SiteRegistry {
 }
 
 const REMOVE_INVITE = 'DELETE FROM invites WHERE hash = $1';
-
-function noteWritten(
-  revisions: Map<string, number>,
-  added: readonly { readonly id: string }[],
-  updated: readonly { readonly id: string }[],
-): void {
-  for (const { id } of added) revisions.set(id, 1);
-  for (const { id } of updated) revisions.set(id, (revisions.get(id) ?? 0) + 1);
-}
 
 function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {
   if (isDamaged) damaged.add(id);

@@ -4,8 +4,8 @@ import type { SiteClocks } from './clocks.ts';
 import type { Notification, SiteDatabase } from './database.ts';
 import { Listener, type ListenerOptions, processOf } from './listener.ts';
 import { ALL_NEWS, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
-import { beat, checkTimeline, forgetHub, readHubs } from './site-state.ts';
-import type { Sql } from './sql.ts';
+import { beat, checkServer, forgetHub, readHubs } from './site-state.ts';
+import { inTransaction, type Sql } from './sql.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
@@ -40,14 +40,21 @@ export class SiteLink implements AsyncDisposable {
   #wasRestored = false;
   readonly #stopped = new AbortController();
   #wake = new AbortController();
+  /** When the last heartbeat was, on the boot clock in ms. */
   #lastBeat = Number.NEGATIVE_INFINITY;
+  /** The server that this hub uses, see `checkServer`. */
+  #server: string;
   #running: Promise<void> = Promise.resolve();
   /** Processes of the server whose connections this hub has given up. */
-  #formerProcesses: number[] = [];
+  readonly #formerProcesses = new Set<number>();
 
-  /** @param listener is disposed of with the link */
-  constructor(options: LinkOptions, listener: Listener) {
+  /**
+   * @param listener is disposed of with the link
+   * @param server that it is connected to
+   */
+  constructor(options: LinkOptions, listener: Listener, server: string) {
     this.#options = options;
+    this.#server = server;
     this.#changes = new ChangeReader(options.hubId);
     this.#listener = listener;
     options.database.onOutage(() => {
@@ -63,11 +70,9 @@ export class SiteLink implements AsyncDisposable {
   /** What a {@link Listener} of this link tells. */
   readonly events = {
     onNotification: (notification: Notification | null): void => {
-      if (notification === null || (notification.news === null && this.#changes.isNew(notification))) {
-        void this.catchUp().catch(() => undefined);
-      } else if (this.#changes.isNew(notification)) {
-        this.#deliver(parseNews(notification.news ?? []));
-      }
+      const news = this.#changes.readNotification(notification);
+      if (news === null) void this.catchUp().catch(() => undefined);
+      else this.#deliver(news);
     },
     onLost: (error: Error): void => this.#options.database.reportOutage(error),
   };
@@ -75,7 +80,7 @@ export class SiteLink implements AsyncDisposable {
   /** Begins: everything that is read after this is completed by the news that follow. */
   async start(): Promise<void> {
     await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
-    this.#hubs = await beat(this.#listener.sql, this.#options.hubId, this.#entry);
+    await this.#beat();
     this.#running = this.#run();
   }
 
@@ -138,8 +143,9 @@ export class SiteLink implements AsyncDisposable {
     });
   }
 
-  unlockStartup(): Promise<void> {
-    return this.#listener.unlockStartup();
+  async unlockStartup(): Promise<void> {
+    // A connection that is lost has no lock.
+    await this.#listener.unlockStartup().catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -175,8 +181,9 @@ export class SiteLink implements AsyncDisposable {
   }
 
   async #lookAndBeat(): Promise<void> {
-    const { database, clock } = this.#options;
-    await database.run((sql) => this.#look(sql));
+    const { clock } = this.#options;
+    // Shows too whether the connection still works that gets the notifications and holds the locks.
+    await this.#look(this.#listener.sql);
     if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
   }
 
@@ -184,11 +191,14 @@ export class SiteLink implements AsyncDisposable {
   async #beat(): Promise<void> {
     const { database, hubId, clocks, clock } = this.#options;
     const hubs = await database.run(async (sql, client) => {
-      this.#formerProcesses.push(processOf(client));
+      const process = processOf(client);
+      // A server that hangs keeps the process when this hub has given up the connection.
+      this.#formerProcesses.add(process);
       await clocks.synchronize(sql);
-      return beat(sql, hubId, this.#entry);
+      const seen = await beat(sql, hubId, this.#entry);
+      this.#formerProcesses.delete(process);
+      return seen;
     });
-    this.#formerProcesses.pop();
     this.#lastBeat = clock.now().uptime;
     const before = livingHubs(this.#hubs);
     this.#hubs = hubs;
@@ -198,21 +208,18 @@ export class SiteLink implements AsyncDisposable {
   /** Uses the database again after it could not be used. */
   async #return(): Promise<void> {
     const { database, onReturning, hubId } = this.#options;
-    if (this.#listener.isClosed) {
-      this.#formerProcesses.push(this.#listener.process);
-      this.#listener = await Listener.open({ ...this.#options, formerProcesses: this.#formerProcesses }, this.events);
-    } else {
-      await this.#listener.end(this.#formerProcesses, hubId);
-    }
+    // The former connection may be one of those that only seem to work.
+    this.#formerProcesses.add(this.#listener.process);
+    await this.#listener[Symbol.asyncDispose]();
+    const formerProcesses = [...this.#formerProcesses];
+    this.#listener = await Listener.open({ ...this.#options, formerProcesses }, this.events);
+    const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
+    const server = await database.run((sql) => inTransaction(sql, () => checkServer(sql, hubId, lastSeen)));
     await this.#beat();
-    this.#formerProcesses = [];
-    const isOtherServer = await database.run(async (sql) => {
-      await sql.run('BEGIN');
-      const isOther = await checkTimeline(sql);
-      await sql.run('COMMIT');
-      return isOther;
-    });
+    this.#formerProcesses.clear();
+    const isOtherServer = server !== this.#server;
     if (isOtherServer) this.#changes.forget();
+    this.#server = server;
     const news = await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
     database.reportReturn();
     await onReturning();

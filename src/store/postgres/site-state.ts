@@ -1,4 +1,5 @@
 import type { OwnSiteEntry, SiteHub, SiteWork } from '../../core/site.ts';
+import { SCHEMA } from './connections.ts';
 import { WORK_LEASE } from './lease-times.ts';
 import type { Sql } from './sql.ts';
 
@@ -58,27 +59,50 @@ export async function forgetHub(sql: Sql, hubId: string): Promise<boolean> {
   return (await sql.run('DELETE FROM hubs WHERE id = $1', hubId)) > 0;
 }
 
-/** The timeline of the server, and whether its commits wait for a standby. */
-const SERVER = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
+/** A server as {@link checkServer} knows it. */
+interface ServerRow {
+  /** The cluster, its tables, and its timeline: a copy of the database has other tables, and a promotion another timeline. */
+  readonly server: string;
+  /** Whether commits wait for a standby. */
+  readonly synchronous: boolean;
+}
+
+const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()), '${SCHEMA}.grants'::regclass::oid,
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)) AS server,
   current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS synchronous`;
 
 /**
- * Compares the server with the one that the site has had so far. Another timeline means that a standby was promoted, or
- * a copy restored: unless it had everything that was committed, because commits waited for it, the grants are no longer
- * vouched for. Call it in a transaction.
- * @returns whether it is another one
+ * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a copy
+ * restored: then the grants are no longer vouched for. Only a standby for which commits waited had everything, if a hub
+ * that has used the former server finds its last heartbeat. Call it in a transaction.
+ * @param lastSeen the time of this hub's last heartbeat that it knows to be committed, see `SiteHub`; null if there is
+ * none
+ * @returns the server; a hub that has used another one before reads everything again
  */
-export async function checkTimeline(sql: Sql): Promise<boolean> {
-  const [now] = await sql.all<{ timeline: string; synchronous: boolean }>(`SELECT ${SERVER}`);
-  const [before] = await sql.all<typeof now>('SELECT timeline, synchronous FROM site FOR UPDATE');
-  if (now === undefined || (before?.timeline === now.timeline && before.synchronous === now.synchronous)) return false;
-  const isOther = before !== undefined && before.timeline !== now.timeline;
-  if (isOther && !before.synchronous) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
+export async function checkServer(sql: Sql, hubId: string, lastSeen: number | null): Promise<string> {
+  const [before] = await sql.all<ServerRow>('SELECT server, synchronous FROM site FOR UPDATE');
+  const [now] = await sql.all<ServerRow>(`SELECT ${SERVER}`);
+  if (now === undefined) return '';
+  if (before?.server === now.server && before.synchronous === now.synchronous) return now.server;
+  if (before !== undefined && before.server !== now.server) {
+    const isPromotion = withoutTimeline(before.server) === withoutTimeline(now.server);
+    const hasAll = isPromotion && before.synchronous && lastSeen !== null && (await hasHeartbeat(sql, hubId, lastSeen));
+    if (!hasAll) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
+  }
   await sql.run(
-    `INSERT INTO site (timeline, synchronous) VALUES ($1, $2)
-     ON CONFLICT (id) DO UPDATE SET timeline = excluded.timeline, synchronous = excluded.synchronous`,
-    ...[now.timeline, now.synchronous],
+    `INSERT INTO site (server, synchronous) VALUES ($1, $2)
+     ON CONFLICT (id) DO UPDATE SET server = excluded.server, synchronous = excluded.synchronous`,
+    ...[now.server, now.synchronous],
   );
-  return isOther;
+  return now.server;
+}
+
+function withoutTimeline(server: string): string {
+  return server.slice(0, server.lastIndexOf('/'));
+}
+
+async function hasHeartbeat(sql: Sql, hubId: string, lastSeen: number): Promise<boolean> {
+  const hubs = await readHubs(sql);
+  return hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
 }

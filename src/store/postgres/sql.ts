@@ -28,3 +28,11 @@ export function sqlOf(client: ClientBase): Sql {
     run: async (text, ...values) => (await query(text, values)).rowCount ?? 0,
   };
 }
+
+/** Runs statements in a transaction. If one fails, the connection must be closed. @throws the errors of `pg` */
+export async function inTransaction<Result>(sql: Sql, work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  await sql.run('BEGIN');
+  const result = await work(sql);
+  await sql.run('COMMIT');
+  return result;
+}
