@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll } from 'vitest';
+import type { Clock, Timers } from '../../src/core/clock.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
 import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
@@ -52,14 +53,51 @@ export function siteAddress({ url }: { readonly url: string }, through?: Postgre
   return addressOf(through === undefined ? url : through.urlOf(url));
 }
 
-/** Opens the store of a hub of a site as after the hub's start. */
+/** What differs from a usual hub. */
+export interface SiteHubOptions {
+  readonly boot?: string;
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+  readonly key?: Uint8Array;
+}
+
+/** Opens the store of a hub of a site, which keeps other hubs from starting until `startupDone`. */
+export function startSiteStore(
+  address: DatabaseAddress,
+  hubId: string,
+  { boot = randomUUID(), clock = systemClock(boot), timers = systemTimers, key = SITE_KEY }: SiteHubOptions = {},
+): Promise<PostgresStore> {
+  const options = { address, hubId, sealing: jweSealing(key), clock, timers, random: { uuid: randomUUID } };
+  return openPostgresStore(options);
+}
+
+/** Opens the store of a hub of a site as after the hub's start. @param options or only the id of the boot */
 export async function openSiteStore(
   address: DatabaseAddress,
   hubId: string,
-  boot: string = randomUUID(),
+  options: SiteHubOptions | string = {},
 ): Promise<PostgresStore> {
-  const options = { address, hubId, sealing: jweSealing(SITE_KEY), clock: systemClock(boot), timers: systemTimers };
-  const store = await openPostgresStore({ ...options, random: { uuid: randomUUID } });
+  const store = await startSiteStore(address, hubId, typeof options === 'string' ? { boot: options } : options);
   await store.startupDone();
   return store;
 }
+
+/** Timers of a hub that does nothing by itself from time to time: it looks for no news and has no heartbeat. */
+export const NO_INTERVALS: Timers = {
+  ...systemTimers,
+  sleep: (_, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) resolve();
+      else signal?.addEventListener('abort', () => resolve());
+    }),
+};
+
+/** A clock of which `factor` ms pass in each ms, for deadlines of a hub that a test would wait for too long. */
+export function fastClock(factor: number): Clock {
+  const clock = systemClock(randomUUID());
+  const start = clock.now();
+  return { now: () => ({ ...start, uptime: Math.round(start.uptime + (clock.now().uptime - start.uptime) * factor) }) };
+}
+
+/** The ids of two hubs. */
+export const [HUB_A, HUB_B] = ['latchkey-0000000a', 'latchkey-0000000b'] as const;

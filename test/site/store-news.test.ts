@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { expect, test } from 'vitest';
+import type { SiteNews } from '../../src/core/site.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { systemClock } from '../../src/system/clock.ts';
+import { sampleGrant } from '../core/samples.ts';
+import { addAppliance, ownConnection, WALLBOX } from '../store/test-store.ts';
+import type { TestDatabase } from '../support/postgres/server.ts';
+import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
+
+/** The news that a hub gets, one entry for each id, in their order. */
+function collectNews(store: PostgresStore) {
+  const entries: string[] = [];
+  store.onNews(async (news) => {
+    if (news.all) entries.push('all');
+    if (news.invites) entries.push('invites');
+    for (const [kind, ids] of Object.entries(news) as [keyof SiteNews, unknown][]) {
+      if (ids instanceof Set) entries.push(...[...ids].map((id) => `${kind}/${id}`));
+    }
+  });
+  return entries;
+}
+
+/** A change of another hub whose notification was lost. */
+const CHANGE = "INSERT INTO latchkey.changes (id, hub, news) VALUES (gen_random_uuid(), 'another', $1)";
+
+async function connect(database: TestDatabase): Promise<Client> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  return client;
+}
+
+test('a hub gets the news of another hub, and none of its own', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using first = await openSiteStore(siteAddress(database), HUB_A);
+  await using second = await openSiteStore(siteAddress(database), HUB_B, { timers: NO_INTERVALS });
+  const [own, others] = [collectNews(first), collectNews(second)];
+  await addAppliance(first, WALLBOX);
+  await first.saveSetting('setup_code', 'a code');
+  await first.saveSettings({ hub_id: 'one', leaf: 'a leaf' });
+  await first.removeInvite('of nobody');
+  await first.saveInvite({
+    hash: 'h',
+    name: null,
+    scope: null,
+    portal: 'home',
+    begun: systemClock().now(),
+    lifetime: 1,
+  });
+  await first.forgetGrant(WALLBOX.id, 7);
+  const { id } = WALLBOX;
+  const expected = [`connections/${id}`, `appliances/${id}`, 'settings/setup_code', 'invites'];
+  await expect.poll(() => others).toEqual(expected);
+  await first.catchUp();
+  await second.catchUp();
+  expect(own).toEqual([]);
+  expect(others).toEqual(expected);
+});
+
+test('news whose notification was lost are found by looking, once', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A);
+  const news = collectNews(store);
+  const client = await connect(database);
+  await client.query(CHANGE, [['grants/1']]);
+  await expect.poll(() => news).toEqual(['grants/1']);
+  await client.query(CHANGE, [['grants/2']]);
+  await store.catchUp();
+  await store.catchUp();
+  expect(news).toEqual(['grants/1', 'grants/2']);
+  await client.end();
+});
+
+test('news of transactions that end late are neither lost nor doubled, and nor are those after them', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A);
+  await using other = await openSiteStore(siteAddress(database), HUB_B);
+  await addAppliance(other, WALLBOX);
+  const news = collectNews(store);
+  await store.catchUp();
+  news.splice(0);
+  const [dump, slow, quick] = [await connect(database), await connect(database), await connect(database)];
+  await dump.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM latchkey.changes');
+  await slow.query('BEGIN');
+  await slow.query(CHANGE, [['grants/slow']]);
+  for (let look = 0; look < 4; look += 1) {
+    await quick.query(CHANGE, [[`grants/quick-${look}`]]);
+    await other.replaceGrant(sampleGrant({ generation: look + 1 }));
+    await store.catchUp();
+  }
+  expect(news.filter((entry) => entry.includes('quick'))).toEqual([0, 1, 2, 3].map((look) => `grants/quick-${look}`));
+  expect(news.filter((entry) => entry === `grants/${WALLBOX.id}`).length).toBeLessThanOrEqual(4);
+  expect(news).not.toContain('grants/slow');
+  await slow.query('COMMIT');
+  for (let look = 0; look < 4; look += 1) await store.catchUp();
+  await dump.query('COMMIT');
+  await store.catchUp();
+  expect(news.filter((entry) => entry.startsWith('grants/slow'))).toEqual(['grants/slow']);
+  expect(news.filter((entry) => entry.includes('quick'))).toHaveLength(4);
+  for (const client of [dump, slow, quick]) await client.end();
+});
+
+test('news that are longer than a notification are complete', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using first = await openSiteStore(siteAddress(database), HUB_A);
+  await using second = await openSiteStore(siteAddress(database), HUB_B, { timers: NO_INTERVALS });
+  const news = collectNews(second);
+  const addedConnections = Array.from({ length: 400 }, (_, index) => {
+    const id = randomUUID();
+    return { ...ownConnection(WALLBOX), id, name: `connection-${index}` };
+  });
+  expect(await first.saveRegistry({ addedConnections })).toBe(true);
+  const expected = addedConnections.map(({ id }) => `connections/${id}`).toSorted();
+  await expect.poll(() => news.toSorted()).toEqual(expected);
+});
+
+test('a hub that was suspended for longer than changes are kept reads everything again', async () => {
+  const database = await (await siteServer()).createDatabase();
+  let suspended = 0;
+  const running = systemClock('boot-a');
+  const clock = { now: () => ({ ...running.now(), uptime: running.now().uptime + suspended }) };
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { clock });
+  const news = collectNews(store);
+  await store.catchUp();
+  expect(news).toEqual([]);
+  suspended = 3 * 3_600_000;
+  await store.catchUp();
+  await store.catchUp();
+  expect(news).toEqual(['all']);
+});
+
+test('news that this version does not know may be anything', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A);
+  const news = collectNews(store);
+  const client = await connect(database);
+  await client.query(CHANGE, [['of_a_newer_version/1']]);
+  await store.catchUp();
+  await client.query("NOTIFY latchkey, 'nonsense'");
+  await client.query(CHANGE, [['grants/3']]);
+  await store.catchUp();
+  expect(news).toEqual(['all', 'grants/3']);
+  await client.end();
+});
+
+test('news are delivered one after the other, and a listener that fails does not end them', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using first = await openSiteStore(siteAddress(database), HUB_A);
+  await using second = await openSiteStore(siteAddress(database), HUB_B);
+  await addAppliance(first, WALLBOX);
+  await second.catchUp();
+  let [running, most, calls] = [0, 0, 0];
+  second.onNews(async () => {
+    calls += 1;
+    running += 1;
+    most = Math.max(most, running);
+    await second.grants();
+    running -= 1;
+    throw new Error('the listener failed');
+  });
+  for (let generation = 1; generation <= 5; generation += 1) await first.replaceGrant(sampleGrant({ generation }));
+  await second.catchUp();
+  const before = calls;
+  await first.replaceGrant(sampleGrant({ generation: 6 }));
+  await second.catchUp();
+  await expect.poll(() => calls).toBeGreaterThan(before);
+  expect(most).toBe(1);
+});

@@ -1,0 +1,215 @@
+import { describe, expect, test } from 'vitest';
+import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
+import { Secret } from '../../src/core/secret.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { addAppliance, HEATER, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
+import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
+import { fastClock, HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
+const { id } = WALLBOX;
+const first = sampleGrant();
+const second = sampleGrant({ generation: 2, refreshToken: new Secret('the-second-refresh-token') });
+const attempt = { token: 'hash', at: instantAt(1) };
+const waiting = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
+const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+const LINE: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
+
+/** A hub behind a proxy, and one that is not, with a paired appliance and an open pairing. */
+async function startHubs() {
+  const parts = new AsyncDisposableStack();
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  const proxy = parts.use(await PostgresProxy.start(server));
+  const hub = parts.use(await openSiteStore(siteAddress(database, proxy), HUB_A, { clock: fastClock(20) }));
+  await addAppliance(hub, WALLBOX);
+  await hub.replaceGrant(first);
+  await hub.savePairing(waiting);
+  const other = parts.use(await openSiteStore(siteAddress(database), HUB_B));
+  const sql = (statements: string) => server.sql(database, `SET search_path = latchkey; ${statements}`);
+  const returned = Promise.withResolvers<void>();
+  hub.onReturn(returned.resolve);
+  return { hub, other, proxy, sql, returned: returned.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+}
+
+/** Each kind of write, its result, and what is stored then, as another hub sees it. */
+const WRITES: [
+  string,
+  (hub: PostgresStore) => Promise<unknown>,
+  unknown,
+  (other: PostgresStore) => Promise<unknown>,
+  unknown,
+][] = [
+  [
+    'beginning of a refresh',
+    (hub) => hub.beginAttempt(first, attempt),
+    { kind: 'begun', sendBefore: expect.any(Number) },
+    async (other) => (await other.grant(id))?.attempt?.token,
+    'hash',
+  ],
+  [
+    'end of a refresh',
+    (hub) => hub.endAttempt({ ...first, misconfigured: instantAt(7) }),
+    true,
+    async (other) => (await other.grant(id))?.grant.misconfigured?.uptime,
+    7,
+  ],
+  [
+    'mark of a rejected token',
+    (hub) => hub.markTokenRejected(id, 1, instantAt(7)),
+    true,
+    async (other) => (await other.grant(id))?.grant.accessTokenRejectedAt?.uptime,
+    7,
+  ],
+  [
+    'grant',
+    (hub) => hub.replaceGrant(second),
+    true,
+    async (other) => (await other.grant(id))?.grant.refreshToken?.reveal(),
+    'the-second-refresh-token',
+  ],
+  ['deletion of a grant', (hub) => hub.forgetGrant(id, 1), true, (other) => other.generation(id), 2],
+  [
+    'end of a pairing',
+    (hub) => hub.completePairing(paired, second),
+    true,
+    async (other) => [(await other.pairings()).map(({ step }) => step.kind), await other.generation(id)],
+    [['ended'], 2],
+  ],
+  [
+    'pairing',
+    (hub) => hub.savePairing({ ...waiting, scope: 'Another' }),
+    true,
+    async (other) => (await other.pairings()).map(({ scope }) => scope),
+    ['Another'],
+  ],
+  [
+    'change of the registry',
+    (hub) => hub.saveRegistry({ addedConnections: [ownConnection(HEATER)], addedAppliances: [HEATER] }),
+    true,
+    async (other) => (await other.appliances()).map(({ name }) => name),
+    ['heater', 'wallbox'],
+  ],
+  [
+    'session',
+    (hub) => hub.saveSession(sampleSession(WALLBOX, 'one')),
+    true,
+    async (other) => (await other.sessions()).map(({ hash }) => hash),
+    ['hash-one'],
+  ],
+  [
+    'setting',
+    (hub) => hub.changeSetting('page_sessions', (stored) => `${stored ?? ''}x`),
+    'x',
+    (other) => other.setting('page_sessions'),
+    'x',
+  ],
+  ['history', (hub) => hub.addHistory(new Map([[id, [LINE]]])), undefined, (other) => other.history(id), [LINE]],
+];
+
+describe('a connection that breaks while a transaction is committed', () => {
+  test.each(WRITES)('a %s that was committed is not written again', async (_, write, result, stored, expected) => {
+    await using hubs = await startHubs();
+    const before = await hubs.sql('SELECT count(*) FROM changes;');
+    const lost = hubs.proxy.lose('response', COMMIT);
+    expect(await write(hubs.hub)).toEqual(result);
+    await lost;
+    expect(await stored(hubs.other)).toEqual(expected);
+    expect(await hubs.sql('SELECT count(*) FROM changes;')).toBe(String(Number(before) + 1));
+    expect(await hubs.sql("SELECT count(*) FROM changes WHERE 'fence' = ANY (news);")).toBe('0');
+  });
+
+  test.each(WRITES)('a %s that was not committed is written again', async (_, write, result, stored, expected) => {
+    await using hubs = await startHubs();
+    const lost = hubs.proxy.lose('request', COMMIT);
+    expect(await write(hubs.hub)).toEqual(result);
+    await lost;
+    expect(await stored(hubs.other)).toEqual(expected);
+    expect(await hubs.sql("SELECT count(*) FROM changes WHERE 'fence' = ANY (news);")).toBe('1');
+  });
+});
+
+describe('a database that goes away while a transaction is committed', () => {
+  test('an attempt that may have been committed is not begun, and is removed when the database is back', async () => {
+    await using hubs = await startHubs();
+    await hubs.other.grants();
+    const news: string[] = [];
+    hubs.other.onNews(async ({ grants }) => void news.push(...grants));
+    const lost = hubs.proxy.lose('response', COMMIT);
+    void lost.then(() => hubs.proxy.refuse());
+    await expect(hubs.hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(hubs.hub.writeProblem).toContain("can't be used since");
+    expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
+    await hubs.other.catchUp();
+    news.splice(0);
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(hubs.hub.writeProblem).toBeNull();
+    await expect.poll(() => news).toContain(id);
+    expect(await hubs.other.grant(id)).toMatchObject({ attempt: null });
+    expect(await hubs.hub.grant(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
+    expect(await hubs.hub.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
+  });
+
+  test.each(['response', 'request'] as const)(
+    'new tokens of which the %s was lost are written by the next try, once',
+    async (message) => {
+      await using hubs = await startHubs();
+      await hubs.hub.beginAttempt(first, attempt);
+      const lost = hubs.proxy.lose(message, COMMIT);
+      void lost.then(() => hubs.proxy.refuse());
+      await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
+      expect(await hubs.other.generation(id)).toBe(message === 'response' ? 2 : 1);
+      hubs.proxy.pass();
+      await hubs.returned;
+      expect(await hubs.hub.replaceGrant(second)).toBe(true);
+      expect(await hubs.hub.replaceGrant(second)).toBe(false);
+      const stored = await hubs.other.grant(id);
+      expect(stored).toMatchObject({ attempt: null, grant: { generation: 2 } });
+      expect(stored?.grant.refreshToken?.reveal()).toBe('the-second-refresh-token');
+      expect(await hubs.hub.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
+    },
+  );
+
+  test('new tokens that may have been committed do not replace those of another hub that has used them', async () => {
+    await using hubs = await startHubs();
+    const lost = hubs.proxy.lose('response', COMMIT);
+    void lost.then(() => hubs.proxy.refuse());
+    await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await hubs.other.grants();
+    expect(await hubs.other.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
+    const third = sampleGrant({ generation: 3, refreshToken: new Secret('the-third') });
+    expect(await hubs.other.replaceGrant(third)).toBe(true);
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(await hubs.hub.replaceGrant(second)).toBe(false);
+    expect((await hubs.hub.grant(id))?.grant.refreshToken?.reveal()).toBe('the-third');
+  });
+
+  test('the end of a pairing that may have been committed is written by the next try, once', async () => {
+    await using hubs = await startHubs();
+    const lost = hubs.proxy.lose('response', COMMIT);
+    void lost.then(() => hubs.proxy.refuse());
+    await expect(hubs.hub.completePairing(paired, second)).rejects.toMatchObject({ code: 'store_unwritable' });
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(await hubs.hub.completePairing(paired, second)).toBe(true);
+    expect(await hubs.other.generation(id)).toBe(2);
+    expect((await hubs.other.pairings()).map(({ step }) => step.kind)).toEqual(['ended']);
+  });
+
+  test('a write fails at once while the database is away, and so does a read', async () => {
+    await using hubs = await startHubs();
+    hubs.proxy.refuse();
+    await expect.poll(() => hubs.hub.writeProblem).not.toBeNull();
+    const attempts = Array.from({ length: 50 }, () => hubs.hub.replaceGrant(second));
+    for (const result of await Promise.allSettled(attempts)) {
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'store_unwritable' } });
+    }
+    await expect(hubs.hub.grants()).rejects.toMatchObject({ code: 'store_unreadable' });
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(await hubs.hub.replaceGrant(second)).toBe(true);
+  });
+});
