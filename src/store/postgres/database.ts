@@ -110,11 +110,7 @@ export class SiteDatabase implements AsyncDisposable {
    * @returns what `work` returns; null if it changes nothing
    * @throws Failure `store_unwritable`; the outcome may be unknown then
    */
-  write<Result>(
-    news: readonly string[],
-    work: WriteWork<Result>,
-    hub = this.#options.hubId,
-  ): Promise<Result | null> {
+  write<Result>(news: readonly string[], work: WriteWork<Result>, hub = this.#options.hubId): Promise<Result | null> {
     const { clock, random } = this.#options;
     return this.#attempt('store_unwritable', async () => {
       const deadline = clock.now().uptime + WRITE_TIME;
