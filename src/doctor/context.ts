@@ -131,7 +131,8 @@ export function isTestMode(hub: HubProbe): boolean {
 
 /** Replace a secret that could not be read; nothing sends or uses them. */
 const PLACEHOLDER_SECRET = '0'.repeat(32);
-const PLACEHOLDER_URL = 'postgresql://unknown@localhost/unknown';
+export const PLACEHOLDER_DATABASE = 'unreadable';
+const PLACEHOLDER_URL = `postgresql://unreadable@localhost/${PLACEHOLDER_DATABASE}`;
 
 async function failAfterTimeout(): Promise<never> {
   await systemTimers.sleep(HUB_TIMEOUT);

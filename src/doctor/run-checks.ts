@@ -2,6 +2,7 @@ import { messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
 import { type CheckResult, type NamedCheckResult, warn } from './check-result.ts';
 import { checkCertificate } from './checks/certificate.ts';
+import { checkDatabase } from './checks/database.ts';
 import { checkAppliances, checkConnections, checkHub } from './checks/hub.ts';
 import { checkClock, checkDisk, checkService } from './checks/machine.ts';
 import { checkMdns, checkNetwork } from './checks/network.ts';
@@ -18,6 +19,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['credentials', checkCredentials],
   ['state', checkState],
   ['store', checkStore],
+  ['database', checkDatabase],
   ['disk', checkDisk],
   ['clock', checkClock],
   ['network', checkNetwork],

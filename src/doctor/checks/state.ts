@@ -61,6 +61,7 @@ export async function checkStore(context: DoctorContext): Promise<CheckResult[]>
     if (found.length === 0) return [ok('the running hub reports no problem with the store')];
     return found.map((condition) => conditionResult(condition));
   }
+  if (configuration.site !== null) return [ok('the store is the database of the site')];
   if (!isConfigurationKeyValid(context, 'hub.state_dir')) return [configurationInvalid('the store')];
   try {
     const integrity = checkIntegrity(configuration.stateDirectory);

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { Environment } from '../../broker/environment.ts';
 import type { Configuration } from '../../configuration/configuration.ts';
 import { Failure } from '../../core/failure.ts';
@@ -34,21 +33,13 @@ async function openAs(
   { clock, timers, random }: Parameters<typeof openSiteStore>[1],
 ): Promise<PostgresStore> {
   if (site === null) throw new Failure('unexpected', 'no site is configured');
-  const { host, port, user, password, database, tls, describe: description } = site.url;
-  const address = {
-    ...{ host, port, user, database, description },
-    password: password?.reveal(),
-    tls: tls && { ca: tls.ca === null ? undefined : await readCaFile(tls.ca) },
-  };
-  const { openPostgresStore } = await import('../../store/postgres/open-postgres-store.ts');
+  const [{ openPostgresStore }, { readDatabaseAddress }] = await Promise.all([
+    import('../../store/postgres/open-postgres-store.ts'),
+    import('../../store/postgres/database-address.ts'),
+  ]);
+  const address = await readDatabaseAddress(site.url);
   const freshKey = () => random.token(STORE_KEY_BYTES);
   return openWithSiteKey({ stateDirectory, credentials, freshKey }, (key) =>
     openPostgresStore({ address, hubId, sealing: jweSealing(key), clock, timers, random }),
   );
-}
-
-function readCaFile(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new Failure('config_invalid', `the CA of the database in ${path} (sslrootcert) can't be read`, { cause });
-  });
 }

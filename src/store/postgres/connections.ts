@@ -42,7 +42,11 @@ const TYPES: ClientConfig['types'] = {
     oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
-function configuration({ host, port, user, password, database, tls }: DatabaseAddress, hubId: string): ClientConfig {
+function configuration(
+  { host, port, user, password, database, tls }: DatabaseAddress,
+  name: string,
+  connectTimeout = CONNECT_TIMEOUT,
+): ClientConfig {
   return {
     host,
     port,
@@ -50,8 +54,8 @@ function configuration({ host, port, user, password, database, tls }: DatabaseAd
     password,
     database,
     ssl: tls === null ? false : { rejectUnauthorized: true, ...(tls.ca !== undefined && { ca: tls.ca }) },
-    application_name: hubId,
-    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    application_name: name,
+    connectionTimeoutMillis: connectTimeout,
     query_timeout: ANSWER_TIMEOUT,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -71,7 +75,11 @@ export function openPool(address: DatabaseAddress, hubId: string): Pool {
   return pool;
 }
 
-/** One connection that is not shared, not yet connected. */
-export function newClient(address: DatabaseAddress, hubId: string): Client {
-  return new Client(configuration(address, hubId));
+/**
+ * One connection that is not shared, not yet connected.
+ * @param name how the server calls it, such as the hub's id
+ * @param connectTimeout in ms
+ */
+export function newClient(address: DatabaseAddress, name: string, connectTimeout?: number): Client {
+  return new Client(configuration(address, name, connectTimeout));
 }

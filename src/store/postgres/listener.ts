@@ -15,7 +15,7 @@ const STARTUP_PAUSE = 200;
 /** How long the end of a connection is waited for, in ms: a server that hangs does not answer. */
 const CLOSE_TIME = 1000;
 /** The oldest server that can do what is used here: `xid8` and its functions. */
-const MIN_SERVER_VERSION = 130_000;
+export const MIN_SERVER_VERSION = 130_000;
 /** The spaces of advisory locks: of hub ids, and of a site that starts. */
 const HUB_ID_LOCK = 0x4c4b_0001;
 const STARTUP_LOCK = 0x4c4b_0002;
