@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   advance,
   areDeviceCodesRetained,
+  areRivals,
   isInstallerInitiated,
   linksOf,
   needsPortalRequests,
@@ -273,4 +274,29 @@ test('at most a hundred codes are exchanged for one pairing', () => {
   expect(advance(samplePairing(steps.waiting, { spentCodes: spent(99) }), events.code).step.kind).toBe('exchanging');
   const full = samplePairing(steps.waiting, { spentCodes: spent(100) });
   expect(advance(full, events.code)).toBe(full);
+});
+
+describe('two open pairings of a connection', () => {
+  const waiting = steps.waiting;
+  const installer = samplePairing(waiting);
+  const codes = { codeHash: 'hash', userCode: 'WDJB-MJHT' };
+  const flow = (appliance: string) => samplePairing(waiting, { device: { appliance, ...codes } });
+  const shared = samplePairing(waiting, { device: { appliance: 'wallbox', ...codes, shared: true } });
+
+  test.each([
+    ['installers wait for both', installer, installer],
+    ['an installer waits for one, and has taken over the device flow of the other', installer, shared],
+    ['both are the device flow of one appliance', flow('wallbox'), flow('wallbox')],
+    ['an installer has taken over one of two device flows of an appliance', flow('wallbox'), shared],
+  ])('are rivals if %s', (_, one, other) => {
+    expect([areRivals(one, other), areRivals(other, one)]).toEqual([true, true]);
+  });
+
+  test.each([
+    ['only one of them is a device flow that nobody has taken over', installer, flow('wallbox')],
+    ['they are device flows of two appliances', flow('wallbox'), flow('heater')],
+    ['they are of two connections after all', installer, { ...installer, connection: 'another' }],
+  ])('are no rivals if %s', (_, one, other) => {
+    expect([areRivals(one, other), areRivals(other, one)]).toEqual([false, false]);
+  });
 });

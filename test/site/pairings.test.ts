@@ -173,7 +173,7 @@ describe('two hubs that do the same', () => {
   });
 });
 
-describe('a hub that dies', () => {
+describe.concurrent('a hub that dies', () => {
   test('a pairing whose hub was killed goes on at another hub when its ownership has ended', async () => {
     await using hubs = await startTwoHubs();
     const { site, first, second } = hubs;
@@ -183,6 +183,16 @@ describe('a hub that dies', () => {
     await site.endOwnership();
     await waitFor(() => expect(second.stepOf(id)).toBe('paired'), 20_000);
     expect(site.codesSent).toHaveLength(1);
+  });
+
+  test('a hub that runs prolongs its ownership of open pairings', async () => {
+    await using site = await TestSite.start();
+    const hub = await site.startHub(1);
+    const { pairing } = await hub.broker.pairings.begin(await hub.addAppliance('wallbox'));
+    await waitFor(() => expect(hub.stepOf(pairing.id)).toBe('waiting'));
+    expect(await site.ownedTime()).toBeGreaterThan(0);
+    await site.endOwnership();
+    await waitFor(async () => expect(await site.ownedTime()).toBeGreaterThan(0), 20_000);
   });
 
   test('a code whose exchange a killed hub has begun is never sent by another hub, which asks for a fresh login', async () => {
@@ -203,6 +213,23 @@ describe('a hub that dies', () => {
     await waitFor(() => expect(second.stepOf(id)).toBe('paired'));
     expect(new Set(site.codesSent).size).toBe(2);
     expect(site.codesSent).toHaveLength(2);
+  });
+
+  test('tokens that come when another hub has counted them as lost are used all the same', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first, second } = hubs;
+    const id = await hubs.begin();
+    const answer = Promise.withResolvers<void>();
+    site.portal.fail('token', { kind: 'wait', until: answer.promise });
+    await logIn(site, first.pairing(id));
+    await waitFor(() => expect([site.codesSent.length, second.stepOf(id)]).toEqual([1, 'exchanging']));
+    // As if the first hub were paused for longer than its ownership lasts.
+    await site.endOwnership();
+    expect(await second.pairing(id)?.acquireIfLapsed()).toBe(true);
+    await waitFor(() => expect([first, second].map((hub) => hub.stepOf(id))).toEqual(['waiting', 'waiting']));
+    answer.resolve();
+    await expectPairedOnce(hubs, id);
+    expect(first.emitted).toHaveLength(1);
   });
 
   test('a hub that starts again continues its own pairings at once, and follows those of others', async () => {

@@ -79,6 +79,12 @@ export class TestSite implements AsyncDisposable {
     await (await siteServer()).sql(this.database, 'UPDATE latchkey.pairings SET owned_until = now()');
   }
 
+  /** For how many more seconds the pairings are owned; negative if it has ended. */
+  async ownedTime(): Promise<number> {
+    const query = 'SELECT extract(epoch FROM min(owned_until) - now()) FROM latchkey.pairings';
+    return Number(await (await siteServer()).sql(this.database, query));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const hub of this.#hubs) await hub[Symbol.asyncDispose]();
     rememberSecrets([...this.emulator.secretsIssued(), this.emulator.clientSecret]);

@@ -25,13 +25,16 @@ const BACKOFF = { base: 1000, cap: 5000 };
 export class PairingExchange {
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
+  readonly #acquire: () => Promise<void>;
   #inFlight: Promise<void> | null = null;
   /** The write of the new grant. */
   #storingGrant: Promise<void> | null = null;
 
-  constructor(context: PairingContext, state: PairingStateMachine) {
+  /** @param acquire makes this hub the owner of the pairing, if that is possible */
+  constructor(context: PairingContext, state: PairingStateMachine, acquire: () => Promise<void>) {
     this.#context = context;
     this.#state = state;
+    this.#acquire = acquire;
   }
 
   /** Resolves when no exchange is under way. */
@@ -97,18 +100,34 @@ export class PairingExchange {
     const isWanted = () => !ownership.aborted && progress.isRunning && progress.pairing.step.kind === 'exchanging';
     const request = { link, response, scope };
     const exchange = await exchangeCode(this.#context, connected.portal, request, isWanted, progress.signal);
-    // Another hub counts this exchange as lost, because this one seemed dead.
-    if (ownership.aborted) return;
+    // If another hub has become the owner, because this one seemed dead, it counts the exchange as lost.
+    const isLate = ownership.aborted;
     // The hub stops, or the pairing has ended; then the event does not apply.
-    if (exchange === null) return progress.dispatch({ kind: 'not_sent' });
+    if (exchange === null) return isLate ? undefined : progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
-    if (outcome.kind === 'granted') return this.#finish(connected.identity, outcome, sent);
+    if (outcome.kind === 'granted') {
+      if (isLate && !(await this.#resumeLate(link, sent))) return;
+      return this.#finish(connected.identity, outcome, sent);
+    }
     progress.log.warn('code_exchange_failed', {
       connection: progress.name,
       outcome: outcome.kind,
       detail: outcome.detail,
     });
-    await progress.dispatch(exchangeFailureEvent(outcome));
+    if (!isLate) await progress.dispatch(exchangeFailureEvent(outcome));
+  }
+
+  /**
+   * Becomes the owner again to use tokens that have come after another hub counted them as lost.
+   * @returns false if the pairing has ended, or another code is being exchanged
+   */
+  async #resumeLate(link: LoginLink, since: Instant): Promise<boolean> {
+    await this.#acquire();
+    const { isOwned, pairing } = this.#state;
+    const { kind } = pairing.step;
+    if (!isOwned || (kind !== 'asking' && kind !== 'waiting')) return false;
+    this.#state.setInMemory({ ...pairing, step: { kind: 'exchanging', link, since } });
+    return true;
   }
 
   async #finish(portal: ConfiguredPortal, { tokens, portalTime }: Granted, sent: Instant): Promise<void> {
@@ -152,7 +171,6 @@ export class PairingExchange {
         progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
         return null;
       });
-      if (saved === false && (await this.#isOwnedElsewhere())) return;
       // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
       if (saved === false) continue;
       isKept = saved === null;
@@ -170,17 +188,6 @@ export class PairingExchange {
       return;
     }
     throw new Error('the grant was changed by other writes repeatedly');
-  }
-
-  /** Whether another hub has become the owner: then this one follows what is stored. */
-  #isOwnedElsewhere(): Promise<boolean> {
-    const { site } = this.#context;
-    const progress = this.#state;
-    return progress.exclusively(async () => {
-      const taken = (await site?.keepPairings([progress.pairing.id])) ?? [];
-      if (taken.length > 0) await progress.followStored();
-      return !progress.isOwned;
-    });
   }
 
   /** Whatever happened, the code may have been used. */

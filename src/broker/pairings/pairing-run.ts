@@ -55,7 +55,7 @@ export class PairingRun implements AsyncDisposable {
     this.#context = context;
     this.#state = new PairingStateMachine(context, pairing, isOwned);
     const links = new LinkRequests(context, this.#state);
-    const exchange = new PairingExchange(context, this.#state);
+    const exchange = new PairingExchange(context, this.#state, () => this.#ownership.acquireOpen());
     this.#ownership = new PairingOwnership(context, this.#state, {
       own: (stored) => this.#own(stored),
       whenGrantStored: () => exchange.whenGrantStored(),

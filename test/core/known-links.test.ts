@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'vitest';
+import { withKnownLinks } from '../../src/core/pairings/known-links.ts';
+import { linksOf, type PairingStep } from '../../src/core/pairings/pairing.ts';
+import { instantAt, SAMPLE_LINK, samplePairing } from './samples.ts';
+
+const known = [SAMPLE_LINK, { ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-2` }];
+const [first, second] = known.map((link) => ({ ...link }));
+const unknown = { ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-3` };
+
+describe('withKnownLinks()', () => {
+  test.each<[PairingStep, number[]]>([
+    [{ kind: 'asking', earlier: [second ?? unknown, unknown] }, [1, -1]],
+    [{ kind: 'waiting', link: first ?? unknown }, [0]],
+    [{ kind: 'waiting', link: unknown, earlier: [first ?? unknown] }, [-1, 0]],
+    [{ kind: 'exchanging', link: second ?? unknown, earlier: [first ?? unknown], since: instantAt(1) }, [1, 0]],
+    [{ kind: 'ended', result: { kind: 'paired', scope: null } }, []],
+  ])('gives a pairing that is $kind the link objects that the hub has, and changes nothing else', (step, places) => {
+    const pairing = samplePairing(step);
+    const result = withKnownLinks(pairing, known);
+    expect(result).toEqual(pairing);
+    expect(linksOf(result.step).map((link) => known.indexOf(link as never))).toEqual(places);
+  });
+});
