@@ -293,13 +293,8 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /** Follows another owner: see {@link PairingStateMachine.follow}. */
-  follow(stored: Pairing): void {
+  follow(stored: Pairing | null): void {
     this.#state.follow(stored);
-  }
-
-  /** The pairing was removed with its connection; whatever runs here ends, and nothing is written. */
-  followRemoval(): void {
-    this.#state.followRemoval();
   }
 
   /** Runs `work` between writes of the pairing: see {@link PairingStateMachine.exclusively}. */

@@ -12,12 +12,10 @@ import {
   timeLeft,
 } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
+import { SpinGuard } from '../time/spin-guard.ts';
 import { emitPairingFailed, type PairingContext } from './pairing-context.ts';
 import { PortalReachability } from './portal-reachability.ts';
 
-/** This many loop iterations at the same instant are normal: see {@link PairingStateMachine.guardAgainstSpin}. */
-const MAX_ITERATIONS_PER_TICK = 100;
-const SPIN_PAUSE_MS = 1000;
 /** Reasons, besides the deadline, that end an unopened device flow and are not reported. */
 const UNREPORTED_REASONS: readonly PairingFailureReason[] = ['replaced', 'cancelled'];
 
@@ -37,9 +35,7 @@ export class PairingStateMachine {
   #waitAbort = new AbortController();
   #writes: Promise<unknown> = Promise.resolve();
   #stopping = false;
-  /** When the last loop iteration began, on the boot clock in ms, and how many more began at the same instant. */
-  #lastIterationAt = Number.NEGATIVE_INFINITY;
-  #iterationsAtOnce = 0;
+  readonly #spinGuard: SpinGuard;
   readonly #watchers = new Set<() => void>();
   readonly #reachability: PortalReachability;
 
@@ -48,6 +44,7 @@ export class PairingStateMachine {
     this.#context = context;
     this.#pairing = pairing;
     this.#isOwned = isOwned;
+    this.#spinGuard = new SpinGuard(context.environment);
     this.#reachability = new PortalReachability(context, () => this.#pairing.connection);
   }
 
@@ -111,13 +108,17 @@ export class PairingStateMachine {
     this.#stepAbort.abort();
   }
 
-  /** Another hub owns the pairing, and has stored this: whatever runs here ends. Call it in {@link exclusively}. */
-  follow(stored: Pairing): void {
+  /**
+   * Another hub owns the pairing: whatever runs here ends. Call it in {@link exclusively}.
+   * @param stored what that hub has stored; null if the pairing was removed with its connection
+   */
+  follow(stored: Pairing | null): void {
+    const next = stored ?? advance(this.#pairing, { kind: 'failed', reason: 'cancelled' });
     this.#isOwned = false;
     this.#ownership.abort();
     this.#stepAbort.abort();
     this.#reachability.reset();
-    this.#pairing = withKnownLinks(stored, linksOf(this.#pairing.step));
+    this.#pairing = withKnownLinks(next, linksOf(this.#pairing.step));
     this.notifyWatchers();
   }
 
@@ -137,13 +138,7 @@ export class PairingStateMachine {
   async followStored(): Promise<void> {
     const { id } = this.#pairing;
     const [stored] = (await this.#context.site?.findPairings(new Set([id]))) ?? [];
-    if (stored === undefined) this.followRemoval();
-    else this.follow(stored);
-  }
-
-  /** The pairing was removed with its connection. */
-  followRemoval(): void {
-    this.follow(advance(this.#pairing, { kind: 'failed', reason: 'cancelled' }));
+    this.follow(stored ?? null);
   }
 
   /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
@@ -278,16 +273,9 @@ export class PairingStateMachine {
     return !signal.aborted && !this.#stopping;
   }
 
-  /**
-   * Await it once in each iteration of a loop whose waits may end at once. Too many iterations at one instant are a bug
-   * of the hub: each further one takes a second, because a loop of microtasks alone would block the whole hub.
-   */
-  async guardAgainstSpin(signal: AbortSignal): Promise<void> {
-    const { clock, timers } = this.#context.environment;
-    const { uptime } = clock.now();
-    this.#iterationsAtOnce = uptime === this.#lastIterationAt ? this.#iterationsAtOnce + 1 : 0;
-    this.#lastIterationAt = uptime;
-    if (this.#iterationsAtOnce > MAX_ITERATIONS_PER_TICK) await timers.sleep(SPIN_PAUSE_MS, signal);
+  /** Await it once in each iteration of a loop of the pairing: see {@link SpinGuard}. */
+  guardAgainstSpin(signal: AbortSignal): Promise<void> {
+    return this.#spinGuard.beginIteration(signal);
   }
 
   /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */

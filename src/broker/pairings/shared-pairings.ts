@@ -116,7 +116,7 @@ export class SharedPairings implements AsyncDisposable {
         const { id } = run.pairing;
         const found = byId.get(id);
         if (found === undefined) {
-          run.followRemoval();
+          run.follow(null);
           index.forget(run);
         } else if (!run.isOwned || taken.has(id)) run.follow(found);
       }
@@ -144,13 +144,16 @@ export class SharedPairings implements AsyncDisposable {
     });
   }
 
-  /** Keeps the open pairings of this hub, and becomes the owner of those whose owner is dead. */
+  /**
+   * Keeps the open pairings of this hub, and becomes the owner of those whose owner is dead. A device flow that nobody has
+   * opened needs no owner until its time is over.
+   */
   async #keepAndAcquire(): Promise<void> {
     const { site, index } = this.#context;
-    const owned = index.filter((run) => run.isOpen && run.isOwned).map(({ pairing }) => pairing.id);
-    const taken = owned.length === 0 ? [] : await site.keepPairings(owned);
+    const owned = index.filter(({ isOwned, pairing }) => isOwned && needsPortalRequests(pairing));
+    const ids = owned.map(({ pairing }) => pairing.id);
+    const taken = ids.length === 0 ? [] : await site.keepPairings(ids);
     await this.applyNews(new Set(taken), false);
-    // A device flow that nobody has opened needs no owner until its time is over.
     const neglected = index.filter(
       (run) => run.isOpen && !run.isOwned && (needsPortalRequests(run.pairing) || run.timeLeft <= 0),
     );
