@@ -9,7 +9,9 @@ import { systemClock } from '../../src/system/clock.ts';
 import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { expectSoon } from './site-brokers.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+
+useSiteServer();
 
 const DAY = 86_400_000;
 const PERMITTED = permittedNames(['4f2a.local', 'pi'], ['192.168.1.20']);

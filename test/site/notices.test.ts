@@ -8,7 +8,9 @@ import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { logTo } from '../support/log-to.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+
+useSiteServer();
 
 const SINCE = '2031-04-05T06:07:08Z';
 const UNWRITABLE: HubConditionInput = { code: 'store_unwritable', message: 'No database', since: SINCE };

@@ -4,7 +4,9 @@ import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
 import type { BrowserSession } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { expectSoon, type SiteBroker, startSite, startSiteBroker, withoutNotifications } from './site-brokers.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+
+useSiteServer();
 
 const PHONE = { address: '192.168.1.20', browser: 'Firefox, Android' };
 

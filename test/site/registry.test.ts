@@ -5,6 +5,9 @@ import { sha256 } from '../../src/system/secret-hash.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { expectSoon, type SiteBroker, startSite } from './site-brokers.ts';
+import { useSiteServer } from './site-harness.ts';
+
+useSiteServer();
 
 const OWN_CONNECTION = { connection: null, scope: 'Monitoring', portal: null };
 const METADATA = { clientName: 'wallbox', scope: null, softwareId: null, keys: null };

@@ -6,8 +6,10 @@ import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
 import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
 import type { PostgresProxy } from '../support/postgres/proxy.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
 export const SITE_KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
@@ -35,11 +37,12 @@ export function siteServer(): Promise<PostgresServer> {
 }
 
 /**
- * Ends the server with the last test of this file or group: call it outside of tests. Files that share a process do not
- * share the server.
+ * Ends the server with the last test of this file or group, and skips the tests where there is no PostgreSQL: call it
+ * outside of tests. Files that share a process do not share the server.
  * @returns {@link siteServer}
  */
 export function useSiteServer(): typeof siteServer {
+  skipIfUnavailable(postgresSkipReason);
   afterAll(async () => {
     const server = await shared;
     shared = null;
