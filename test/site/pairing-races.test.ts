@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { AUTOMATIC_REDIRECT, followRedirect, logIn, type SiteOptions, TestSite } from './site-broker.ts';
+import { AUTOMATIC_REDIRECT, followRedirect, logIn, PortalSite, type SiteOptions } from './portal-site.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -19,7 +19,7 @@ test.each(PORTALS)(
   'two hubs that handle a login at %s at the same time send its code once and agree',
   async (_, options) => {
     const random = new SeededRandom(1);
-    await using site = await TestSite.start(options);
+    await using site = await PortalSite.start(options);
     const first = await site.startHub(1);
     const connection = await first.addAppliance('wallbox');
     const second = await site.startHub(2);
@@ -56,7 +56,7 @@ test.each(PORTALS)(
 );
 
 test('a pairing that ends while news of it are read stays ended', async () => {
-  await using site = await TestSite.start();
+  await using site = await PortalSite.start();
   const hub = await site.startHub(1);
   const connection = await hub.addAppliance('wallbox');
   // However many turns the end begins after the news.

@@ -5,10 +5,10 @@ import {
   AUTOMATIC_REDIRECT,
   followRedirect,
   logIn,
-  type SiteBroker,
+  type PortalHub,
+  PortalSite,
   type SiteOptions,
-  TestSite,
-} from './site-broker.ts';
+} from './portal-site.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -16,7 +16,7 @@ useSiteServer();
 /** A site of two hubs with an appliance, and the pairing that the first hub has begun, as both know it. */
 async function startTwoHubs(options?: SiteOptions) {
   await using starting = new AsyncDisposableStack();
-  const site = starting.use(await TestSite.start(options));
+  const site = starting.use(await PortalSite.start(options));
   const first = await site.startHub(1);
   const connection = await first.addAppliance('wallbox');
   const second = await site.startHub(2);
@@ -104,7 +104,7 @@ describe('a login on another hub of the site', () => {
     if (begun.kind !== 'begun') throw new Error(begun.kind);
     const { userCode, deviceCode } = begun.authorization;
     rememberSecrets([deviceCode.reveal()]);
-    const poll = (hub: SiteBroker) => hub.broker.deviceFlows.poll(appliance.id, deviceCode.reveal()).kind;
+    const poll = (hub: PortalHub) => hub.broker.deviceFlows.poll(appliance.id, deviceCode.reveal()).kind;
     await waitFor(() => expect(poll(second)).toBe('pending'));
     expect(await second.broker.deviceFlows.openLink(userCode)).toMatchObject({ kind: 'link' });
     const run = second.broker.pairings.find(({ pairing }) => pairing.device?.userCode === userCode);
@@ -186,7 +186,7 @@ describe.concurrent('a hub that dies', () => {
   });
 
   test('a hub that runs prolongs its ownership of open pairings', async () => {
-    await using site = await TestSite.start();
+    await using site = await PortalSite.start();
     const hub = await site.startHub(1);
     const { pairing } = await hub.broker.pairings.begin(await hub.addAppliance('wallbox'));
     await waitFor(() => expect(hub.stepOf(pairing.id)).toBe('waiting'));

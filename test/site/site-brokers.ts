@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { type BrokerAdministration, createBrokerAdministration } from '../../src/broker/administration.ts';
 import type { Environment } from '../../src/broker/environment.ts';
 import { createLanService } from '../../src/broker/lan-service.ts';
-import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import { type Broker, type BrokerOptions, openBroker } from '../../src/broker/open-broker.ts';
 import type { BrokerStore } from '../../src/broker/ports.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
@@ -20,7 +20,7 @@ import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 /** A test waits so long for what usually takes a tenth of a second. */
 const POLLING = { timeout: 20_000, interval: 10 };
 
-/** A hub of a test site: a real broker on a real store, in real time, without a portal. */
+/** A hub of a test site: a real broker on a real store, in real time. */
 export interface SiteBroker extends AsyncDisposable {
   readonly broker: Broker;
   readonly store: PostgresStore;
@@ -49,11 +49,16 @@ export async function startSite(): Promise<TestSite> {
   return { database, address, a, b, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Starts a hub. @param wrap changes the store that its broker uses */
+/**
+ * Starts a hub.
+ * @param wrap changes the store that its broker uses
+ * @param settings of the broker; default: without a portal
+ */
 export async function startSiteBroker(
   address: DatabaseAddress,
   hubId: string,
   wrap: (store: PostgresStore) => BrokerStore = (store) => store,
+  settings: Partial<Pick<BrokerOptions, 'portals' | 'pairingTimes'>> = {},
 ): Promise<SiteBroker> {
   await using parts = new AsyncDisposableStack();
   // Each hub is a machine of its own.
@@ -75,6 +80,7 @@ export async function startSiteBroker(
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
       jitterOffset: () => 0.5,
+      ...settings,
     }),
   );
   await broker.resumePairings();

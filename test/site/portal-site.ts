@@ -1,6 +1,7 @@
 import { request } from 'undici';
-import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
+import type { Broker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
+import type { ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
@@ -11,15 +12,14 @@ import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { systemClock, systemTimers } from '../../src/system/clock.ts';
-import { systemRandom } from '../../src/system/random.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
-import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { type SiteBroker, startSiteBroker } from './site-brokers.ts';
+import { addressOf, siteServer } from './site-harness.ts';
 
 /** How the hubs of a test site connect to their portal. */
 export interface SiteOptions {
@@ -41,12 +41,12 @@ export const AUTOMATIC_REDIRECT: SiteOptions = {
 };
 
 /** A portal and the database of a site, without hubs. Disposal ends the hubs that run. */
-export class TestSite implements AsyncDisposable {
+export class PortalSite implements AsyncDisposable {
   readonly emulator: Emulator;
   readonly portal: FaultyPortal;
   readonly database: TestDatabase;
   readonly #options: SiteOptions;
-  readonly #hubs = new Set<SiteBroker>();
+  readonly #hubs = new Set<PortalHub>();
 
   private constructor(emulator: Emulator, portal: FaultyPortal, database: TestDatabase, options: SiteOptions) {
     this.emulator = emulator;
@@ -55,15 +55,17 @@ export class TestSite implements AsyncDisposable {
     this.#options = options;
   }
 
-  static async start(options: SiteOptions = {}): Promise<TestSite> {
+  static async start(options: SiteOptions = {}): Promise<PortalSite> {
     const emulator = await startEmulator({ port: 0, ...options.emulator });
     const portal = await FaultyPortal.start(emulator);
-    return new TestSite(emulator, portal, await (await siteServer()).createDatabase(), options);
+    return new PortalSite(emulator, portal, await (await siteServer()).createDatabase(), options);
   }
 
   /** Starts a hub. @param number of the hub, which is the last part of its id and of its address */
-  async startHub(number: number): Promise<SiteBroker> {
-    const hub = await SiteBroker.start(this, number, this.#options);
+  async startHub(number: number): Promise<PortalHub> {
+    const address = addressOf(this.database.url);
+    const portal = connectPortal(this, number, this.#options);
+    const hub = await PortalHub.start(address, `latchkey-0000000${number}`, portal);
     this.#hubs.add(hub);
     return hub;
   }
@@ -93,47 +95,42 @@ export class TestSite implements AsyncDisposable {
   }
 }
 
-/** The broker of one hub of a site. */
-export class SiteBroker implements AsyncDisposable {
-  readonly broker: Broker;
-  readonly store: PostgresStore;
-  /** The events that it has emitted. */
-  readonly emitted: readonly ConnectionEvent[];
-  /** The names of the events that it has logged. */
-  readonly logged: readonly string[];
+/** A hub of such a site. */
+export class PortalHub implements AsyncDisposable {
+  readonly #hub: SiteBroker;
   #hasEnded = false;
 
-  private constructor(broker: Broker, store: PostgresStore, emitted: ConnectionEvent[], logged: string[]) {
-    this.broker = broker;
-    this.store = store;
-    this.emitted = emitted;
-    this.logged = logged;
+  private constructor(hub: SiteBroker) {
+    this.#hub = hub;
   }
 
-  static async start(site: TestSite, number: number, options: SiteOptions): Promise<SiteBroker> {
-    const clock = systemClock(`boot-${number}-${systemRandom.uuid()}`);
-    const store = await openSiteStore(addressOf(site.database.url), `latchkey-0000000${number}`, clock.now().boot);
-    const emitted: ConnectionEvent[] = [];
-    const logged: string[] = [];
-    const portal = connectPortal(site, number, options);
-    const broker = await openBroker({
-      environment: {
-        ...{ clock, timers: systemTimers, random: systemRandom },
-        log: logTo((event) => logged.push(event)),
-        emit: (event) => emitted.push(event),
-      },
-      store,
-      portals: {
-        names: ['home'],
-        get: (name) => (name === 'home' ? portal : undefined),
-        nameOf: () => undefined,
-      },
-      pairingTimes: { lifetime: 900_000, pollInterval: 300 },
-      declarations: { connections: [], appliances: [], file: '/etc/l.toml' },
-      jitterOffset: () => 0.5,
-    });
-    await broker.resumePairings();
-    return new SiteBroker(broker, store, emitted, logged);
+  /** @param portal what the hub connects to */
+  static async start(address: DatabaseAddress, hubId: string, portal: ConnectedPortal): Promise<PortalHub> {
+    const portals = {
+      names: ['home'],
+      get: (name: string) => (name === 'home' ? portal : undefined),
+      nameOf: () => undefined,
+    };
+    const pairingTimes = { lifetime: 900_000, pollInterval: 300 };
+    return new PortalHub(await startSiteBroker(address, hubId, undefined, { portals, pairingTimes }));
+  }
+
+  get broker(): Broker {
+    return this.#hub.broker;
+  }
+
+  get store(): PostgresStore {
+    return this.#hub.store;
+  }
+
+  /** The events that it has emitted. */
+  get emitted(): readonly ConnectionEvent[] {
+    return this.#hub.emitted;
+  }
+
+  /** The names of the events that it has logged. */
+  get logged(): readonly string[] {
+    return this.#hub.logged.map(({ event }) => event);
   }
 
   /** Adds an appliance with a connection of its own. @returns the connection */
@@ -174,8 +171,7 @@ export class SiteBroker implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    await this.broker[Symbol.asyncDispose]();
-    await this.store[Symbol.asyncDispose]();
+    await this.#hub[Symbol.asyncDispose]();
   }
 }
 
@@ -193,7 +189,7 @@ function linkOf(run: PairingRun | undefined): LoginLink {
 }
 
 /** A person logs in through the link of a pairing. @returns where the portal redirects the browser */
-export async function logIn({ emulator }: TestSite, run: PairingRun | undefined): Promise<URL> {
+export async function logIn({ emulator }: PortalSite, run: PairingRun | undefined): Promise<URL> {
   const link = linkOf(run);
   if (link.kind === 'redirect') return new URL(String((await request(link.authorizeUrl)).headers['location']));
   const state = new URL(link.authorizeUrl).searchParams.get('state') ?? '';
@@ -201,11 +197,7 @@ export async function logIn({ emulator }: TestSite, run: PairingRun | undefined)
 }
 
 /** A browser follows the portal's redirect to a hub. */
-export function followRedirect(
-  { broker: { pairings } }: SiteBroker,
-  location: URL,
-  browserToken: string | null = null,
-) {
+export function followRedirect({ broker: { pairings } }: PortalHub, location: URL, browserToken: string | null = null) {
   const stateful = parseStatefulResponse(location.searchParams);
   if (stateful !== null) return pairings.receiveRedirect(stateful).then((received) => received?.pairing ?? null);
   const nonce = location.pathname.split('/').at(-1) ?? '';
@@ -214,11 +206,15 @@ export function followRedirect(
   return pairings.receiveCallback(nonce, { kind: 'code', code }, browser);
 }
 
-function connectPortal({ emulator, portal: faulty }: TestSite, number: number, { login }: SiteOptions) {
+function connectPortal(
+  { emulator, portal: faulty }: PortalSite,
+  number: number,
+  { login }: SiteOptions,
+): ConnectedPortal {
   const portal: Portal =
     login === undefined ? helperPortal(emulator, faulty, number) : oauth2Portal(emulator, faulty, login);
   return {
-    ...{ portal, credentialLocation: { portal: 'home' }, retryLostAnswer: 'early' as const },
+    ...{ portal, credentialLocation: { portal: 'home' }, retryLostAnswer: 'early' },
     identity: { name: 'home', origin: faulty.frontendUrl, clientId: emulator.clientId, otherOrigins: [] },
     ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
   };
