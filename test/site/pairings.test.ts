@@ -9,6 +9,7 @@ import {
   PortalSite,
   type SiteOptions,
 } from './portal-site.ts';
+import { withoutNotifications } from './site-brokers.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -82,6 +83,17 @@ describe('a login on another hub of the site', () => {
     expect(await followRedirect(second, await logIn(site, first.pairing(id)))).toMatchObject(PAIRED);
     await expectPairedOnce(hubs, id);
     expect(second.emitted).toHaveLength(1);
+  });
+
+  test('a login ends on a hub that has no news of it yet', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first } = hubs;
+    const third = await site.startHub(3, withoutNotifications);
+    const id = await hubs.begin();
+    const location = await logIn(site, first.pairing(id));
+    expect(third.pairing(id)).toBeUndefined();
+    expect(await followRedirect(third, location)).toMatchObject({ id, ...PAIRED });
+    expect(site.codesSent).toHaveLength(1);
   });
 
   test('a browser that comes back to another hub is known by its cookie', async () => {

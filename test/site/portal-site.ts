@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import type { Broker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import type { ConnectedPortal } from '../../src/broker/ports.ts';
+import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
@@ -61,11 +61,15 @@ export class PortalSite implements AsyncDisposable {
     return new PortalSite(emulator, portal, await (await siteServer()).createDatabase(), options);
   }
 
-  /** Starts a hub. @param number of the hub, which is the last part of its id and of its address */
-  async startHub(number: number): Promise<PortalHub> {
+  /**
+   * Starts a hub.
+   * @param number of the hub, which is the last part of its id and of its address
+   * @param wrap changes the store that its broker uses
+   */
+  async startHub(number: number, wrap?: (store: PostgresStore) => BrokerStore): Promise<PortalHub> {
     const address = addressOf(this.database.url);
     const portal = connectPortal(this, number, this.#options);
-    const hub = await PortalHub.start(address, `latchkey-0000000${number}`, portal);
+    const hub = await PortalHub.start(address, `latchkey-0000000${number}`, portal, wrap);
     this.#hubs.add(hub);
     return hub;
   }
@@ -104,15 +108,23 @@ export class PortalHub implements AsyncDisposable {
     this.#hub = hub;
   }
 
-  /** @param portal what the hub connects to */
-  static async start(address: DatabaseAddress, hubId: string, portal: ConnectedPortal): Promise<PortalHub> {
+  /**
+   * @param portal what the hub connects to
+   * @param wrap changes the store that its broker uses
+   */
+  static async start(
+    address: DatabaseAddress,
+    hubId: string,
+    portal: ConnectedPortal,
+    wrap?: (store: PostgresStore) => BrokerStore,
+  ): Promise<PortalHub> {
     const portals = {
       names: ['home'],
       get: (name: string) => (name === 'home' ? portal : undefined),
       nameOf: () => undefined,
     };
     const pairingTimes = { lifetime: 900_000, pollInterval: 300 };
-    return new PortalHub(await startSiteBroker(address, hubId, undefined, { portals, pairingTimes }));
+    return new PortalHub(await startSiteBroker(address, hubId, wrap, { portals, pairingTimes }));
   }
 
   get broker(): Broker {
