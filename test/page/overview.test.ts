@@ -330,6 +330,25 @@ describe('text from appliances and portals', () => {
     waitingForApproval: waitingForApproval({ softwareId: SCRIPT }),
   });
 
+  it.each([
+    [en, ['The hub attic', 'this hub', 'The hub &#60;b&#62;', 'last seen', '2 hours ago']],
+    [de, ['Der Hub attic', 'dieser Hub', 'Der Hub &#60;b&#62;', 'zuletzt gesehen', 'vor 2 Stunden']],
+  ])('the overview lists the hubs of a site, and marks the own one', (texts, words) => {
+    const hub = { address: '192.0.2.7', version: '1.2.3' };
+    const site = {
+      id: 'site-1',
+      hubs: [
+        { ...hub, id: 'a', name: 'attic', lastSeen: new Date(NOW).toISOString(), thisHub: true as const },
+        { ...hub, id: 'b', name: '<b>', address: null, lastSeen: new Date(NOW - 7_200_000).toISOString() },
+      ],
+    };
+    const status = { ...hubStatusReport(HUB, [], [], NOW), site };
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW);
+    for (const text of words) expect(body).toContain(text);
+    expect(body.match(/class="site-hub"/g)).toHaveLength(2);
+    expect(page([])).not.toContain('site-hub');
+  });
+
   it('the overview escapes text from appliances and portals', () => {
     const html = page([hostile], { hub: { version: SCRIPT, address: SCRIPT, caFingerprint: SCRIPT } });
     expect(html).not.toContain('<script');
