@@ -61,13 +61,14 @@ export async function forgetHub(sql: Sql, hubId: string): Promise<boolean> {
 
 /** A server as {@link checkServer} knows it. */
 interface ServerRow {
-  /** The cluster, its tables, and its timeline: a copy of the database has other tables, and a promotion another timeline. */
+  /** The cluster, the database, its tables and the timeline: a promotion changes only that, a copy something before it. */
   readonly server: string;
   /** Whether commits wait for a standby. */
   readonly synchronous: boolean;
 }
 
-const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()), '${SCHEMA}.grants'::regclass::oid,
+const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    (SELECT oid FROM pg_database WHERE datname = current_database()), '${SCHEMA}.grants'::regclass::oid,
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)) AS server,
   current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS synchronous`;

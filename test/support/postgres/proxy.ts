@@ -26,7 +26,7 @@ interface Sockets {
 
 /** A TCP proxy on loopback in front of a PostgreSQL server. At first it passes everything on. */
 export class PostgresProxy implements AsyncDisposable {
-  readonly #target: number;
+  #target: number;
   readonly #listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
   readonly #connections = new Set<Sockets>();
   readonly #losses: Loss[] = [];
@@ -69,6 +69,11 @@ export class PostgresProxy implements AsyncDisposable {
   refuse(): void {
     this.#refuses = true;
     this.cut();
+  }
+
+  /** Leads all further connections to another server on 127.0.0.1, as an address does that moves to a promoted standby. */
+  redirect(target: { readonly port: number }): void {
+    this.#target = target.port;
   }
 
   /** Passes nothing on. Connections stay open, and further ones are accepted. */

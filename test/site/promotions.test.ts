@@ -1,0 +1,183 @@
+import { expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { addAppliance, FRIDGE, HEATER, ownConnection, WALLBOX } from '../store/test-store.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
+import { PostgresProxy } from '../support/postgres/proxy.ts';
+import { startPostgres } from '../support/postgres/server.ts';
+import { addStandby } from '../support/postgres/standby.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
+skipIfUnavailable(postgresSkipReason);
+
+const attempt = { token: 'hash', at: instantAt(1) };
+const grantOf = ({ connection }: { connection: string }, generation: number) =>
+  sampleGrant({ connection, generation, refreshToken: new Secret(`refresh-token-${generation}`) });
+
+/** A primary and a standby, and two hubs whose connections lead to the server that is the primary. */
+async function startSite(synchronous: boolean) {
+  const parts = new AsyncDisposableStack();
+  const primary = parts.use(await startPostgres({ tls: false }));
+  const database = await primary.createDatabase();
+  const proxy = parts.use(await PostgresProxy.start(primary));
+  const address = siteAddress(database, proxy);
+  const standby = parts.use(await addStandby(primary, { synchronous }));
+  const a = parts.use(await openSiteStore(address, HUB_A));
+  const b = parts.use(await openSiteStore(address, HUB_B));
+  for (const appliance of [WALLBOX, HEATER]) {
+    await addAppliance(a, appliance);
+    await a.replaceGrant(grantOf(appliance, 1));
+  }
+  await b.grants();
+  const news = { a: [] as boolean[], b: [] as boolean[] };
+  a.onNews(async ({ all }) => void (all && news.a.push(all)));
+  b.onNews(async ({ all }) => void (all && news.b.push(all)));
+  return {
+    ...{ primary, standby, database, address, a, b, news },
+    /** The primary's machine is lost, and the standby becomes the primary. */
+    async failOver(): Promise<void> {
+      const returned = [a, b].map((store) => new Promise<void>((resolve) => store.onReturn(resolve)));
+      await primary.kill();
+      await standby.promote();
+      proxy.redirect(standby.server);
+      await Promise.all(returned);
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+const find = async (store: PostgresStore, { connection }: { connection: string }) =>
+  (await store.findGrants(new Set([connection]))).get(connection);
+
+test('a promoted synchronous standby has lost nothing, and no grant is in doubt', async () => {
+  await using site = await startSite(true);
+  const { a, b } = site;
+  await a.beginAttempt(grantOf(HEATER, 1), attempt);
+  await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
+  await site.failOver();
+  await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
+  for (const hub of [a, b, fresh]) {
+    expect(await find(hub, WALLBOX)).toMatchObject({
+      hasLostWrites: false,
+      stored: { grant: { generation: 2, doubt: null }, attempt: null },
+    });
+    expect(await find(hub, HEATER)).toMatchObject({ stored: { grant: { doubt: null }, attempt: { token: 'hash' } } });
+  }
+  expect(await b.beginAttempt(grantOf(HEATER, 1), attempt)).toMatchObject({ kind: 'under_way' });
+  expect(await b.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
+  expect(site.news).toEqual({ a: [true], b: [true] });
+});
+
+test('what a promoted standby has lost is noticed by every hub, in doubt until it is put back, and complete then', async () => {
+  await using site = await startSite(false);
+  const { a, b, standby } = site;
+  await a.saveRegistry({ addedConnections: [ownConnection(FRIDGE)] });
+  await standby.catchUp(site.primary);
+  await standby.pauseReplication();
+  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
+  expect(await a.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
+  expect(await a.replaceGrant(grantOf(FRIDGE, 1))).toBe(true);
+  await b.grants();
+  await site.failOver();
+  expect(site.news).toEqual({ a: [true], b: [true] });
+
+  await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
+  const heard: string[] = [];
+  fresh.onNews(async ({ grants }) => void heard.push(...grants));
+  for (const appliance of [WALLBOX, HEATER]) {
+    expect(await find(fresh, appliance)).toMatchObject({
+      hasLostWrites: false,
+      stored: { grant: { generation: 1, doubt: { kind: 'copy' } }, attempt: null },
+    });
+  }
+  for (const hub of [a, b]) {
+    expect(await find(hub, WALLBOX)).toMatchObject({
+      hasLostWrites: true,
+      stored: { grant: { generation: 1, doubt: { kind: 'copy' } } },
+    });
+    expect(await hub.beginAttempt(grantOf(WALLBOX, 2), attempt)).toEqual({ kind: 'superseded' });
+  }
+  // A hub that is told of the end of its attempt meanwhile can still save its tokens, see below.
+  await b.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)]);
+  await a.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)]);
+  await fresh.catchUp();
+  expect(new Set(heard)).toEqual(new Set([WALLBOX, HEATER, FRIDGE].map(({ connection }) => connection)));
+  for (const [appliance, generation] of [
+    [WALLBOX, 2],
+    [HEATER, 1],
+    [FRIDGE, 1],
+  ] as const) {
+    const found = await find(fresh, appliance);
+    expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation, doubt: null } } });
+    expect(found?.stored.grant.refreshToken?.reveal()).toBe(`refresh-token-${generation}`);
+  }
+  // The attempt that was open is open again, so that no other hub sends the same refresh token.
+  expect(await find(fresh, WALLBOX)).toMatchObject({
+    stored: { attempt: { token: 'hash', leasedUntil: expect.any(Number) } },
+  });
+  expect(await fresh.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'under_way' });
+  expect(await a.replaceGrant(grantOf(WALLBOX, 3))).toBe(true);
+  expect(await find(fresh, WALLBOX)).toMatchObject({
+    stored: { grant: { generation: 3, doubt: null }, attempt: null },
+  });
+});
+
+test('a grant that was forgotten is not put back, and a newer one stays', async () => {
+  await using site = await startSite(false);
+  const { a, b, standby } = site;
+  await standby.catchUp(site.primary);
+  await standby.pauseReplication();
+  await a.replaceGrant(grantOf(WALLBOX, 2));
+  await site.failOver();
+  // The other hub has not heard of the second generation, and goes on with the first.
+  await b.grants();
+  await b.putBack([grantOf(HEATER, 1)]);
+  for (const generation of [2, 3, 4]) {
+    const refreshToken = new Secret(`of-the-other-hub-${generation}`);
+    expect(await b.replaceGrant({ ...grantOf(WALLBOX, generation), refreshToken })).toBe(true);
+  }
+  expect(await b.forgetGrant(HEATER.connection, 1)).toBe(true);
+  await a.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1)]);
+  expect((await find(a, WALLBOX))?.stored.grant.refreshToken?.reveal()).toBe('of-the-other-hub-4');
+  expect(await find(a, HEATER)).toBeUndefined();
+});
+
+test('a standby for which commits waited no longer is not believed', async () => {
+  await using site = await startSite(true);
+  const { a, standby, primary } = site;
+  await standby.catchUp(primary);
+  // As a failover manager does when the standby is not reachable.
+  await primary.sql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf();');
+  await standby.pauseReplication();
+  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
+  const before = a.hubs.find(({ id }) => id === HUB_A)?.lastSeen ?? 0;
+  a.announce({ name: 'a', address: null, version: '1' });
+  await expect.poll(() => a.hubs.find(({ id }) => id === HUB_A)?.lastSeen ?? 0).toBeGreaterThan(before);
+  await site.failOver();
+  await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
+  expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
+  expect(await find(a, WALLBOX)).toMatchObject({ hasLostWrites: true });
+});
+
+test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  {
+    await using store = await openSiteStore(siteAddress(database), HUB_A);
+    await addAppliance(store, WALLBOX);
+    await store.replaceGrant(grantOf(WALLBOX, 1));
+  }
+  await server.restart();
+  {
+    await using store = await openSiteStore(siteAddress(database), HUB_A);
+    expect(await store.grant(WALLBOX.connection)).toMatchObject({ grant: { doubt: null } });
+  }
+  const copy = { ...database, name: `${database.name}_copy` };
+  await server.sql('postgres', `CREATE DATABASE ${copy.name} TEMPLATE ${database.name} OWNER ${database.user};`);
+  await using store = await openSiteStore(siteAddress({ url: server.urlOf(copy) }), HUB_A);
+  expect(await store.grant(WALLBOX.connection)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
+});
