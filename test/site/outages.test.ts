@@ -1,0 +1,151 @@
+import { expect, test } from 'vitest';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { addAppliance, WALLBOX } from '../store/test-store.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
+import { PostgresProxy } from '../support/postgres/proxy.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
+import { addStandby } from '../support/postgres/standby.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress } from './site-harness.ts';
+
+skipIfUnavailable(postgresSkipReason);
+
+const { id } = WALLBOX;
+const attempt = { token: 'hash', at: instantAt(1) };
+
+/** Two hubs of a site with a server of their own. */
+async function startSite(
+  through: (server: PostgresServer) => Promise<PostgresProxy | undefined> = async () => undefined,
+) {
+  const parts = new AsyncDisposableStack();
+  const server = parts.use(await startPostgres({ tls: false }));
+  const database = await server.createDatabase();
+  const proxy = await through(server);
+  if (proxy !== undefined) parts.use(proxy);
+  const address = siteAddress(database, proxy);
+  const a = parts.use(await openSiteStore(address, HUB_A));
+  const b = parts.use(await openSiteStore(address, HUB_B));
+  await addAppliance(a, WALLBOX);
+  await a.replaceGrant(sampleGrant());
+  await b.grants();
+  return { server, database, address, a, b, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+}
+
+/** Resolves when a hub can use the database again. */
+function returnOf(store: PostgresStore): Promise<void> {
+  return new Promise((resolve) => store.onReturn(resolve));
+}
+
+const countConnections = async (server: PostgresServer, name: string) =>
+  Number(await server.sql('postgres', `SELECT count(*) FROM pg_stat_activity WHERE datname = '${name}';`));
+
+/** The most connections that two hubs keep: four each for reads and writes, one for heartbeats, and one that listens. */
+const MAX_CONNECTIONS = 2 * (4 + 1 + 1);
+
+test.each<[string, (server: PostgresServer) => Promise<void>]>([
+  [
+    'was killed and started again',
+    async (server) => {
+      await server.kill();
+      await server.start();
+    },
+  ],
+  ['was restarted', (server) => server.restart()],
+  ['was stopped at once and started again', (server) => server.restart('immediate')],
+])('the hubs go on by themselves after the server %s, and miss nothing', async (_, interrupt) => {
+  await using site = await startSite();
+  const { a, b, server } = site;
+  const returns = [returnOf(a), returnOf(b)];
+  const news: string[] = [];
+  b.onNews(async ({ grants }) => void news.push(...grants));
+  await interrupt(server);
+  await Promise.all(returns);
+  expect(await a.replaceGrant(sampleGrant({ generation: 2 }))).toBe(true);
+  await expect.poll(() => news).toContain(id);
+  expect(await b.grant(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
+  expect(await countConnections(server, site.database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS);
+});
+
+test('what one hub wrote while another one could not reach the database is news when it can', async () => {
+  await using site = await startSite();
+  await using proxy = await PostgresProxy.start(site.server);
+  await using c = await openSiteStore(siteAddress(site.database, proxy), 'latchkey-0000000c');
+  const order: string[] = [];
+  c.onNews(async ({ grants }) => void (grants.size > 0 && order.push('news')));
+  c.onReturn(() => order.push('return'));
+  proxy.refuse();
+  await expect.poll(() => c.writeProblem).not.toBeNull();
+  await site.a.replaceGrant(sampleGrant({ generation: 2 }));
+  await expect(c.beginAttempt(sampleGrant(), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+  proxy.pass();
+  await expect.poll(() => order).toEqual(['news', 'return']);
+  expect(c.writeProblem).toBeNull();
+});
+
+/** Everything that a hub does at once when the database hangs: all of it ends. */
+async function useHangingDatabase(a: PostgresStore): Promise<void> {
+  const calls = [
+    a.beginAttempt(sampleGrant(), attempt),
+    a.saveSetting('setup_code', 'another code'),
+    a.addHistory(new Map([[id, []]])),
+    a.markTokenRejected(id, 1, instantAt(5)),
+    ...Array.from({ length: 20 }, () => a.holdLease('notices')),
+  ];
+  for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
+  expect(a.writeProblem).not.toBeNull();
+}
+
+test.each<
+  [
+    string,
+    (server: PostgresServer, proxy: PostgresProxy) => Promise<void>,
+    (server: PostgresServer, proxy: PostgresProxy) => Promise<void>,
+  ]
+>([
+  ['is paused', (server) => server.pause(), (server) => server.resume()],
+  ['is behind a network that passes nothing on', async (_, proxy) => proxy.hold(), async (_, proxy) => proxy.pass()],
+])(
+  'every call of a hub ends while the server %s, and it goes on by itself afterwards',
+  async (_, stop, goOn) => {
+    let proxy: PostgresProxy | undefined;
+    await using site = await startSite(async (server) => (proxy = await PostgresProxy.start(server)));
+    const { a, b, server } = site;
+    if (proxy === undefined) throw new Error('there is no proxy');
+    const returns = [returnOf(a), returnOf(b)];
+    await stop(server, proxy);
+    await useHangingDatabase(a);
+    await waitFor(() => expect(b.writeProblem).not.toBeNull(), 30_000);
+    await goOn(server, proxy);
+    await Promise.all(returns);
+    expect(await b.grant(id)).toMatchObject({ attempt: null });
+    await a.grant(id);
+    expect(await a.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+    expect(await b.setting('setup_code')).toSatisfy((code) => code === null || code === 'another code');
+    await waitFor(async () => {
+      expect(await countConnections(server, site.database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS);
+    });
+  },
+  400_000,
+);
+
+test('no connections pile up while commits wait for a standby that does not answer, and their outcomes are what happened', async () => {
+  await using site = await startSite();
+  const { a, b, server, database, address } = site;
+  await using standby = await addStandby(server, { synchronous: true });
+  const returns = [returnOf(a), returnOf(b)];
+  await standby.server.pause();
+  await useHangingDatabase(a);
+  await waitFor(() => expect(b.writeProblem).not.toBeNull(), 30_000);
+  // A hub that starts meanwhile gives up, and again, and keeps no lock.
+  for (let start = 0; start < 2; start += 1) {
+    await expect(openSiteStore(address, 'latchkey-0000000c')).rejects.toMatchObject({ code: 'site_away' });
+  }
+  expect(await countConnections(server, database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS + 1);
+  await standby.server.resume();
+  await Promise.all(returns);
+  await using c = await openSiteStore(address, 'latchkey-0000000c');
+  for (const hub of [a, b, c]) expect(await hub.grant(id)).toMatchObject({ attempt: null });
+  expect(await a.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+}, 400_000);
