@@ -12,8 +12,11 @@ export const POOLER_ADVICE =
   'name the server itself in the URL of store.postgres_file: a pooler such as PgBouncer breaks notifications and locks';
 /** What poolers say that do not pass on the settings of a session. */
 const POOLER = /unsupported startup parameter/;
-/** A transaction that met another one, and may simply be repeated. */
-const CONFLICTS = [/^40001$/, /^40P01$/];
+/**
+ * A transaction that met another one, and may simply be repeated: a serialization failure, a deadlock, or a row that was
+ * there when the transaction looked for it, and was removed before one that refers to it was written.
+ */
+const CONFLICTS = [/^40001$/, /^40P01$/, /^23503$/];
 /** A lock or an answer took too long. */
 const TIMEOUTS = [/^55P03$/, /^57014$/];
 
