@@ -1,0 +1,86 @@
+import { uptime } from 'node:os';
+import { expect, test } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import { monotonicNow, systemClock } from '../../src/system/clock.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { addAppliance, sampleSession, WALLBOX } from '../store/test-store.ts';
+import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
+const HOUR = 3_600_000;
+const { id } = WALLBOX;
+/** How exact ages are on a busy machine, in ms; the wrong ones are off by hours. */
+const TOLERANCE = 5000;
+
+/** A clock of a boot that began `age` ms earlier than this machine's, with a wall clock that is wrong by `error` ms. */
+function clockOf(boot: string, age: number, error: number): Clock {
+  return systemClock(boot, {
+    uptime: () => uptime() * 1000 + age,
+    wall: () => Date.now() + error,
+    monotonic: monotonicNow,
+  });
+}
+
+test('a hub knows the age of what another hub has stored, and of what it has stored before a restart', async () => {
+  const database = await (await siteServer()).createDatabase();
+  const first = clockOf('boot-a', 5 * HOUR, 7 * HOUR);
+  const second = clockOf('boot-b', 90 * HOUR, -30 * HOUR);
+  await using a = await openSiteStore(siteAddress(database), HUB_A, { clock: first });
+  const now = first.now();
+  const obtained = { ...now, uptime: now.uptime - 2 * HOUR };
+  await addAppliance(a, { ...WALLBOX, waitingSince: obtained });
+  await a.replaceGrant(sampleGrant({ obtained, refused: obtained }));
+  await a.saveSession({ ...sampleSession(WALLBOX, 'one'), begun: obtained });
+  const restarted = clockOf('boot-c', -HOUR / 60, 0);
+  await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: second });
+  await using c = await openSiteStore(siteAddress(database), 'latchkey-0000000c', { clock: restarted });
+  for (const [store, clock] of [
+    [a, first],
+    [b, second],
+    [c, restarted],
+  ] as const) {
+    const stored = await store.grant(id);
+    const instants = [
+      ...[stored?.grant.obtained, stored?.grant.refused, (await store.appliances())[0]?.waitingSince],
+      (await store.sessions())[0]?.begun,
+    ];
+    for (const instant of instants) {
+      expect(instant?.boot).toBe(clock.now().boot);
+      expect(Math.abs(clock.now().uptime - (instant?.uptime ?? 0) - 2 * HOUR)).toBeLessThan(TOLERANCE);
+    }
+  }
+  // By the database's clock, which is right.
+  const wall = (await b.grant(id))?.grant.obtained.wall ?? 0;
+  expect(Math.abs(Date.now() - 2 * HOUR - wall)).toBeLessThan(TOLERANCE);
+});
+
+test('a hub knows the age of what a hub has stored that started after its last heartbeat', async () => {
+  const database = await (await siteServer()).createDatabase();
+  const clock = clockOf('boot-a', 5 * HOUR, 0);
+  await using a = await openSiteStore(siteAddress(database), HUB_A, { clock, timers: NO_INTERVALS });
+  const later = clockOf('boot-b', 0, 9 * HOUR);
+  await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: later });
+  await addAppliance(b, { ...WALLBOX, waitingSince: later.now() });
+  const [appliance] = await a.appliances();
+  expect(appliance?.waitingSince?.boot).toBe('boot-a');
+  expect(Math.abs(clock.now().uptime - (appliance?.waitingSince?.uptime ?? 0))).toBeLessThan(TOLERANCE);
+});
+
+test('the lease of another hub ends at the same moment on every clock', async () => {
+  const database = await (await siteServer()).createDatabase();
+  const clock = clockOf('boot-b', 90 * HOUR, -30 * HOUR);
+  await using a = await openSiteStore(siteAddress(database), HUB_A, { clock: clockOf('boot-a', 0, 7 * HOUR) });
+  await using b = await openSiteStore(siteAddress(database), HUB_B, { clock });
+  await addAppliance(a, WALLBOX);
+  await a.replaceGrant(sampleGrant());
+  await a.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
+  const left = ((await b.grant(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
+  expect(Math.abs(left - 180_000)).toBeLessThan(TOLERANCE);
+});
+
+test('an instant of a boot that no hub has measured stays as it is', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using a = await openSiteStore(siteAddress(database), HUB_A);
+  await addAppliance(a, { ...WALLBOX, waitingSince: instantAt(7, 'of-a-backup') });
+  expect((await a.appliances())[0]?.waitingSince).toEqual(instantAt(7, 'of-a-backup'));
+});
