@@ -127,6 +127,10 @@ export const storeEvents = {
     restored: text('the connections whose grant is from the backup, separated by commas'),
     kept: text('the connections whose newer grant was kept, separated by commas'),
   }),
+  site_restored: event(
+    'warn',
+    'Another hub of the site has restored a backup, or this one could not learn in time that it has: the hub starts again, in the same process.',
+  ),
   site_news_not_applied: event(
     ['debug', 'error'],
     'What other hubs of the site have changed could not be taken over; the hub soon reads everything again.',

@@ -142,6 +142,8 @@ export class SiteDatabase implements AsyncDisposable {
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
   async run<Result>(work: (sql: Sql, client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
+    // An error between two statements ends the next one; nobody else listens while the pool has lent the connection.
+    client.on('error', ignoreError);
     try {
       const result = await work(sqlOf(client), client);
       client.release();
@@ -150,6 +152,8 @@ export class SiteDatabase implements AsyncDisposable {
       // A connection in an unknown state is closed, and an open transaction ends with it.
       client.release(true);
       throw error;
+    } finally {
+      client.off('error', ignoreError);
     }
   }
 
@@ -249,3 +253,5 @@ export class SiteDatabase implements AsyncDisposable {
     throw new Failure(kind, `the site's ${this.description} can't be reached (${this.#outage.reason})`);
   }
 }
+
+function ignoreError(): void {}

@@ -236,12 +236,12 @@ export class SiteLink implements AsyncDisposable {
   /** Delivers news, one after another; those that come meanwhile are delivered together. */
   #deliver(news: ParsedNews): void {
     this.#pending = mergeNews(this.#pending, news);
-    this.#wasRestored ||= news.restored;
-    if (this.#wasRestored && this.#restoredListener !== null) {
-      // The hub starts again, and reads everything.
-      this.#restoredListener();
-      return;
+    if (news.restored && !this.#wasRestored) {
+      this.#wasRestored = true;
+      this.#restoredListener?.();
     }
+    // The hub starts again, and reads everything.
+    if (this.#wasRestored && this.#restoredListener !== null) return;
     this.#delivering = this.#delivering.then(async () => {
       const pending = this.#pending;
       if (this.#newsListener === null || !hasNews(pending)) return;

@@ -117,6 +117,7 @@ export class PostgresProxy implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.refuse();
     this.#held?.resolve();
+    this.#held = null;
     this.#listener.close();
     await once(this.#listener, 'close');
   }

@@ -1,0 +1,304 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { dirname } from 'node:path';
+import { Client } from 'pg';
+import { expect, test } from 'vitest';
+import type { BackupContents } from '../../src/core/backup-contents.ts';
+import { Failure } from '../../src/core/failure.ts';
+import type { Grant } from '../../src/core/grants/grant.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { restoreState } from '../../src/store/backup/backup.ts';
+import { serializeBackup } from '../../src/store/backup/backup-file.ts';
+import { jweSealing } from '../../src/store/keys/sealing.ts';
+import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import {
+  addAppliance,
+  HEATER,
+  ownConnection,
+  removeAppliance,
+  sampleSession,
+  updateAppliance,
+  WALLBOX,
+} from '../store/test-store.ts';
+import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
+import { MAIN } from '../support/program.ts';
+import { addressOf, openSiteStore, SITE_KEY, siteServer } from './site-harness.ts';
+
+const MADE = Date.UTC(2031, 4, 5, 6);
+const FORMER_ID = 'latchkey-0000cafe';
+const OWN_ID = 'latchkey-00000001';
+const OTHER_ID = 'latchkey-00000002';
+const grantOf = (connection: string, generation: number, token: string): Grant =>
+  sampleGrant({ connection, generation, refreshToken: new Secret(token) });
+const BACKUP: BackupContents = {
+  made: MADE,
+  settings: new Map([
+    ['hub_id', FORMER_ID],
+    ['setup_code', 'the code'],
+  ]),
+  connections: [WALLBOX, HEATER].map(ownConnection),
+  appliances: [WALLBOX, HEATER],
+  grants: [grantOf(WALLBOX.id, 3, 'of the backup'), grantOf(HEATER.id, 2, 'of the backup')],
+  sessions: [sampleSession(WALLBOX, 'wallbox')],
+};
+
+/** A database of a site with a proxy in front of it. */
+async function openSite() {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  const proxy = await PostgresProxy.start(server);
+  return {
+    server,
+    database,
+    proxy,
+    direct: addressOf(database.url),
+    proxied: addressOf(proxy.urlOf(database.url)),
+    [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose](),
+  };
+}
+
+/** How often a hub was to start again because of a restore. */
+function countRestores(store: PostgresStore) {
+  const counted = { count: 0 };
+  store.onRestored(() => {
+    counted.count += 1;
+  });
+  return counted;
+}
+
+/** What a restore changes, as a hub reads it. */
+async function contentOf(store: PostgresStore) {
+  return {
+    setupCode: await store.setting('setup_code'),
+    connections: (await store.connections()).map(({ name }) => name),
+    appliances: (await store.appliances()).map(({ name }) => name),
+    grants: (await store.grants()).map(({ grant }) => grant.refreshToken?.reveal()).sort(),
+    sessions: (await store.sessions()).map(({ hash }) => hash),
+  };
+}
+
+const RESTORED = {
+  setupCode: 'the code',
+  connections: ['heater', 'wallbox'],
+  appliances: ['heater', 'wallbox'],
+  grants: ['of the backup', 'of the backup'],
+  sessions: ['hash-wallbox'],
+};
+
+test('after a restore every other hub of the site starts again, and one that starts later does not', async () => {
+  await using site = await openSite();
+  await using first = await openSiteStore(site.direct, OWN_ID);
+  await using second = await openSiteStore(site.direct, OTHER_ID);
+  const restores = [first, second].map(countRestores);
+  // Changes are looked for from the beginning of the oldest open transaction on, here one in another database.
+  const held = new Client((await site.server.createDatabase()).url);
+  await using _ended = { [Symbol.asyncDispose]: () => held.end() };
+  await held.connect();
+  await held.query('BEGIN');
+  await held.query('SELECT pg_current_xact_id()');
+  await restoreState(first, BACKUP);
+  await expect.poll(() => restores.map(({ count }) => count)).toEqual([0, 1]);
+  await using third = await openSiteStore(site.direct, 'latchkey-00000003');
+  const late = countRestores(third);
+  await third.catchUp();
+  await third.catchUp();
+  await first.catchUp();
+  expect([late.count, restores[0]?.count]).toEqual([0, 0]);
+  expect(await contentOf(third)).toEqual(RESTORED);
+});
+
+test('two restores at once, on one hub and on two, lead to one result', async () => {
+  await using site = await openSite();
+  await using first = await openSiteStore(site.direct, OWN_ID);
+  await using second = await openSiteStore(site.direct, OTHER_ID);
+  const outcomes = await Promise.all(
+    [first, first, second, second].map((store) =>
+      restoreState(store, BACKUP).then(
+        ({ restored }) => restored.length,
+        (error: unknown) => (error instanceof Failure ? error.code : error),
+      ),
+    ),
+  );
+  expect(outcomes.filter((outcome) => outcome === 2)).toHaveLength(1);
+  for (const outcome of outcomes) expect([2, 0, 'not_allowed']).toContain(outcome);
+  expect(await contentOf(first)).toEqual(RESTORED);
+  expect((await first.grants()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
+  const ids = await Promise.all([first, second].map((store) => store.setting('hub_id')));
+  expect(ids.filter((id) => id === FORMER_ID)).toHaveLength(1);
+  expect(ids.filter((id) => id === null)).toHaveLength(1);
+});
+
+test('a hub does not take over an id that another hub of the site has, or that is no host name', async () => {
+  await using site = await openSite();
+  await using first = await openSiteStore(site.direct, OWN_ID);
+  await using former = await openSiteStore(site.direct, FORMER_ID);
+  await restoreState(first, BACKUP);
+  expect(await first.setting('hub_id')).toBeNull();
+  await restoreState(former, { ...BACKUP, settings: new Map([['hub_id', 'Not a host name']]) });
+  expect(await former.setting('hub_id')).toBeNull();
+});
+
+/** Where a restore is interrupted: statements in their order. */
+const STATEMENTS: readonly (readonly [string, RegExp])[] = [
+  ['it locks the tables', /^LOCK TABLE/],
+  ['it has read everything', /FROM sessions WHERE/],
+  ['it removes connections', /^DELETE FROM connections/],
+  ['it writes settings', /INSERT INTO settings/],
+  ['it adds connections', /INSERT INTO connections/],
+  ['it adds appliances', /INSERT INTO appliances/],
+  ['it writes grants', /INSERT INTO grants/],
+  ['it adds sessions', /INSERT INTO sessions/],
+  ['it claims its new id', /INSERT INTO hubs .* FROM hubs/s],
+  ['it tells the other hubs', /INSERT INTO changes/],
+  ['it commits', COMMIT],
+];
+
+/** Restores a backup in a process of its own. */
+const SCRIPT = `
+  const [dist, address, key, backup] = JSON.parse(process.argv[1]);
+  const load = (path) => import(dist + path);
+  const { openPostgresStore } = await load('store/postgres/open-postgres-store.js');
+  const { jweSealing } = await load('store/keys/sealing.js');
+  const { systemClock, systemTimers } = await load('system/clock.js');
+  const { parseBackup } = await load('store/backup/backup-file.js');
+  const { restoreState } = await load('store/backup/backup.js');
+  const store = await openPostgresStore({
+    address, hubId: '${OTHER_ID}', sealing: jweSealing(Uint8Array.from(key)), clock: systemClock('boot'),
+    timers: systemTimers, random: { uuid: () => crypto.randomUUID() },
+  });
+  await store.startupDone();
+  await new Promise((resolve) => process.once('message', resolve).send('opened'));
+  await restoreState(store, parseBackup(backup));
+  process.send('restored');`;
+
+test.each(STATEMENTS)(
+  'a hub that is killed while it restores a backup, before %s, has changed nothing',
+  async (_, statement) => {
+    await using site = await openSite();
+    await using other = await openSiteStore(site.direct, OWN_ID);
+    await addAppliance(other, WALLBOX);
+    expect(await other.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'))).toBe(true);
+    const before = await contentOf(other);
+    const restores = countRestores(other);
+    const input = [`${dirname(MAIN)}/`, site.proxied, [...SITE_KEY], serializeBackup(BACKUP)];
+    const hub = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(input)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    const ended = once(hub, 'exit');
+    expect(await once(hub, 'message')).toEqual(['opened', undefined]);
+    const held = site.proxy.lose('request', statement, { by: 'hold' });
+    hub.send('go');
+    await held;
+    hub.kill('SIGKILL');
+    await ended;
+    site.proxy.cut();
+    const processes = `SELECT count(*) FROM pg_stat_activity WHERE application_name = '${OTHER_ID}';`;
+    await expect.poll(() => site.server.sql(site.database, processes)).toBe('0');
+    expect(await contentOf(other)).toEqual(before);
+    // The locks of the transaction end with it.
+    expect(await restoreState(other, BACKUP)).toMatchObject({ restored: ['wallbox', 'heater'] });
+    expect(await contentOf(other)).toEqual(RESTORED);
+    expect(restores.count).toBe(0);
+  },
+);
+
+/** A hub of a site behind a proxy, whose clock can be put forward. */
+async function openProxiedHub(site: Awaited<ReturnType<typeof openSite>>) {
+  const real = systemClock('boot');
+  const clock = { skew: 0, now: () => ({ ...real.now(), uptime: real.now().uptime + clock.skew }) };
+  const store = await openPostgresStore({
+    ...{ address: site.proxied, hubId: OTHER_ID, sealing: jweSealing(SITE_KEY), clock, timers: systemTimers },
+    random: { uuid: randomUUID },
+  });
+  await store.startupDone();
+  return { store, clock };
+}
+
+test('a restore whose connection breaks before its commit fails, and has changed nothing', async () => {
+  await using site = await openSite();
+  await using other = await openSiteStore(site.direct, OWN_ID);
+  const { store } = await openProxiedHub(site);
+  await using _closed = store;
+  const restores = [store, other].map(countRestores);
+  const lost = site.proxy.lose('request', /INSERT INTO grants/);
+  await expect(restoreState(store, BACKUP)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await lost;
+  expect(await other.appliances()).toEqual([]);
+  await expect.poll(() => store.writeProblem).toBeNull();
+  await store.catchUp();
+  expect(restores.map(({ count }) => count)).toEqual([0, 0]);
+});
+
+test.each(['request', 'response'] as const)(
+  'a restore is done once, and the hub knows it, if the %s of its commit is lost',
+  async (message) => {
+    await using site = await openSite();
+    await using other = await openSiteStore(site.direct, OWN_ID);
+    const { store } = await openProxiedHub(site);
+    await using _closed = store;
+    const restores = [store, other].map(countRestores);
+    const lost = site.proxy.lose(message, COMMIT);
+    expect(await restoreState(store, BACKUP)).toEqual({ restored: ['wallbox', 'heater'], kept: [] });
+    await lost;
+    expect(await contentOf(other)).toEqual(RESTORED);
+    expect((await other.grants()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
+    await other.catchUp();
+    await store.catchUp();
+    expect(restores.map(({ count }) => count)).toEqual([0, 1]);
+  },
+);
+
+test.each([
+  ['response', 1],
+  ['request', 0],
+] as const)(
+  'a hub whose database goes away with the %s of the commit of a restore starts again %i times when it is back',
+  async (message, count) => {
+    await using site = await openSite();
+    await using other = await openSiteStore(site.direct, OWN_ID);
+    const { store, clock } = await openProxiedHub(site);
+    await using _closed = store;
+    const [own, others] = [countRestores(store), countRestores(other)];
+    const lost = site.proxy.lose(message, COMMIT, { by: 'hold' }).then(() => {
+      clock.skew = 60_000;
+      site.proxy.refuse();
+    });
+    await expect(restoreState(store, BACKUP)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await lost;
+    expect(store.writeProblem).toContain("can't be used");
+    site.proxy.pass();
+    await expect.poll(() => store.writeProblem).toBeNull();
+    await store.catchUp();
+    await other.catchUp();
+    expect([own.count, others.count]).toEqual([count, count]);
+    expect(await store.appliances()).toHaveLength(2 * count);
+  },
+);
+
+test('no hub puts back what it knew before a restore, and none writes over it', async () => {
+  await using site = await openSite();
+  await using first = await openSiteStore(site.direct, OWN_ID);
+  await using second = await openSiteStore(site.direct, OTHER_ID);
+  await addAppliance(first, WALLBOX);
+  const old = grantOf(WALLBOX.id, 1, 'of the site');
+  expect(await first.replaceGrant(old)).toBe(true);
+  await second.grants();
+  await second.appliances();
+  const attempt = { token: 'hash', at: instantAt(1) };
+  expect(await second.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
+  expect(await second.endAttempt(old)).toBe(true);
+  expect(await second.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
+  // The second hub has not heard of it when it gets an answer for its refresh.
+  await removeAppliance(first, WALLBOX.id);
+  await restoreState(first, BACKUP);
+  expect(await second.replaceGrant(grantOf(WALLBOX.id, 2, 'of a late answer'))).toBe(false);
+  const found = (await second.findGrants(new Set([WALLBOX.id]))).get(WALLBOX.id);
+  expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation: 3 } } });
+  await second.putBack([old]);
+  expect(await updateAppliance(second, { ...WALLBOX, name: 'renamed' })).toBe(false);
+  expect(await contentOf(first)).toEqual(RESTORED);
+});
