@@ -9,7 +9,9 @@ import type { BackupStore } from '../../src/store/backup/backup-store.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
 
 const SHARED: Connection = {
   id: '88888888-8888-4888-8888-888888888888',

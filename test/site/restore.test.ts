@@ -26,7 +26,9 @@ import {
 } from '../store/test-store.ts';
 import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
 import { MAIN } from '../support/program.ts';
-import { addressOf, openSiteStore, SITE_KEY, siteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, SITE_KEY, useSiteServer } from './site-harness.ts';
+
+const siteServer = useSiteServer();
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const FORMER_ID = 'latchkey-0000cafe';
