@@ -59,7 +59,7 @@ export class ManagedGrant {
   /** The attempt of another hub that is under way. */
   #attemptElsewhere: AttemptElsewhere | null = null;
   #hasEnded = false;
-  /** Whether a refresh was written ahead, and its outcome is not committed yet. */
+  /** Whether a refresh is being written ahead or was, and its outcome is not committed yet. */
   #isSending = false;
 
   /** @param save writes a new grant if that has failed so far */
@@ -77,7 +77,7 @@ export class ManagedGrant {
   /** Resumes a grant as the last run of the hub left it. */
   static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
-    managed.#applyStored(stored);
+    managed.#applyStored(stored, false);
     if (stored.attempt === null || managed.leasedUntil !== null) return managed;
     context.logger.refreshInterrupted(managed);
     await managed
@@ -234,13 +234,16 @@ export class ManagedGrant {
     const { refreshToken } = this.#grant;
     if (refreshToken === null) return this.#commitEnd();
     if (this.#attemptElsewhere !== null) return this.#endElsewhere();
-    const writeAhead = await this.#writeAhead(refreshToken);
-    if (writeAhead === 'superseded') return this.#reload();
-    if (writeAhead === 'postponed') return;
-    this.#isSending = true;
-    await this.#send(refreshToken, writeAhead, connectionPortal).finally(() => {
+    try {
+      const writeAhead = await this.#writeAhead(refreshToken);
+      if (writeAhead === 'postponed') return;
+      const committed =
+        writeAhead === 'superseded' ? writeAhead : await this.#send(refreshToken, writeAhead, connectionPortal);
+      if (committed !== 'superseded') return;
+    } finally {
       this.#isSending = false;
-    });
+    }
+    await this.#reload();
   }
 
   /** Sends an attempt once, and commits its outcome. */
@@ -248,29 +251,28 @@ export class ManagedGrant {
     refreshToken: Secret,
     { sendBefore }: Extract<AttemptStart, { kind: 'begun' }>,
     { name, portal, identity }: ConnectionPortal,
-  ): Promise<void> {
+  ): Promise<'committed' | 'superseded' | 'discarded'> {
     const { environment, referenceClock, logger } = this.#context;
     const { connection, generation } = this.#grant;
     // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
     if (this.#grant.accessTokenRejectedAt !== null) this.#lastForcedRefresh = sent.uptime;
-    const maySend = () => sendBefore === null || environment.clock.now().uptime < sendBefore;
+    // Compare the generation, not the grant: its token may have been rejected meanwhile.
+    const isCurrent = () => !this.#hasEnded && this.#grant.generation === generation;
+    const maySend = () => isCurrent() && (sendBefore === null || environment.clock.now().uptime < sendBefore);
     const outcome = await portal.refresh(refreshToken, maySend).catch((error: unknown): TokenOutcome => {
       logger.unexpectedError(connection, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
     if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
-    // Compare the generation, not the grant: its token may have been rejected while the response was under way.
-    if (this.#hasEnded || this.#grant.generation !== generation) {
+    if (!isCurrent()) {
       environment.log.info('refresh_superseded', { connection: name });
-      return;
+      return 'discarded';
     }
-    const committed =
-      outcome.kind === 'granted'
-        ? await this.#commitTokens(outcome, identity, sent)
-        : await this.#commitFailure(outcome, sent);
-    if (committed === 'superseded') await this.#reload();
+    return outcome.kind === 'granted'
+      ? this.#commitTokens(outcome, identity, sent)
+      : this.#commitFailure(outcome, sent);
   }
 
   /** Commits that an attempt is about to be sent. No rotation is started if its result could not be saved. */
@@ -278,6 +280,7 @@ export class ManagedGrant {
     refreshToken: Secret,
   ): Promise<Extract<AttemptStart, { kind: 'begun' }> | 'postponed' | 'superseded'> {
     const { environment, store, schedule, logger } = this.#context;
+    const { generation } = this.#grant;
     try {
       const wasUnsaved = this.isUnsaved;
       if (!(await this.save())) return 'superseded';
@@ -286,9 +289,13 @@ export class ManagedGrant {
         this.#health = { kind: 'good' };
         if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'postponed';
       }
+      // Another hub may have refreshed the grant while it was saved, or while this attempt was written ahead.
+      const isSuperseded = () => this.#hasEnded || this.#grant.generation !== generation;
+      if (isSuperseded()) return 'superseded';
+      this.#isSending = true;
       const attempt = { token: sha256(refreshToken.reveal()), at: environment.clock.now() };
       const started = await store.beginAttempt(this.#grant, attempt);
-      return started.kind === 'begun' ? started : 'superseded';
+      return started.kind === 'begun' && !isSuperseded() ? started : 'superseded';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'postponed';
@@ -353,12 +360,12 @@ export class ManagedGrant {
 
   /** The lease of another hub's attempt has ended without an outcome: it counts as sent, and its answer as lost. */
   async #endElsewhere(): Promise<void> {
-    const { environment, store, logger } = this.#context;
-    const { connection } = this.#grant;
+    const { environment, logger } = this.#context;
     try {
-      const found = (await store.site?.findGrants(new Set([connection])))?.get(connection);
+      const found = await this.#find();
       if (this.#hasEnded) return;
-      if (found === undefined) return this.end();
+      if (found === null) return this.end();
+      if (await this.#putBack(found)) return;
       this.#applyStored(found.stored);
       const { leasedUntil, at } = found.stored.attempt ?? {};
       if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
@@ -382,27 +389,49 @@ export class ManagedGrant {
     return isWritten;
   }
 
-  /** Another hub has written this grant: the stored version is newer than the held one. */
+  /** Another hub has written this grant: the stored version is newer than the held one, unless the database lost it. */
   async #reload(): Promise<void> {
     const { environment, store, logger } = this.#context;
     const { connection } = this.#grant;
-    const stored = await store.grant(connection).catch((error: unknown) => ({ error }));
-    if (this.#hasEnded) return;
-    if (stored !== null && 'error' in stored) {
-      return this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(stored.error) });
+    try {
+      const found = await this.#find();
+      if (this.#hasEnded) return;
+      if (store.site === null) {
+        environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
+      }
+      if (found === null) this.end();
+      else if (!(await this.#putBack(found))) this.#applyStored(found.stored);
+    } catch (error) {
+      this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
     }
-    if (store.site === null) environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
-    if (stored === null) this.end();
-    else this.#applyStored(stored);
   }
 
-  #applyStored({ grant, attempt }: StoredGrant): void {
+  /** The grant as it is stored; null if there is none. */
+  async #find(): Promise<FoundGrant | null> {
+    const { store } = this.#context;
+    const { connection } = this.#grant;
+    if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
+    const stored = await store.grant(connection);
+    return stored === null ? null : { stored, hasLostWrites: false };
+  }
+
+  /** Writes the held grant again if the database has lost its tokens. @returns whether it has */
+  async #putBack({ stored, hasLostWrites }: FoundGrant): Promise<boolean> {
+    if (!hasLostWrites || stored.grant.generation >= this.#grant.generation) return false;
+    await this.#context.store.site?.putBack([this.#grant]);
+    this.#save = null;
+    return true;
+  }
+
+  /** @param isKnown false if nothing is known yet but what is stored */
+  #applyStored({ grant, attempt }: StoredGrant, isKnown = true): void {
     const { schedule, logger } = this.#context;
     const { refreshToken } = grant;
     const isCurrent = refreshToken !== null && attempt?.token === sha256(refreshToken.reveal());
     this.#setAttemptElsewhere(isCurrent ? attempt : null);
     const interruptedAt = isCurrent && attempt.leasedUntil === undefined ? attempt.at : null;
-    const isSameState = this.#context.store.site !== null && interruptedAt === null && hasSameState(grant, this.#grant);
+    const isSite = this.#context.store.site !== null;
+    const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.#grant);
     this.#save = null;
     if (isSameState) {
       // Only the attempt has changed: what this hub knows about its own attempts stays.
