@@ -39,6 +39,9 @@ interface OpenAttempt {
   readonly leasedUntil: number;
 }
 
+/** What tells whether a row is older than what a hub knows. */
+type KnownState = Pick<SiteGrantRow, 'generation' | 'revision'>;
+
 const LEASED_UNTIL = '(extract(epoch FROM leased_until) * 1000)::float8 AS leased_until';
 const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
   ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, vouched`;
@@ -54,8 +57,8 @@ export class SiteGrants {
   readonly #context: GrantsContext;
   readonly #damaged = new Set<string>();
   readonly #revisions = new KnownRevisions();
-  /** The highest one of them that no replaced server has lost as far as this hub knows. */
-  readonly #vouched = new Map<string, number>();
+  /** The newest state of each grant that no replaced server has lost as far as this hub knows. */
+  readonly #vouched = new Map<string, KnownState>();
   /** The open attempts of all hubs by connection, as this hub has read or written them last. */
   readonly #attempts = new Map<string, OpenAttempt>();
   /** Ids of writes of new tokens whose outcome is unknown, by connection. */
@@ -109,6 +112,8 @@ export class SiteGrants {
   ): Promise<AttemptStart> {
     const { database, clock, hubId, clocks } = this.#context;
     const stored = JSON.stringify({ token, at });
+    // What is read from now on, the caller does not know yet.
+    const known = this.#revisions.get(connection);
     let attemptId = '';
     let sendBefore = 0;
     // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
@@ -120,10 +125,10 @@ export class SiteGrants {
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
-           AND (attempt IS NULL OR holder = $3)
+           AND (attempt IS NULL OR holder = $3) AND (vouched OR $4::text IS NOT NULL)
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, this.#revisions.get(connection)],
+        ...[connection, generation, known],
       );
       return row ?? null;
     });
@@ -131,14 +136,14 @@ export class SiteGrants {
     if (begun !== null) {
       const { revision, leased_until: leasedUntil } = begun;
       this.#attempts.set(connection, { id: attemptId, holder: hubId, attempt: stored, leasedUntil });
-      this.#wrote(connection, revision);
+      this.#wrote({ connection, generation, revision });
       return { kind: 'begun', sendBefore };
     }
     const [row] = await database.read((sql) =>
       sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE connection = $1`, connection),
     );
     const isUnderWay = row?.generation === generation && row.holder !== null && row.holder !== hubId;
-    if (!isUnderWay || row?.revision !== this.#revisions.get(connection)) return { kind: 'superseded' };
+    if (!isUnderWay || row?.revision !== known) return { kind: 'superseded' };
     return { kind: 'under_way', until: clocks.toUptime(row.leased_until ?? 0) };
   }
 
@@ -146,6 +151,7 @@ export class SiteGrants {
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     const { connection, generation, doubt, refused, misconfigured } = grant;
     const attempt = this.#attempts.get(connection)?.id ?? null;
+    const known = this.#revisions.get(connection);
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
         `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
@@ -154,13 +160,13 @@ export class SiteGrants {
            AND (holder IS NULL OR holder = $8 OR leased_until < clock_timestamp())
          RETURNING revision`,
         ...[jsonOrNull(doubt), jsonOrNull(refused), jsonOrNull(misconfigured), connection, generation],
-        ...[this.#revisions.get(connection), attempt, this.#context.hubId],
+        ...[known, attempt, this.#context.hubId],
       );
       return row?.revision ?? null;
     });
     if (revision === null) return false;
     this.#attempts.delete(connection);
-    this.#wrote(connection, revision);
+    this.#wrote({ connection, generation, revision });
     return true;
   }
 
@@ -174,7 +180,9 @@ export class SiteGrants {
       return row?.revision ?? null;
     });
     // Another hub's write may lie between: then its revision must be read before anything is begun.
-    if (revision !== null && revision === this.#revisions.get(connection) + 1) this.#wrote(connection, revision);
+    if (revision !== null && revision === this.#revisions.get(connection) + 1) {
+      this.#wrote({ connection, generation, revision });
+    }
     return revision !== null;
   }
 
@@ -187,7 +195,7 @@ export class SiteGrants {
         return this.replaceIn(sql, id, grant);
       });
       if (revision === null) return false;
-      this.noteReplaced(connection, revision);
+      this.noteReplaced(grant, revision);
       return true;
     } catch (error) {
       this.noteUnknown(connection, written);
@@ -224,10 +232,10 @@ export class SiteGrants {
   }
 
   /** Call this when the transaction of {@link replaceIn} was committed. */
-  noteReplaced(connection: string, revision: number): void {
+  noteReplaced({ connection, generation }: Grant, revision: number): void {
     this.#unknownWrites.delete(connection);
     this.#attempts.delete(connection);
-    this.#wrote(connection, revision);
+    this.#wrote({ connection, generation, revision });
   }
 
   /** Call this when it is unknown whether it was. @param id of the transaction; empty if there was none */
@@ -251,7 +259,7 @@ export class SiteGrants {
          misconfigured = $7, written_by = $8, revision = greatest(grants.revision + 1, $9), vouched = true,
          attempt = $10, attempt_id = $11, holder = $12, leased_until = excluded.leased_until`,
       ...[grant.connection, grant.generation, sealed, doubt, refused, distrusted, misconfigured, id],
-      (this.#vouched.get(grant.connection) ?? 0) + 1,
+      (this.#vouched.get(grant.connection)?.revision ?? 0) + 1,
       ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
     );
   }
@@ -270,7 +278,7 @@ export class SiteGrants {
 
   /** Vouches for grants of which the database has lost nothing. */
   async #confirm(connections: readonly string[]): Promise<void> {
-    const revisions = connections.map((connection) => this.#vouched.get(connection) ?? 0);
+    const revisions = connections.map((connection) => this.#vouched.get(connection)?.revision ?? 0);
     const news = connections.map((connection) => `grants/${connection}`);
     await this.#context.database.write(news, async (sql) => {
       const count = await sql.run(
@@ -283,19 +291,22 @@ export class SiteGrants {
   }
 
   async #putBackOne(grant: Grant): Promise<void> {
-    const { connection } = grant;
-    const known = this.#vouched.get(connection) ?? 0;
+    const { connection, generation } = grant;
+    const known = { generation, revision: this.#vouched.get(connection)?.revision ?? 0 };
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
-      const [row] = await sql.all<{ revision: number | null }>(
-        `SELECT grants.revision FROM connections LEFT JOIN grants ON connection = id
+      const [row] = await sql.all<{ generation: number | null; revision: number | null }>(
+        `SELECT grants.generation, grants.revision FROM connections LEFT JOIN grants ON connection = id
          WHERE id = $1 FOR NO KEY UPDATE OF connections`,
         connection,
       );
-      if (row === undefined || (row.revision ?? 0) >= known) return null;
+      if (row === undefined) return null;
+      const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
+      // A hub that knows less may have put back an older generation before, with any revision.
+      if (found.generation > generation || !isOlder(found, known)) return null;
       await this.overwriteIn(sql, id, grant, this.#attempts.get(connection) ?? null);
-      return known + 1;
+      return Math.max(found.revision, known.revision) + 1;
     });
-    if (revision !== null) this.#wrote(connection, revision);
+    if (revision !== null) this.#wrote({ connection, generation, revision });
   }
 
   /**
@@ -316,7 +327,7 @@ export class SiteGrants {
   noteCleared(connection: string, revision: number): void {
     this.#damaged.delete(connection);
     this.#attempts.delete(connection);
-    this.#vouched.set(connection, revision);
+    this.#vouched.set(connection, { generation: this.#vouched.get(connection)?.generation ?? 0, revision });
     this.#revisions.removed(connection);
   }
 
@@ -335,23 +346,23 @@ export class SiteGrants {
     for (const id of ids) this.#abandoned.delete(id);
   }
 
-  #wrote(connection: string, revision: number): void {
+  #wrote({ connection, generation, revision }: KnownState & { readonly connection: string }): void {
     this.#revisions.wrote(connection, revision);
-    this.#vouched.set(connection, revision);
+    this.#vouched.set(connection, { generation, revision });
   }
 
   async #read(row: SiteGrantRow): Promise<FoundGrant | null> {
     const { clocks, sealing, hubId } = this.#context;
-    const { connection, revision, holder } = row;
+    const { connection, generation, revision, holder } = row;
     const opened = nullIfDamaged(() => readGrant(row, sealing));
     if (opened === null) {
       this.#damaged.add(connection);
       return null;
     }
     this.#damaged.delete(connection);
-    const vouched = this.#vouched.get(connection) ?? 0;
-    const hasLostWrites = revision < vouched || (!row.vouched && revision === vouched);
-    if (row.vouched && !hasLostWrites) this.#vouched.set(connection, revision);
+    const known = this.#vouched.get(connection) ?? { generation: 0, revision: 0 };
+    const hasLostWrites = isOlder(row, known) || (!row.vouched && revision === known.revision);
+    if (row.vouched && !hasLostWrites) this.#vouched.set(connection, { generation, revision });
     if (!hasLostWrites) this.#noteAttempt(row);
     const { grant, attempt } = await clocks.translateRead(opened);
     const leasedUntil = holder === hubId || holder === null ? null : clocks.toUptime(row.leased_until ?? 0);
@@ -373,4 +384,8 @@ export class SiteGrants {
   #copyDoubt(): Doubt {
     return { kind: 'copy', lostAt: { ...this.#context.clock.now(), boot: '' }, sends: 0 };
   }
+}
+
+function isOlder(row: KnownState, known: KnownState): boolean {
+  return row.revision < known.revision || row.generation < known.generation;
 }

@@ -258,7 +258,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
         return { grant: grantRevision, pairing: pairingRevision };
       });
       if (revisions === null) return false;
-      this.#grants.noteReplaced(connection, revisions.grant);
+      this.#grants.noteReplaced(grant, revisions.grant);
       this.#pairings.noteSaved(pairing.id, revisions.pairing ?? 0);
       return true;
     } catch (error) {

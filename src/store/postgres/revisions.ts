@@ -1,7 +1,7 @@
 interface KnownRevision {
   /** Infinite if this hub has removed the row. */
   readonly revision: number;
-  /** How many writes of this hub had ended then. */
+  /** How many writes of this hub, and reads of what another one has written, had ended then. */
   readonly at: number;
 }
 
@@ -35,8 +35,8 @@ export class KnownRevisions {
   }
 
   /**
-   * Reads rows. If a write of this hub has ended meanwhile that they do not show, they are read again: so what this hub
-   * has written is never followed by what was there before.
+   * Reads rows. If a write of this hub or another read has ended meanwhile and was newer, they are read again: so what
+   * this hub has written or read is never followed by what was there before.
    * @param ids of the rows; null for all of the table
    */
   async read<Row extends { readonly revision: number }>(
@@ -57,8 +57,15 @@ export class KnownRevisions {
           : (revision ?? 0) < written.revision;
       });
       if (isStale) continue;
-      for (const [id, revision] of found) this.#known.set(id, revision);
+      for (const [id, revision] of found) this.#noteRead(id, revision);
       return rows;
     }
+  }
+  #noteRead(id: string, revision: number): void {
+    const known = this.#known.get(id);
+    this.#known.set(id, revision);
+    if (known === undefined || revision <= known) return;
+    this.#writes += 1;
+    this.#written.set(id, { revision, at: this.#writes });
   }
 }
