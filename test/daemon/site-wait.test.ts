@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { startWithSite } from '../../src/daemon/site-wait.ts';
-import { parsePostgresUrl } from '../../src/store/postgres/postgres-url.ts';
+import { parsePostgresUrl } from '../../src/store/postgres/connection/postgres-url.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 

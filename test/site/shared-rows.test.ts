@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KnownRevisions } from '../../src/store/postgres/revisions.ts';
+import { KnownRevisions } from '../../src/store/postgres/tables/revisions.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { addAppliance, HEATER, ownConnection, removeAppliance, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { PostgresProxy } from '../support/postgres/proxy.ts';

@@ -1,6 +1,6 @@
 import { CLOCK_WARNING_OFFSET } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import type { DatabaseInspection } from '../../store/postgres/inspect-database.ts';
+import type { DatabaseInspection } from '../../store/postgres/connection/inspect-database.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
@@ -13,8 +13,8 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
   if (site === null) return [];
   if (site.url.database === PLACEHOLDER_DATABASE) return [permissionDenied('the database of the site')];
   const [{ inspectDatabase }, { readDatabaseAddress }] = await Promise.all([
-    import('../../store/postgres/inspect-database.ts'),
-    import('../../store/postgres/database-address.ts'),
+    import('../../store/postgres/connection/inspect-database.ts'),
+    import('../../store/postgres/connection/database-address.ts'),
   ]);
   try {
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());

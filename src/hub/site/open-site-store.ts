@@ -35,7 +35,7 @@ async function openAs(
   if (site === null) throw new Failure('unexpected', 'no site is configured');
   const [{ openPostgresStore }, { readDatabaseAddress }] = await Promise.all([
     import('../../store/postgres/open-postgres-store.ts'),
-    import('../../store/postgres/database-address.ts'),
+    import('../../store/postgres/connection/database-address.ts'),
   ]);
   const address = await readDatabaseAddress(site.url);
   const freshKey = () => random.token(STORE_KEY_BYTES);

@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts';
-import { SCHEMA } from './connections.ts';
-import type { Sql } from './sql.ts';
+import { SCHEMA } from './connection/connections.ts';
+import type { Statements } from './connection/sql.ts';
 
 /**
  * A step of the schema. `compatibleFrom`: the oldest schema whose Latchkey may use the result, so that hubs of two
@@ -132,7 +132,7 @@ export const NEWEST_SITE_SCHEMA = MIGRATIONS.length;
  * @param steps all steps, from schema 0 on
  * @throws Failure `store_newer`, or `site_unusable` if the schema belongs to something else; the errors of `pg`
  */
-export async function migrateSite(sql: Sql, steps: readonly Migration[] = MIGRATIONS): Promise<void> {
+export async function migrateSite(sql: Statements, steps: readonly Migration[] = MIGRATIONS): Promise<void> {
   const [found] = await sql.all<{ schema: boolean; version_table: boolean; tables: number }>(
     `SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.schema_version') IS NOT NULL AS version_table,
        (SELECT count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE n.nspname = $1) AS tables`,

@@ -6,18 +6,18 @@ import { KEY_CHECK_SETTING, SITE_ID_SETTING } from '../../core/site.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { nullIfDamaged } from '../rows/schemas.ts';
 import { readSetting, type SettingRow } from '../rows/setting-row.ts';
-import { SiteClocks } from './clocks.ts';
-import type { DatabaseAddress } from './connections.ts';
-import { SiteDatabase } from './database.ts';
-import { startFailure } from './errors.ts';
-import { SiteGrants } from './grants.ts';
-import { Listener, processOf } from './listener.ts';
+import type { DatabaseAddress } from './connection/connections.ts';
+import { SiteDatabase } from './connection/database.ts';
+import { startFailure } from './connection/errors.ts';
+import { processOf, SiteConnection } from './connection/site-connection.ts';
+import { inTransaction, type Statements } from './connection/sql.ts';
+import { SiteClocks } from './link/clocks.ts';
+import { SiteLink } from './link/site-link.ts';
+import { checkServer } from './link/site-state.ts';
 import { migrateSite } from './migrations.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { SiteSettings } from './settings.ts';
-import { SiteLink } from './site-link.ts';
-import { checkServer } from './site-state.ts';
-import { inTransaction, type Sql } from './sql.ts';
+import { SiteGrants } from './tables/grants.ts';
+import { SiteSettings } from './tables/settings.ts';
 
 /** How a hub opens the store of its site. */
 export interface PostgresStoreOptions {
@@ -44,16 +44,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
     const onReturning = () => grants.removeAbandoned();
     const events = Promise.withResolvers<SiteLink['events']>();
-    const listener = await Listener.open(options, {
+    const connection = await SiteConnection.open(options, {
       onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),
       onLost: (error) => void events.promise.then((link) => link.onLost(error)),
     });
     const opening = parts.use(new AsyncDisposableStack());
-    opening.use(listener);
-    await listener.lockStartup(timers);
-    const server = await prepare(options, database, listener, clocks);
+    opening.use(connection);
+    await connection.lockStartup(timers);
+    const server = await prepare(options, database, connection, clocks);
     opening.move();
-    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, listener, server));
+    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, connection, server));
     events.resolve(link.events);
     await link.start();
     const settings = new SiteSettings(database, sealing, hubId);
@@ -71,14 +71,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 /**
- * Prepares the database for this hub. Another connection than the listener's waits for the commits: if the server hangs in
- * one, the listener's locks must not outlive it.
+ * Prepares the database for this hub. Another connection than this one waits for the commits: if the server hangs in
+ * one, its locks must not outlive it.
  * @returns the server, see {@link checkServer}
  */
 async function prepare(
   { hubId, sealing }: PostgresStoreOptions,
   database: SiteDatabase,
-  listener: Listener,
+  connection: SiteConnection,
   clocks: SiteClocks,
 ): Promise<string> {
   const processes: number[] = [];
@@ -92,13 +92,13 @@ async function prepare(
       return server;
     });
   } catch (error) {
-    await listener.end(processes, hubId).catch(() => undefined);
+    await connection.end(processes, hubId).catch(() => undefined);
     throw error;
   }
 }
 
 /** @throws Failure `store_key_wrong` */
-async function checkKey(sql: Sql, sealing: Sealing): Promise<void> {
+async function checkKey(sql: Statements, sealing: Sealing): Promise<void> {
   const [row] = await sql.all<SettingRow>('SELECT name, sealed FROM settings WHERE name = $1', KEY_CHECK_SETTING);
   if (row === undefined || nullIfDamaged(() => readSetting(row, sealing)) !== null) return;
   throw new Failure(

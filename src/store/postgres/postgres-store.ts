@@ -12,16 +12,16 @@ import type { FoundGrant, OwnSiteEntry, SiteHub, SiteNews, SiteStore, SiteWork }
 import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { SiteClocks } from './clocks.ts';
-import type { SiteDatabase } from './database.ts';
-import type { SiteGrants } from './grants.ts';
-import { SitePairings } from './pairings.ts';
-import { SiteRegistry } from './registry.ts';
-import { SiteReports } from './reports.ts';
-import type { SiteSettings } from './settings.ts';
+import type { SiteDatabase } from './connection/database.ts';
+import type { SiteClocks } from './link/clocks.ts';
+import type { SiteLink } from './link/site-link.ts';
+import { cleanUp, takeLease } from './link/site-state.ts';
 import { SiteBackup } from './site-backup.ts';
-import type { SiteLink } from './site-link.ts';
-import { cleanUp, takeLease } from './site-state.ts';
+import type { SiteGrants } from './tables/grants.ts';
+import { SitePairings } from './tables/pairings.ts';
+import { SiteRegistry } from './tables/registry.ts';
+import { SiteReports } from './tables/reports.ts';
+import type { SiteSettings } from './tables/settings.ts';
 
 /** What a {@link PostgresStore} is made of. */
 export interface PostgresStoreParts {

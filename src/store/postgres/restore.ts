@@ -12,7 +12,7 @@ import { toConnectionRow } from '../rows/connection-row.ts';
 import { toGrantRow } from '../rows/grant-row.ts';
 import { toSessionRow } from '../rows/session-row.ts';
 import { toSettingRow } from '../rows/setting-row.ts';
-import type { Sql } from './sql.ts';
+import type { Statements } from './connection/sql.ts';
 
 /** How many rows are written in one statement. */
 const BATCH_ROWS = 200;
@@ -26,12 +26,12 @@ const REVISION = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
 /** Writes a restore in a transaction. */
 export class RestoreWriter {
-  readonly #sql: Sql;
+  readonly #sql: Statements;
   readonly #sealing: Sealing;
   /** Of the transaction. */
   readonly #id: string;
 
-  constructor(sql: Sql, sealing: Sealing, id: string) {
+  constructor(sql: Statements, sealing: Sealing, id: string) {
     this.#sql = sql;
     this.#sealing = sealing;
     this.#id = id;

@@ -1,13 +1,13 @@
 import { Failure } from '../../core/failure.ts';
 import type { RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { SiteClocks } from './clocks.ts';
-import type { SiteDatabase } from './database.ts';
-import { RESTORED } from './news.ts';
+import type { SiteDatabase } from './connection/database.ts';
+import type { Statements } from './connection/sql.ts';
+import type { SiteClocks } from './link/clocks.ts';
+import { RESTORED } from './link/news.ts';
+import type { SiteLink } from './link/site-link.ts';
 import { RestoreWriter } from './restore.ts';
-import type { SiteLink } from './site-link.ts';
-import type { Sql } from './sql.ts';
-import { checkRows, readTables } from './stored-rows.ts';
+import { checkRows, readTables } from './tables/stored-rows.ts';
 
 /** The advisory lock of a restore. */
 const RESTORE_LOCK = 0x4c4b_0003;
@@ -68,7 +68,7 @@ export class SiteBackup {
  * Excludes all other writers of what a restore reads and changes, until the end of the transaction.
  * @throws Failure `not_allowed` if another hub restores a backup
  */
-async function lockForRestore(sql: Sql): Promise<void> {
+async function lockForRestore(sql: Statements): Promise<void> {
   const [row] = await sql.all<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1, 0) AS locked', RESTORE_LOCK);
   if (row?.locked !== true) {
     throw new Failure('not_allowed', 'another backup is being restored into the site', {

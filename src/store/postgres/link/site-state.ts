@@ -1,7 +1,7 @@
-import type { OwnSiteEntry, SiteHub, SiteWork } from '../../core/site.ts';
-import { SCHEMA } from './connections.ts';
+import type { OwnSiteEntry, SiteHub, SiteWork } from '../../../core/site.ts';
+import { SCHEMA } from '../connection/connections.ts';
+import type { Statements } from '../connection/sql.ts';
 import { WORK_LEASE } from './lease-times.ts';
-import type { Sql } from './sql.ts';
 
 /** A hub that was not seen for this long is not expected to do anything, in ms. */
 const ALIVE_TIME = 15_000;
@@ -13,7 +13,11 @@ const CHANGES_HOURS = 2;
 const CLOCKS_DAYS = 400;
 
 /** Writes that this hub is alive, and reads the hubs of the site, by id. */
-export async function beat(sql: Sql, hubId: string, { name, address, version }: OwnSiteEntry): Promise<SiteHub[]> {
+export async function beat(
+  sql: Statements,
+  hubId: string,
+  { name, address, version }: OwnSiteEntry,
+): Promise<SiteHub[]> {
   await sql.run(
     `INSERT INTO hubs (id, name, address, version, last_seen) VALUES ($1, $2, $3, $4, clock_timestamp())
      ON CONFLICT (id) DO UPDATE SET name = $2, address = $3, version = $4, last_seen = clock_timestamp()`,
@@ -23,7 +27,7 @@ export async function beat(sql: Sql, hubId: string, { name, address, version }: 
 }
 
 /** The hubs of the site, by id. */
-export function readHubs(sql: Sql): Promise<SiteHub[]> {
+export function readHubs(sql: Statements): Promise<SiteHub[]> {
   return sql.all<SiteHub>(
     `SELECT id, name, address, version, (extract(epoch FROM last_seen) * 1000)::float8 AS "lastSeen",
        last_seen > clock_timestamp() - ${ALIVE_TIME} * interval '1 ms' AS "isAlive"
@@ -32,7 +36,7 @@ export function readHubs(sql: Sql): Promise<SiteHub[]> {
 }
 
 /** See `SiteStore.holdLease`. */
-export async function takeLease(sql: Sql, hubId: string, work: SiteWork): Promise<boolean> {
+export async function takeLease(sql: Statements, hubId: string, work: SiteWork): Promise<boolean> {
   const count = await sql.run(
     `INSERT INTO leases (work, holder, until) VALUES ($1, $2, clock_timestamp() + ${WORK_LEASE} * interval '1 ms')
      ON CONFLICT (work) DO UPDATE SET holder = excluded.holder, until = excluded.until
@@ -43,7 +47,7 @@ export async function takeLease(sql: Sql, hubId: string, work: SiteWork): Promis
 }
 
 /** Deletes what no hub needs any more. */
-export async function cleanUp(sql: Sql): Promise<void> {
+export async function cleanUp(sql: Statements): Promise<void> {
   await sql.run(`DELETE FROM changes WHERE at < clock_timestamp() - ${CHANGES_HOURS} * interval '1 hour'`);
   await sql.run(`DELETE FROM clocks WHERE updated < clock_timestamp() - ${CLOCKS_DAYS} * interval '1 day'`);
   await sql.run(
@@ -54,7 +58,7 @@ export async function cleanUp(sql: Sql): Promise<void> {
 }
 
 /** Removes a hub from the list; it comes back when it is seen again. */
-export async function forgetHub(sql: Sql, hubId: string): Promise<boolean> {
+export async function forgetHub(sql: Statements, hubId: string): Promise<boolean> {
   await sql.run('DELETE FROM hub_settings WHERE hub = $1', hubId);
   return (await sql.run('DELETE FROM hubs WHERE id = $1', hubId)) > 0;
 }
@@ -81,7 +85,7 @@ const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system(
  * none
  * @returns the server; a hub that has used another one before reads everything again
  */
-export async function checkServer(sql: Sql, hubId: string, lastSeen: number | null): Promise<string> {
+export async function checkServer(sql: Statements, hubId: string, lastSeen: number | null): Promise<string> {
   const [before] = await sql.all<ServerRow>('SELECT server, synchronous FROM site FOR UPDATE');
   const [now] = await sql.all<ServerRow>(`SELECT ${SERVER}`);
   if (now === undefined) return '';
@@ -103,7 +107,7 @@ function withoutTimeline(server: string): string {
   return server.slice(0, server.lastIndexOf('/'));
 }
 
-async function hasHeartbeat(sql: Sql, hubId: string, lastSeen: number): Promise<boolean> {
+async function hasHeartbeat(sql: Statements, hubId: string, lastSeen: number): Promise<boolean> {
   const hubs = await readHubs(sql);
   return hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
 }

@@ -1,6 +1,6 @@
-import type { SiteNews } from '../../core/site.ts';
-import type { Notification } from './database.ts';
-import type { Sql } from './sql.ts';
+import type { SiteNews } from '../../../core/site.ts';
+import type { Notification } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
 
 /** Rows of `changes` are kept for two hours; a hub that has not looked for longer reads everything again, in ms. */
 const MAX_LOOK_GAP = 3_600_000;
@@ -131,7 +131,7 @@ export class ChangeReader {
    * @param now on the boot clock, in ms
    * @returns the news; `all` at the first look
    */
-  async look(sql: Sql, now: number): Promise<ParsedNews> {
+  async look(sql: Statements, now: number): Promise<ParsedNews> {
     const since = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#snapshot;
     const [row] = await sql.all<{ snapshot: string; changes: Notification[] | null }>(
       `SELECT pg_current_snapshot()::text AS snapshot,

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { Failure } from '../../core/failure.ts';
+import { Failure } from '../../../core/failure.ts';
 import type { DatabaseAddress } from './connections.ts';
 import type { PostgresUrl } from './postgres-url.ts';
 

@@ -1,11 +1,11 @@
 import type { Client, ClientBase } from 'pg';
-import type { Clock, Timers } from '../../core/clock.ts';
-import { Failure } from '../../core/failure.ts';
-import { withTimeout } from '../../system/clock.ts';
+import type { Clock, Timers } from '../../../core/clock.ts';
+import { Failure } from '../../../core/failure.ts';
+import { withTimeout } from '../../../system/clock.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { CHANNEL, type Notification } from './database.ts';
 import { POOLER_ADVICE } from './errors.ts';
-import { type Sql, sqlOf } from './sql.ts';
+import { type Statements, sqlOf } from './sql.ts';
 
 /** How long a hub waits until another connection with its id is gone, in ms: a server notices a cut one after 25 s. */
 const HUB_ID_WAIT = 60_000;
@@ -20,8 +20,8 @@ export const MIN_SERVER_VERSION = 130_000;
 const HUB_ID_LOCK = 0x4c4b_0001;
 const STARTUP_LOCK = 0x4c4b_0002;
 
-/** What a {@link Listener} needs. */
-export interface ListenerOptions {
+/** What a {@link SiteConnection} needs. */
+export interface SiteConnectionOptions {
   readonly address: DatabaseAddress;
   readonly hubId: string;
   readonly clock: Clock;
@@ -31,7 +31,7 @@ export interface ListenerOptions {
 }
 
 /** What a connection tells. */
-export interface ListenerEvents {
+export interface SiteConnectionEvents {
   /** Another hub, or this one, has changed something; null if it is not said what. */
   onNotification(notification: Notification | null): void;
   onLost(error: Error): void;
@@ -41,8 +41,8 @@ export interface ListenerEvents {
  * The connection of a hub that lasts: it gets the notifications, and holds the locks that tell other processes that this
  * hub runs.
  */
-export class Listener implements AsyncDisposable {
-  readonly sql: Sql;
+export class SiteConnection implements AsyncDisposable {
+  readonly sql: Statements;
   readonly #client: Client;
   readonly #timers: Timers;
   #isClosed = false;
@@ -58,22 +58,22 @@ export class Listener implements AsyncDisposable {
    * @throws Failure as {@link assertUsable}, `store_locked` if another hub has the same id; the errors
    * of `pg`
    */
-  static async open(options: ListenerOptions, events: ListenerEvents): Promise<Listener> {
+  static async open(options: SiteConnectionOptions, events: SiteConnectionEvents): Promise<SiteConnection> {
     const { address, hubId, clock, timers, formerProcesses = [] } = options;
     const client = newClient(address, hubId);
-    const listener = new Listener(client, timers);
-    client.on('error', (error) => listener.#lose(error, events));
-    client.on('end', () => listener.#lose(new Error('the connection was closed'), events));
+    const connection = new SiteConnection(client, timers);
+    client.on('error', (error) => connection.#lose(error, events));
+    client.on('end', () => connection.#lose(new Error('the connection was closed'), events));
     client.on('notification', ({ payload }) => events.onNotification(parseNotification(payload)));
     try {
       await client.connect();
-      await listener.#checkServer();
-      await listener.end(formerProcesses, hubId);
-      await listener.#lockHubId(hubId, clock, timers);
+      await connection.#checkServer();
+      await connection.end(formerProcesses, hubId);
+      await connection.#lockHubId(hubId, clock, timers);
       await client.query(`LISTEN ${CHANNEL}`);
-      return listener;
+      return connection;
     } catch (error) {
-      await listener[Symbol.asyncDispose]();
+      await connection[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -109,7 +109,7 @@ export class Listener implements AsyncDisposable {
   }
 
   /** A connection reports its end twice. */
-  #lose(error: Error, events: ListenerEvents): void {
+  #lose(error: Error, events: SiteConnectionEvents): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     events.onLost(error);

@@ -1,11 +1,11 @@
-import type { Clock, Timers } from '../../core/clock.ts';
-import type { OwnSiteEntry, SiteHub, SiteNews } from '../../core/site.ts';
+import type { Clock, Timers } from '../../../core/clock.ts';
+import type { OwnSiteEntry, SiteHub, SiteNews } from '../../../core/site.ts';
+import type { Notification, SiteDatabase } from '../connection/database.ts';
+import { processOf, SiteConnection, type SiteConnectionOptions } from '../connection/site-connection.ts';
+import { inTransaction, type Statements } from '../connection/sql.ts';
 import type { SiteClocks } from './clocks.ts';
-import type { Notification, SiteDatabase } from './database.ts';
-import { Listener, type ListenerOptions, processOf } from './listener.ts';
 import { ALL_NEWS, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
 import { beat, checkServer, forgetHub, readHubs } from './site-state.ts';
-import { inTransaction, type Sql } from './sql.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
@@ -14,7 +14,7 @@ const BEAT_INTERVAL = 5000;
 const RETRY_PAUSE = { first: 500, longest: 10_000 };
 
 /** What a {@link SiteLink} needs. */
-export interface LinkOptions extends ListenerOptions {
+export interface LinkOptions extends SiteConnectionOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly database: SiteDatabase;
@@ -27,7 +27,7 @@ export interface LinkOptions extends ListenerOptions {
 export class SiteLink implements AsyncDisposable {
   readonly #options: LinkOptions;
   readonly #changes: ChangeReader;
-  #listener: Listener;
+  #connection: SiteConnection;
   #hubs: readonly SiteHub[] = [];
   #entry: OwnSiteEntry = { name: '', address: null, version: '' };
   #pending = parseNews([]);
@@ -49,14 +49,14 @@ export class SiteLink implements AsyncDisposable {
   readonly #formerProcesses = new Set<number>();
 
   /**
-   * @param listener is disposed of with the link
+   * @param connection is disposed of with the link
    * @param server that it is connected to
    */
-  constructor(options: LinkOptions, listener: Listener, server: string) {
+  constructor(options: LinkOptions, connection: SiteConnection, server: string) {
     this.#options = options;
     this.#server = server;
     this.#changes = new ChangeReader(options.hubId);
-    this.#listener = listener;
+    this.#connection = connection;
     options.database.onOutage(() => {
       this.#wakeUp();
       for (const listener of this.#outageListeners) listener();
@@ -67,7 +67,7 @@ export class SiteLink implements AsyncDisposable {
     return this.#hubs;
   }
 
-  /** What a {@link Listener} of this link tells. */
+  /** What a {@link SiteConnection} of this link tells. */
   readonly events = {
     onNotification: (notification: Notification | null): void => {
       const news = this.#changes.readNotification(notification);
@@ -79,7 +79,7 @@ export class SiteLink implements AsyncDisposable {
 
   /** Begins: everything that is read after this is completed by the news that follow. */
   async start(): Promise<void> {
-    await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
+    await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
     await this.#beat();
     this.#running = this.#run();
   }
@@ -145,7 +145,7 @@ export class SiteLink implements AsyncDisposable {
 
   async unlockStartup(): Promise<void> {
     // A connection that is lost has no lock.
-    await this.#listener.unlockStartup().catch(() => undefined);
+    await this.#connection.unlockStartup().catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -153,7 +153,7 @@ export class SiteLink implements AsyncDisposable {
     this.#wakeUp();
     await this.#running;
     await this.#delivering;
-    await this.#listener[Symbol.asyncDispose]();
+    await this.#connection[Symbol.asyncDispose]();
   }
 
   #wakeUp(): void {
@@ -183,7 +183,7 @@ export class SiteLink implements AsyncDisposable {
   async #lookAndBeat(): Promise<void> {
     const { clock } = this.#options;
     // Shows too whether the connection still works that gets the notifications and holds the locks.
-    await this.#look(this.#listener.sql);
+    await this.#look(this.#connection.sql);
     if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
   }
 
@@ -209,10 +209,10 @@ export class SiteLink implements AsyncDisposable {
   async #return(): Promise<void> {
     const { database, onReturning, hubId } = this.#options;
     // The former connection may be one of those that only seem to work.
-    this.#formerProcesses.add(this.#listener.process);
-    await this.#listener[Symbol.asyncDispose]();
+    this.#formerProcesses.add(this.#connection.process);
+    await this.#connection[Symbol.asyncDispose]();
     const formerProcesses = [...this.#formerProcesses];
-    this.#listener = await Listener.open({ ...this.#options, formerProcesses }, this.events);
+    this.#connection = await SiteConnection.open({ ...this.#options, formerProcesses }, this.events);
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
     const server = await database.run((sql) => inTransaction(sql, () => checkServer(sql, hubId, lastSeen)));
     await this.#beat();
@@ -220,7 +220,7 @@ export class SiteLink implements AsyncDisposable {
     const isOtherServer = server !== this.#server;
     if (isOtherServer) this.#changes.forget();
     this.#server = server;
-    const news = await this.#changes.look(this.#listener.sql, this.#options.clock.now().uptime);
+    const news = await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
     database.reportReturn();
     await onReturning();
     // What this hub could not write may be anything, and another server may have lost what this hub has read.
@@ -229,7 +229,7 @@ export class SiteLink implements AsyncDisposable {
     for (const listener of this.#returnListeners) listener();
   }
 
-  async #look(sql: Sql): Promise<void> {
+  async #look(sql: Statements): Promise<void> {
     this.#deliver(await this.#changes.look(sql, this.#options.clock.now().uptime));
   }
 

@@ -1,10 +1,10 @@
-import type { TokenUsage } from '../../core/appliances/usage.ts';
-import { mergeUsage } from '../../core/appliances/usage.ts';
-import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../core/reports/history.ts';
-import { MAX_MERGE_CANDIDATES, NUMBER_LIMIT, readHistoryRows, toHistoryLine } from '../rows/history-row.ts';
-import { readUsage, usageColumn } from '../rows/usage-row.ts';
-import type { SiteDatabase } from './database.ts';
-import type { Sql } from './sql.ts';
+import type { TokenUsage } from '../../../core/appliances/usage.ts';
+import { mergeUsage } from '../../../core/appliances/usage.ts';
+import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../../core/reports/history.ts';
+import { MAX_MERGE_CANDIDATES, NUMBER_LIMIT, readHistoryRows, toHistoryLine } from '../../rows/history-row.ts';
+import { readUsage, usageColumn } from '../../rows/usage-row.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
 
 /** Named, because a prepared `SELECT *` fails when a newer hub has added a column. */
 const HISTORY_COLUMNS = 'connection, number, kind, why, first, last, count';
@@ -80,7 +80,7 @@ export class SiteReports {
     });
   }
 
-  async #addLines(sql: Sql, lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+  async #addLines(sql: Statements, lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
     const stored = readHistoryRows(
       await sql.all<unknown>(
         `SELECT ${HISTORY_COLUMNS} FROM (

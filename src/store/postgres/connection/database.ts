@@ -1,10 +1,10 @@
 import type { Pool, PoolClient } from 'pg';
-import type { Clock, Timers } from '../../core/clock.ts';
-import { Failure, messageOf } from '../../core/failure.ts';
-import type { Random } from '../../core/random.ts';
+import type { Clock, Timers } from '../../../core/clock.ts';
+import { Failure, messageOf } from '../../../core/failure.ts';
+import type { Random } from '../../../core/random.ts';
 import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
 import { isConflict, isOutage, isServerError, isTimeout, storeFailure } from './errors.ts';
-import { type Sql, sqlOf } from './sql.ts';
+import { type Statements, sqlOf } from './sql.ts';
 
 /** How long a write is repeated, or its outcome asked for, in ms. */
 const WRITE_TIME = 12_000;
@@ -27,7 +27,7 @@ export interface DatabaseOptions {
 }
 
 /** A transaction that writes. @param id its id in `changes`. @returns null if nothing is to be changed */
-export type WriteWork<Result> = (sql: Sql, id: string) => Promise<Result | null>;
+export type WriteWork<Result> = (sql: Statements, id: string) => Promise<Result | null>;
 
 /** A notification. */
 export interface Notification {
@@ -88,12 +88,12 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /** Reads. @throws Failure `store_unreadable` */
-  read<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  read<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.#attempt('store_unreadable', () => this.run(work));
   }
 
   /** Reads several tables as they are at one moment. @throws Failure `store_unreadable` */
-  readAtOnce<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  readAtOnce<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.read(async (sql) => {
       await sql.run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
       const result = await work(sql);
@@ -135,12 +135,12 @@ export class SiteDatabase implements AsyncDisposable {
    * Writes what may be written twice, such as a lease: each statement is a transaction, and other hubs get no news.
    * @throws Failure `store_unwritable`
    */
-  touch<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  touch<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.#attempt('store_unwritable', () => this.run(work));
   }
 
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
-  async run<Result>(work: (sql: Sql, client: PoolClient) => Promise<Result>): Promise<Result> {
+  async run<Result>(work: (sql: Statements, client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     // An error between two statements ends the next one; nobody else listens while the pool has lent the connection.
     client.on('error', ignoreError);
@@ -167,7 +167,7 @@ export class SiteDatabase implements AsyncDisposable {
    * then never will be. Call it in a transaction.
    * @param ids of the transactions
    */
-  async fence(sql: Sql, ids: readonly string[]): Promise<void> {
+  async fence(sql: Statements, ids: readonly string[]): Promise<void> {
     await sql.run(
       `INSERT INTO changes (id, hub, news) SELECT id, $2, $3 FROM unnest($1::uuid[]) AS given (id) ORDER BY id
        ON CONFLICT DO NOTHING`,

@@ -1,7 +1,7 @@
 import type { ClientBase, QueryResult } from 'pg';
 
 /** Statements of one connection. Each text is prepared once. */
-export interface Sql {
+export interface Statements {
   /** The rows that a statement returns. */
   all<Row>(text: string, ...values: unknown[]): Promise<Row[]>;
   /** @returns how many rows were changed */
@@ -20,7 +20,7 @@ function nameOf(text: string): string {
 }
 
 /** The statements of a connection. @throws the errors of `pg` */
-export function sqlOf(client: ClientBase): Sql {
+export function sqlOf(client: ClientBase): Statements {
   const query = (text: string, values: unknown[]): Promise<QueryResult> =>
     client.query({ name: nameOf(text), text, values });
   return {
@@ -30,7 +30,10 @@ export function sqlOf(client: ClientBase): Sql {
 }
 
 /** Runs statements in a transaction. If one fails, the connection must be closed. @throws the errors of `pg` */
-export async function inTransaction<Result>(sql: Sql, work: (sql: Sql) => Promise<Result>): Promise<Result> {
+export async function inTransaction<Result>(
+  sql: Statements,
+  work: (sql: Statements) => Promise<Result>,
+): Promise<Result> {
   await sql.run('BEGIN');
   const result = await work(sql);
   await sql.run('COMMIT');

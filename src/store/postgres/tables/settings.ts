@@ -1,9 +1,9 @@
-import { HUB_SETTINGS } from '../../core/site.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import { readSetting, type SettingRow, toSettingRow } from '../rows/setting-row.ts';
-import type { SiteDatabase } from './database.ts';
-import type { Sql } from './sql.ts';
+import { HUB_SETTINGS } from '../../../core/site.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import { readSetting, type SettingRow, toSettingRow } from '../../rows/setting-row.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
 
 /** The settings of a site, and those of each hub. */
 export class SiteSettings {
@@ -53,7 +53,7 @@ export class SiteSettings {
   }
 
   /** Saves a setting in a transaction. */
-  async saveIn(sql: Sql, name: string, value: string): Promise<void> {
+  async saveIn(sql: Statements, name: string, value: string): Promise<void> {
     const { sealed } = toSettingRow(name, value, this.#sealing);
     if (HUB_SETTINGS.has(name)) {
       await sql.run(
@@ -69,7 +69,7 @@ export class SiteSettings {
     );
   }
 
-  async #readIn(sql: Sql, name: string): Promise<string | null> {
+  async #readIn(sql: Statements, name: string): Promise<string | null> {
     const [row] = HUB_SETTINGS.has(name)
       ? await sql.all<SettingRow>(
           'SELECT name, sealed FROM hub_settings WHERE hub = $1 AND name = $2',
@@ -85,6 +85,6 @@ function newsOf(names: readonly string[]): string[] {
 }
 
 /** Changes of settings exclude each other: they are rare, and a setting that does not exist has no row to lock. */
-async function lock(sql: Sql): Promise<void> {
+async function lock(sql: Statements): Promise<void> {
   await sql.run('LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE');
 }

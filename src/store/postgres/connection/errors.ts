@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg';
-import { Failure, messageOf } from '../../core/failure.ts';
+import { Failure, messageOf } from '../../../core/failure.ts';
 
 /** SQLSTATE classes and codes after which the same may work a moment later (PostgreSQL, appendix A). */
 const OUTAGES = [/^53/, /^25006$/];

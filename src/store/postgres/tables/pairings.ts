@@ -1,12 +1,12 @@
-import type { Pairing } from '../../core/pairings/pairing.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { MAX_ENDED_PAIRINGS, type PairingRow, readPairing, toPairingRow } from '../rows/pairing-row.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import type { SiteClocks } from './clocks.ts';
-import type { SiteDatabase } from './database.ts';
-import { WORK_LEASE } from './lease-times.ts';
+import type { Pairing } from '../../../core/pairings/pairing.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { MAX_ENDED_PAIRINGS, type PairingRow, readPairing, toPairingRow } from '../../rows/pairing-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
+import type { SiteClocks } from '../link/clocks.ts';
+import { WORK_LEASE } from '../link/lease-times.ts';
 import { KnownRevisions } from './revisions.ts';
-import type { Sql } from './sql.ts';
 
 interface SitePairingRow extends PairingRow {
   readonly revision: number;
@@ -53,7 +53,7 @@ export class SitePairings {
    * Saves a pairing in a transaction, and becomes its owner if it is a new one.
    * @returns its revision, 0 if its connection was removed; null if another hub has changed it
    */
-  async saveIn(sql: Sql, pairing: Pairing): Promise<number | null> {
+  async saveIn(sql: Statements, pairing: Pairing): Promise<number | null> {
     const { id, connection, step, sealed } = toPairingRow(pairing, this.#sealing);
     const [row] = !this.#revisions.has(id)
       ? await sql.all<{ revision: number }>(

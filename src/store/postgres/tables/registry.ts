@@ -1,19 +1,24 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
-import type { Invite } from '../../core/appliances/registration.ts';
-import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
-import type { Connection } from '../../core/connections/connection.ts';
-import type { RegistryChange } from '../../core/store.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { type ApplianceRow, readAppliance, toApplianceRow, unreadableAppliance } from '../rows/appliance-row.ts';
-import { type ConnectionRow, readConnection, toConnectionRow, unreadableConnection } from '../rows/connection-row.ts';
-import { type InviteRow, readInvite, toInviteRow } from '../rows/invite-row.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.ts';
-import type { SiteClocks } from './clocks.ts';
-import type { SiteDatabase } from './database.ts';
-import { isDuplicate } from './errors.ts';
+import type { Appliance } from '../../../core/appliances/appliance.ts';
+import type { Invite } from '../../../core/appliances/registration.ts';
+import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../../core/appliances/session.ts';
+import type { Connection } from '../../../core/connections/connection.ts';
+import type { RegistryChange } from '../../../core/store.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { type ApplianceRow, readAppliance, toApplianceRow, unreadableAppliance } from '../../rows/appliance-row.ts';
+import {
+  type ConnectionRow,
+  readConnection,
+  toConnectionRow,
+  unreadableConnection,
+} from '../../rows/connection-row.ts';
+import { type InviteRow, readInvite, toInviteRow } from '../../rows/invite-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import { isDuplicate } from '../connection/errors.ts';
+import type { Statements } from '../connection/sql.ts';
+import type { SiteClocks } from '../link/clocks.ts';
 import { KnownRevisions } from './revisions.ts';
-import type { Sql } from './sql.ts';
 
 /** The revisions of the rows that were written, by id. */
 interface WrittenRevisions {
@@ -178,7 +183,7 @@ export class SiteRegistry {
   }
 
   /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
-  async addConnection(sql: Sql, connection: Connection): Promise<boolean> {
+  async addConnection(sql: Statements, connection: Connection): Promise<boolean> {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
     const count = await sql.run(
       'INSERT INTO connections (id, name, portal, scope, sealed) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING',
@@ -187,7 +192,7 @@ export class SiteRegistry {
     return count > 0;
   }
 
-  async addAppliance(sql: Sql, appliance: Appliance): Promise<boolean> {
+  async addAppliance(sql: Statements, appliance: Appliance): Promise<boolean> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
     const count = await sql.run(
       `INSERT INTO appliances (id, name, client_id, connection, sealed)
@@ -201,7 +206,7 @@ export class SiteRegistry {
    * @param revision that of the row to be replaced; null for any
    * @returns its revision; null if there is no such row
    */
-  async updateAppliance(sql: Sql, appliance: Appliance, revision: number | null): Promise<number | null> {
+  async updateAppliance(sql: Statements, appliance: Appliance, revision: number | null): Promise<number | null> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = revision + 1
@@ -213,7 +218,7 @@ export class SiteRegistry {
     return row?.revision ?? null;
   }
 
-  async #updateConnection(sql: Sql, connection: Connection): Promise<number | null> {
+  async #updateConnection(sql: Statements, connection: Connection): Promise<number | null> {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE connections SET name = $2, portal = $3, scope = $4, sealed = $5, revision = revision + 1
@@ -224,7 +229,7 @@ export class SiteRegistry {
   }
 
   /** @returns what was written; null if a part of it is not possible, and the transaction must be rolled back */
-  async #apply(sql: Sql, change: RegistryChange): Promise<WrittenRevisions | null> {
+  async #apply(sql: Statements, change: RegistryChange): Promise<WrittenRevisions | null> {
     const connections = new Map<string, number>();
     const appliances = new Map<string, number>();
     for (const connection of change.addedConnections ?? []) {
@@ -254,7 +259,7 @@ export class SiteRegistry {
     return { connections, appliances };
   }
 
-  async #dropOldest(sql: Sql, appliance: string): Promise<void> {
+  async #dropOldest(sql: Statements, appliance: string): Promise<void> {
     await sql.run(
       `DELETE FROM sessions WHERE appliance = $1 AND number <=
          (SELECT number FROM sessions WHERE appliance = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`,

@@ -1,8 +1,8 @@
+import { NEWEST_SITE_SCHEMA } from '../migrations.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { startFailure } from './errors.ts';
-import { MIN_SERVER_VERSION } from './listener.ts';
-import { NEWEST_SITE_SCHEMA } from './migrations.ts';
-import { type Sql, sqlOf } from './sql.ts';
+import { MIN_SERVER_VERSION } from './site-connection.ts';
+import { type Statements, sqlOf } from './sql.ts';
 
 /** What a hub needs to know about the database of its site, without changing anything. */
 export interface DatabaseInspection {
@@ -44,7 +44,7 @@ export async function inspectDatabase(address: DatabaseAddress, wall: () => numb
   }
 }
 
-async function inspect(sql: Sql, wall: () => number): Promise<DatabaseInspection> {
+async function inspect(sql: Statements, wall: () => number): Promise<DatabaseInspection> {
   const before = wall();
   const [clock] = await sql.all<{ now: number }>(
     'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
@@ -70,7 +70,7 @@ async function inspect(sql: Sql, wall: () => number): Promise<DatabaseInspection
   };
 }
 
-async function inspectSchema(sql: Sql): Promise<Pick<DatabaseInspection, 'hasRights' | 'schema'>> {
+async function inspectSchema(sql: Statements): Promise<Pick<DatabaseInspection, 'hasRights' | 'schema'>> {
   const [found] = await sql.all<{ exists: boolean; hasRights: boolean }>(
     `SELECT to_regclass($1 || '.schema_version') IS NOT NULL AS exists,
        CASE WHEN to_regnamespace($1) IS NULL THEN has_database_privilege(current_database(), 'CREATE')

@@ -1,13 +1,13 @@
-import { forEachInSlices } from '../../system/slices.ts';
-import type { StoredRows } from '../backup/backup-store.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { type ApplianceRow, readAppliance } from '../rows/appliance-row.ts';
-import { type ConnectionRow, readConnection } from '../rows/connection-row.ts';
-import { type GrantRow, readGrant } from '../rows/grant-row.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import { readSession, type SessionRow } from '../rows/session-row.ts';
-import { readSetting, type SettingRow, settingRowIdentity } from '../rows/setting-row.ts';
-import type { Sql } from './sql.ts';
+import { forEachInSlices } from '../../../system/slices.ts';
+import type { StoredRows } from '../../backup/backup-store.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { type ApplianceRow, readAppliance } from '../../rows/appliance-row.ts';
+import { type ConnectionRow, readConnection } from '../../rows/connection-row.ts';
+import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
+import { readSession, type SessionRow } from '../../rows/session-row.ts';
+import { readSetting, type SettingRow, settingRowIdentity } from '../../rows/setting-row.ts';
+import type { Statements } from '../connection/sql.ts';
 
 /** How many rows are read in one statement: each must end before its timeout, also on a slow network. */
 const PAGE_ROWS = 500;
@@ -22,7 +22,7 @@ interface TableRows {
 }
 
 /** Reads all rows that a backup contains. Call it in a transaction that sees them as they are at one moment. */
-export async function readTables(sql: Sql): Promise<TableRows> {
+export async function readTables(sql: Statements): Promise<TableRows> {
   return {
     settings: await readTable<SettingRow>(sql, 'settings', 'name', 'name, sealed'),
     connections: await readTable<ConnectionRow>(sql, 'connections', 'id', 'id, name, portal, scope, sealed'),
@@ -65,7 +65,7 @@ export async function checkRows(tables: TableRows, sealing: Sealing): Promise<St
 }
 
 /** @param key a column of texts that identifies a row */
-async function readTable<Row>(sql: Sql, table: string, key: string, columns: string): Promise<Row[]> {
+async function readTable<Row>(sql: Statements, table: string, key: string, columns: string): Promise<Row[]> {
   const rows: Row[] = [];
   let last = '';
   for (;;) {

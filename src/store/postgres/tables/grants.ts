@@ -1,15 +1,15 @@
-import type { Clock, Instant } from '../../core/clock.ts';
-import type { Doubt, Grant } from '../../core/grants/grant.ts';
-import type { FoundGrant } from '../../core/site.ts';
-import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
-import type { Sealing } from '../keys/sealing.ts';
-import { type GrantRow, readGrant, toGrantRow } from '../rows/grant-row.ts';
-import { jsonOrNull, nullIfDamaged } from '../rows/schemas.ts';
-import type { SiteClocks } from './clocks.ts';
-import type { SiteDatabase } from './database.ts';
-import { REFRESH_LEASE, SEND_TIME } from './lease-times.ts';
+import type { Clock, Instant } from '../../../core/clock.ts';
+import type { Doubt, Grant } from '../../../core/grants/grant.ts';
+import type { FoundGrant } from '../../../core/site.ts';
+import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { type GrantRow, readGrant, toGrantRow } from '../../rows/grant-row.ts';
+import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
+import type { SiteClocks } from '../link/clocks.ts';
+import { REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
 import { KnownRevisions } from './revisions.ts';
-import type { Sql } from './sql.ts';
 
 /** What {@link SiteGrants} works with. */
 export interface GrantsContext {
@@ -209,7 +209,7 @@ export class SiteGrants {
    * @param id of the transaction
    * @returns its revision; null if the store has another generation
    */
-  async replaceIn(sql: Sql, id: string, grant: Grant): Promise<number | null> {
+  async replaceIn(sql: Statements, id: string, grant: Grant): Promise<number | null> {
     const row = toGrantRow(grant, this.#context.sealing);
     const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
     const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
@@ -249,7 +249,7 @@ export class SiteGrants {
    * @param id of the transaction
    * @param attempt of this grant, which is open; null if there is none
    */
-  async overwriteIn(sql: Sql, id: string, grant: Grant, attempt: OpenAttempt | null = null): Promise<void> {
+  async overwriteIn(sql: Statements, id: string, grant: Grant, attempt: OpenAttempt | null = null): Promise<void> {
     const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
     await sql.run(
       `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, written_by, revision,
@@ -313,7 +313,7 @@ export class SiteGrants {
    * Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back.
    * @returns the revision of the row; null if the store has another generation
    */
-  async clearIn(sql: Sql, id: string, connection: string, generation: number): Promise<number | null> {
+  async clearIn(sql: Statements, id: string, connection: string, generation: number): Promise<number | null> {
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
          misconfigured = NULL, revision = revision + 1, written_by = $3, vouched = true

@@ -1,6 +1,6 @@
-import type { Clock, Instant } from '../../core/clock.ts';
-import { Secret } from '../../core/secret.ts';
-import type { Sql } from './sql.ts';
+import type { Clock, Instant } from '../../../core/clock.ts';
+import { Secret } from '../../../core/secret.ts';
+import type { Statements } from '../connection/sql.ts';
 
 /**
  * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has its
@@ -9,20 +9,20 @@ import type { Sql } from './sql.ts';
  */
 export class SiteClocks {
   readonly #clock: Clock;
-  readonly #read: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>;
+  readonly #read: <Result>(work: (sql: Statements) => Promise<Result>) => Promise<Result>;
   /** The database's time at uptime 0 of each boot, in ms since 1970. */
   readonly #zeros = new Map<string, number>();
   /** Boots that no hub of the site has measured, such as those of a restored backup. */
   readonly #unknown = new Set(['']);
 
   /** @param read runs a read of the database */
-  constructor(clock: Clock, read: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>) {
+  constructor(clock: Clock, read: <Result>(work: (sql: Statements) => Promise<Result>) => Promise<Result>) {
     this.#clock = clock;
     this.#read = read;
   }
 
   /** Measures this boot against the database's clock, writes that, and reads what the other hubs have measured. */
-  async synchronize(sql: Sql): Promise<void> {
+  async synchronize(sql: Statements): Promise<void> {
     const before = this.#clock.now();
     const [row] = await sql.all<{ now: number }>(
       'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
@@ -41,7 +41,7 @@ export class SiteClocks {
   }
 
   /** Reads what the hubs have measured. */
-  async load(sql: Sql): Promise<void> {
+  async load(sql: Statements): Promise<void> {
     const rows = await sql.all<{ boot: string; zero: number }>(
       'SELECT boot, (extract(epoch FROM zero) * 1000)::float8 AS zero FROM clocks',
     );

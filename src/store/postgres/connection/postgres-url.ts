@@ -1,6 +1,6 @@
-import { Failure } from '../../core/failure.ts';
-import { Secret } from '../../core/secret.ts';
-import { isLoopbackHost, urlHost } from '../../system/addresses.ts';
+import { Failure } from '../../../core/failure.ts';
+import { Secret } from '../../../core/secret.ts';
+import { isLoopbackHost, urlHost } from '../../../system/addresses.ts';
 
 /** The address of a site's database, and how the hub signs in there. */
 export interface PostgresUrl {
