@@ -1,16 +1,21 @@
+import { InvalidKeyFailure } from '../../configuration/validation.ts';
 import { CLOCK_WARNING_OFFSET } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { DatabaseInspection } from '../../store/postgres/connection/inspect-database.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
-import { type DoctorContext, isConfigurationKeyValid, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
+import { type DoctorContext, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
 /** Checks the database of a site: whether it can be reached and used, its schema, its clock, and how safe commits are. */
 export async function checkDatabase(context: DoctorContext): Promise<CheckResult[]> {
   const { site } = context.configuration;
   if (isTestMode(context.hub)) return [];
-  if (!isConfigurationKeyValid(context, 'store.postgres_file'))
-    return [configurationInvalid('the database of the site')];
-  if (site === null) return [];
+  if (site === null) {
+    // A hub on SQLite has no database to check, whatever else is wrong in its configuration.
+    const isWrong = context.configurationFailures.some(
+      (failure) => failure instanceof InvalidKeyFailure && /^store(\.|$)/.test(failure.key),
+    );
+    return isWrong ? [configurationInvalid('the database of the site')] : [];
+  }
   if (site.url.database === PLACEHOLDER_DATABASE) return [permissionDenied('the database of the site')];
   const [{ inspectDatabase }, { readDatabaseAddress }] = await Promise.all([
     import('../../store/postgres/connection/inspect-database.ts'),
