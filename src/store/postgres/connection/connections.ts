@@ -20,7 +20,7 @@ export const MAX_CONNECTIONS = 4;
 /** How long a connection may take, and a statement, in ms. The server ends a statement before the hub gives it up. */
 const CONNECT_TIMEOUT = 5000;
 const STATEMENT_TIMEOUT = 5000;
-export const ANSWER_TIMEOUT = 6000;
+const ANSWER_TIMEOUT = 6000;
 
 /** Settings of every session. A connection that is cut off is noticed within half a minute, and its locks are free. */
 const SESSION_SETTINGS = {
