@@ -44,8 +44,8 @@ interface RestoreOptions {
   readonly json?: boolean;
 }
 
-/** Bytes: more than a backup of the largest hub. */
-const MAX_BACKUP_BYTES = 60 * 1024 * 1024;
+/** Bytes: more than a backup of the largest site, and less than the hub accepts. */
+const MAX_BACKUP_BYTES = 190 * 1024 * 1024;
 
 const RESTORE_WARNING = `Never run two hubs restored from the same backup: each refresh by one hub invalidates the refresh token of the
 other, and a portal may then revoke both. Restore the backup only if the hub that made it no longer runs.`;

@@ -314,9 +314,9 @@ test.each([
 
 test('the control API accepts the backup of a large hub, and refuses an oversized one', async () => {
   const passphrase = PASSPHRASE;
-  const large = await post('/v1/restore', { copy: 'a.sealed.copy'.padEnd(30_000_000), passphrase });
+  const large = await post('/v1/restore', { copy: 'a.sealed.copy'.padEnd(100_000_000), passphrase });
   expect(large.status).toBe(200);
-  const beyond = await post('/v1/restore', { copy: 'x'.repeat(68_000_000), passphrase }).catch(() => null);
+  const beyond = await post('/v1/restore', { copy: 'x'.repeat(205_000_000), passphrase }).catch(() => null);
   expect(beyond === null || beyond.status === 413).toBe(true);
   const elsewhere = await post('/v1/backup', { passphrase: 'x'.repeat(70_000) }).catch(() => null);
   expect(elsewhere === null || elsewhere.status === 413).toBe(true);
