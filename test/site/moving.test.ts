@@ -1,5 +1,5 @@
 // What docs/state.md says about moving a hub to a site and back, with hubs as processes and a real PostgreSQL server.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ const DAY = 86_400;
 async function backUp(hub: HubProcess): Promise<string> {
   const [file, passphrase] = ['hub.copy', 'passphrase'].map((name) => join(hub.directory, name));
   writeFileSync(passphrase ?? '', PASSPHRASE, { mode: 0o600 });
-  const { status, stderr } = await hub.cli('backup', file ?? '', '--passphrase-file', passphrase ?? '');
+  const { status, stderr } = await hub.cli('backup', file ?? '', '--force', '--passphrase-file', passphrase ?? '');
   expect([status, stderr]).toEqual([0, '']);
   return file ?? '';
 }
@@ -155,4 +155,35 @@ test('the hubs of a site get a new store key with a backup and an empty database
   await listsHubs(attic, before);
   const credentials = { ...wallbox, token_endpoint: `https://127.0.0.1:${cellar.httpsPort}/oauth/token` };
   await eventually(async () => (await cellar.requestToken(credentials)).status === 200);
+});
+
+test('a hub moves to a site on its own machine, and back with an empty state directory', async () => {
+  const { url } = await server.createDatabase();
+  await using hub = await HubProcess.start({ emulator });
+  const wallbox = await hub.addAppliance('wallbox');
+  await hub.pair('wallbox', emulator);
+  const { id } = (await hub.status()).hub;
+  const pin = (await hub.authority()).fingerprint;
+  const file = await backUp(hub);
+  await hub.kill('SIGTERM');
+  const configuration = join(hub.directory, 'latchkey.toml');
+  const alone = readFileSync(configuration, 'utf8');
+  writeFileSync(configuration, `${alone}\n[store]\npostgres_file = "postgres.url"\n`);
+  writeFileSync(join(hub.directory, 'postgres.url'), url, { mode: 0o600 });
+  await hub.launch();
+  await restore(hub, file);
+  await hasPin(hub, pin);
+  await listsHubs(hub, [id]);
+  await eventually(async () => (await hub.requestToken(wallbox)).status === 200);
+
+  const siteFile = await backUp(hub);
+  await hub.kill('SIGTERM');
+  writeFileSync(configuration, alone);
+  const state = join(hub.directory, 'state');
+  for (const name of readdirSync(state)) rmSync(join(state, name), { recursive: true });
+  await hub.launch();
+  await restore(hub, siteFile);
+  await hasPin(hub, pin);
+  expect((await hub.status()).hub.id).toBe(id);
+  await eventually(async () => (await hub.requestToken(wallbox)).status === 200);
 });
