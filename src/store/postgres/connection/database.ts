@@ -142,8 +142,6 @@ export class SiteDatabase implements AsyncDisposable {
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
   async run<Result>(work: (sql: Statements, client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
-    // An error between two statements ends the next one; nobody else listens while the pool has lent the connection.
-    client.on('error', ignoreError);
     try {
       const result = await work(sqlOf(client), client);
       client.release();
@@ -152,8 +150,6 @@ export class SiteDatabase implements AsyncDisposable {
       // A connection in an unknown state is closed, and an open transaction ends with it.
       client.release(true);
       throw error;
-    } finally {
-      client.off('error', ignoreError);
     }
   }
 
@@ -253,5 +249,3 @@ export class SiteDatabase implements AsyncDisposable {
     throw new Failure(kind, `the site's ${this.description} can't be reached (${this.#outage.reason})`);
   }
 }
-
-function ignoreError(): void {}
