@@ -134,6 +134,22 @@ test('two restores at once, on one hub and on two, lead to one result', async ()
   expect(ids.filter((id) => id === null)).toHaveLength(1);
 });
 
+test('a restore is rejected, and changes nothing, while another one takes long', async () => {
+  await using site = await openSite();
+  await using first = await openSiteStore(site.proxied, OWN_ID);
+  await using second = await openSiteStore(site.direct, OTHER_ID);
+  const held = site.proxy.lose('request', /INSERT INTO grants/, { by: 'hold' });
+  const restored = restoreState(first, BACKUP);
+  await held;
+  await expect(restoreState(second, BACKUP)).rejects.toMatchObject({
+    code: 'not_allowed',
+    message: expect.stringMatching(/another backup is being restored.*wait until that has ended/),
+  });
+  site.proxy.pass();
+  expect(await restored).toMatchObject({ restored: ['wallbox', 'heater'] });
+  expect(await contentOf(second)).toEqual(RESTORED);
+});
+
 test('a hub does not take over an id that another hub of the site has, or that is no host name', async () => {
   await using site = await openSite();
   await using first = await openSiteStore(site.direct, OWN_ID);

@@ -2,6 +2,7 @@ import { Failure } from '../../core/failure.ts';
 import type { RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { SiteDatabase } from './connection/database.ts';
+import { isTimeout } from './connection/errors.ts';
 import type { Statements } from './connection/sql.ts';
 import type { SiteClocks } from './link/clocks.ts';
 import { RESTORED } from './link/news.ts';
@@ -66,13 +67,17 @@ export class SiteBackup {
 
 /**
  * Excludes all other writers of what a restore reads and changes, until the end of the transaction.
- * @throws Failure `not_allowed` if another hub restores a backup
+ * @throws Failure `not_allowed` if another restore takes longer than the session's `lock_timeout`
  */
 async function lockForRestore(sql: Statements): Promise<void> {
-  const [row] = await sql.all<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1, 0) AS locked', RESTORE_LOCK);
-  if (row?.locked !== true) {
+  try {
+    await sql.run('SELECT pg_advisory_xact_lock($1, 0)', RESTORE_LOCK);
+  } catch (error) {
+    if (!isTimeout(error)) throw error;
     throw new Failure('not_allowed', 'another backup is being restored into the site', {
       advice: 'wait until that has ended, and look at its result first ("latchkey status")',
+      cause: error,
+      includesCause: true,
     });
   }
   // The hub decrypts and encrypts rows between two statements.
