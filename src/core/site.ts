@@ -94,8 +94,7 @@ export interface SiteStore {
    */
   holdLease(work: SiteWork): Promise<boolean>;
   /**
-   * Becomes the owner of a pairing, unless another hub that is alive exchanges its code, or another one has changed it
-   * since this one read it.
+   * Becomes the owner of a pairing, unless another hub whose lease has not ended exchanges its code.
    * @param pairing its id
    * @param urgent true: somebody waits, so another owner is replaced; false: only one whose lease has ended
    * @returns the pairing as it is stored; null if it has another owner still, or was removed

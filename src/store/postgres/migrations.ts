@@ -118,8 +118,7 @@ const MIGRATIONS: readonly Migration[] = [
     news text[] NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
   );
-  CREATE INDEX changes_in_order ON changes (changed);
-  CREATE INDEX changes_by_age ON changes (at);`,
+  CREATE INDEX changes_in_order ON changes (changed);`,
   },
 ];
 
