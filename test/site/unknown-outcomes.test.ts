@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -30,7 +32,8 @@ async function startHubs() {
   const sql = (statements: string) => server.sql(database, `SET search_path = latchkey; ${statements}`);
   const returned = Promise.withResolvers<void>();
   hub.onReturn(returned.resolve);
-  return { hub, other, proxy, sql, returned: returned.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  const { url } = database;
+  return { hub, other, proxy, sql, url, returned: returned.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
 /** Each kind of write, its result, and what is stored then, as another hub sees it. */
@@ -197,6 +200,31 @@ describe('a database that goes away while a transaction is committed', () => {
     expect(await hubs.hub.completePairing(paired, second)).toBe(true);
     expect(await hubs.other.generation(id)).toBe(2);
     expect((await hubs.other.pairings()).map(({ step }) => step.kind)).toEqual(['ended']);
+  });
+
+  test('an attempt whose commit is still running when the hub comes back is removed after its end', async () => {
+    await using hubs = await startHubs();
+    const { hub, other, sql } = hubs;
+    // The commit of an attempt waits for a lock of the test.
+    await sql(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+        AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER slow AFTER UPDATE OF attempt ON grants DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        WHEN (OLD.attempt IS NULL AND NEW.attempt IS NOT NULL) EXECUTE FUNCTION wait();`);
+    const lock = new Client({ connectionString: hubs.url });
+    await lock.connect();
+    await lock.query('SELECT pg_advisory_lock(42)');
+    await expect(hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+    // Long enough to come back without waiting for the commit.
+    await Promise.race([hubs.returned, sleep(3000)]);
+    await lock.end();
+    await hubs.returned;
+    await expect
+      .poll(() => sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT';"))
+      .toBe('0');
+    expect(await other.grant(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
+    await sql('DROP TRIGGER slow ON grants;');
+    await hub.grant(id);
+    expect(await hub.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
   });
 
   test('a write fails at once while the database is away, and so does a read', async () => {
