@@ -154,9 +154,13 @@ test('a standby for which commits waited no longer is not believed', async () =>
   await primary.sql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf();');
   await standby.pauseReplication();
   expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
-  const before = a.hubs.find(({ id }) => id === HUB_A)?.lastSeen ?? 0;
-  a.announce({ name: 'a', address: null, version: '1' });
-  await expect.poll(() => a.hubs.find(({ id }) => id === HUB_A)?.lastSeen ?? 0).toBeGreaterThan(before);
+  // Each hub has a heartbeat that the standby has not received.
+  for (const hub of [a, site.b]) {
+    const lastSeen = () => hub.hubs.find(({ id }) => id === hub.hubId)?.lastSeen ?? 0;
+    const before = lastSeen();
+    hub.announce({ name: hub.hubId, address: null, version: '1' });
+    await expect.poll(lastSeen).toBeGreaterThan(before);
+  }
   await site.failOver();
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
