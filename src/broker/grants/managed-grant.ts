@@ -141,14 +141,13 @@ export class ManagedGrant {
   applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
     const { generation } = this.#grant;
     if (this.#hasEnded) return null;
-    if (stored.grant.generation < generation || (hasLostWrites && stored.grant.generation === generation)) {
-      return hasLostWrites ? this.#grant : null;
-    }
-    // Tokens of this generation are in memory only, or are being refreshed: the database knows less than this hub.
-    if (stored.grant.generation === generation && (this.#save !== null || this.#isSending)) {
+    if (stored.grant.generation < generation) return hasLostWrites ? this.#grant : null;
+    // Tokens of this generation are in memory only, or are being refreshed, or the database has lost what is known of
+    // them: it knows less than this hub.
+    if (stored.grant.generation === generation && (hasLostWrites || this.#save !== null || this.#isSending)) {
       const accessTokenRejectedAt = this.#grant.accessTokenRejectedAt ?? stored.grant.accessTokenRejectedAt;
       this.#grant = { ...this.#grant, accessTokenRejectedAt };
-      return null;
+      return hasLostWrites ? this.#grant : null;
     }
     this.#applyStored(stored);
     return null;
@@ -331,6 +330,7 @@ export class ManagedGrant {
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
     const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
+    if (this.#hasEnded || this.#grant.generation !== previous.generation) return 'committed';
     // The access token may have been rejected while a successor with the very same token was being written.
     this.#grant = { ...successor, accessTokenRejectedAt: carryOverRejection(successor.accessToken, this.#grant) };
     if (written === true) {
@@ -353,6 +353,7 @@ export class ManagedGrant {
       return true;
     });
     if (!isCurrent) return 'superseded';
+    if (this.#hasEnded || this.#grant.generation !== generation) return 'committed';
     this.#applyState(state);
     logger.attemptFailed(this, outcome.kind === 'not_sent' ? null : sent);
     return 'committed';
@@ -424,8 +425,11 @@ export class ManagedGrant {
   }
 
   /** @param isKnown false if nothing is known yet but what is stored */
-  #applyStored({ grant, attempt }: StoredGrant, isKnown = true): void {
+  #applyStored({ grant: stored, attempt }: StoredGrant, isKnown = true): void {
     const { schedule, logger } = this.#context;
+    // The rejection may be only in memory so far.
+    const accessTokenRejectedAt = stored.accessTokenRejectedAt ?? carryOverRejection(stored.accessToken, this.#grant);
+    const grant = { ...stored, accessTokenRejectedAt };
     const { refreshToken } = grant;
     const isCurrent = refreshToken !== null && attempt?.token === sha256(refreshToken.reveal());
     this.#setAttemptElsewhere(isCurrent ? attempt : null);
