@@ -31,6 +31,8 @@ interface SiteGrantRow extends GrantRow {
 
 /** An open attempt as it is stored. */
 interface OpenAttempt {
+  /** Of the grant. */
+  readonly generation: number;
   readonly id: string;
   readonly holder: string;
   /** The column `attempt`. */
@@ -42,9 +44,15 @@ interface OpenAttempt {
 /** What tells whether a row is older than what a hub knows. */
 type KnownState = Pick<SiteGrantRow, 'generation' | 'revision'>;
 
+type Nullable<Row> = { readonly [Name in keyof Row]: Row[Name] | null };
+
+const NOTHING_KNOWN: KnownState = { generation: 0, revision: 0 };
+
 const LEASED_UNTIL = '(extract(epoch FROM leased_until) * 1000)::float8 AS leased_until';
 const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
   ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, vouched`;
+/** How late a hub takes a lease to end, in ms: it does not know the database's clock exactly. */
+const LEASE_END_MARGIN = 1000;
 /** How many grants are vouched for in one transaction. */
 const MAX_CONFIRMED = 1000;
 /** The open attempt of a row ends, or a new grant has none. */
@@ -125,7 +133,7 @@ export class SiteGrants {
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
-           AND (attempt IS NULL OR holder = $3) AND (vouched OR $4::text IS NOT NULL)
+           AND (attempt IS NULL OR holder = $3) AND (vouched AND doubt IS NULL OR $4::text IS NOT NULL)
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
         ...[connection, generation, known],
@@ -135,7 +143,8 @@ export class SiteGrants {
     this.#abandoned.delete(attemptId);
     if (begun !== null) {
       const { revision, leased_until: leasedUntil } = begun;
-      this.#attempts.set(connection, { id: attemptId, holder: hubId, attempt: stored, leasedUntil });
+      const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
+      this.#attempts.set(connection, attempt);
       this.#wrote({ connection, generation, revision });
       return { kind: 'begun', sendBefore };
     }
@@ -144,7 +153,7 @@ export class SiteGrants {
     );
     const isUnderWay = row?.generation === generation && row.holder !== null && row.holder !== hubId;
     if (!isUnderWay || row?.revision !== known) return { kind: 'superseded' };
-    return { kind: 'under_way', until: clocks.toUptime(row.leased_until ?? 0) };
+    return { kind: 'under_way', until: clocks.toUptime(row.leased_until ?? 0) + LEASE_END_MARGIN };
   }
 
   /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
@@ -204,24 +213,33 @@ export class SiteGrants {
   }
 
   /**
-   * Replaces a grant in a transaction: the previous generation, or what an earlier write of the same has left whose
-   * outcome was unknown.
+   * Replaces the previous generation of a grant in a transaction. If an earlier write of the same, whose outcome was
+   * unknown, was committed, nothing changes: another hub may already use what it has written.
    * @param id of the transaction
-   * @returns its revision; null if the store has another generation
+   * @returns the revision that this hub knows then; null if the store has another generation
    */
   async replaceIn(sql: Statements, id: string, grant: Grant): Promise<number | null> {
     const row = toGrantRow(grant, this.#context.sealing);
     const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
     const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
+    const known = this.#revisions.get(connection);
+    const unknownWrites = this.#unknownWrites.get(connection) ?? [];
     const [replaced] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5, distrusted = $6,
          misconfigured = $7, revision = revision + 1, written_by = $8, vouched = true
-       WHERE connection = $1 AND (generation = $2 - 1 OR (generation = $2 AND written_by = ANY ($9::uuid[])))
-       RETURNING revision`,
+       WHERE connection = $1 AND generation = $2 - 1 RETURNING revision`,
       ...values,
-      this.#unknownWrites.get(connection) ?? [],
     );
-    if (replaced !== undefined || generation !== 1) return replaced?.revision ?? null;
+    if (replaced !== undefined) return replaced.revision;
+    if (unknownWrites.length > 0) {
+      const [written] = await sql.all<{ revision: number }>(
+        'SELECT revision FROM grants WHERE connection = $1 AND generation = $2 AND written_by = ANY ($3::uuid[])',
+        ...[connection, generation, unknownWrites],
+      );
+      // Otherwise somebody has written since then what this hub does not know yet.
+      if (written !== undefined) return written.revision === known + 1 ? written.revision : known;
+    }
+    if (generation !== 1) return null;
     const [added] = await sql.all<{ revision: number }>(
       `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
        SELECT $1, $2, $3, $4, $5, $6, $7, 1, $8 WHERE EXISTS (SELECT FROM connections WHERE id = $1)
@@ -294,8 +312,8 @@ export class SiteGrants {
     const { connection, generation } = grant;
     const known = { generation, revision: this.#vouched.get(connection)?.revision ?? 0 };
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
-      const [row] = await sql.all<{ generation: number | null; revision: number | null }>(
-        `SELECT grants.generation, grants.revision FROM connections LEFT JOIN grants ON connection = id
+      const [row] = await sql.all<Nullable<KnownState & Pick<SiteGrantRow, 'attempt_id' | 'doubt'>>>(
+        `SELECT generation, grants.revision, attempt_id, doubt FROM connections LEFT JOIN grants ON connection = id
          WHERE id = $1 FOR NO KEY UPDATE OF connections`,
         connection,
       );
@@ -303,7 +321,13 @@ export class SiteGrants {
       const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
       // A hub that knows less may have put back an older generation before, with any revision.
       if (found.generation > generation || !isOlder(found, known)) return null;
-      await this.overwriteIn(sql, id, grant, this.#attempts.get(connection) ?? null);
+      // Somebody may have sent the refresh token since then: what the store says of that stays.
+      if (found.generation === generation && (row.attempt_id !== null || row.doubt !== null)) {
+        this.#vouched.set(connection, found);
+        return null;
+      }
+      const attempt = this.#attempts.get(connection);
+      await this.overwriteIn(sql, id, grant, attempt?.generation === generation ? attempt : null);
       return Math.max(found.revision, known.revision) + 1;
     });
     if (revision !== null) this.#wrote({ connection, generation, revision });
@@ -346,7 +370,9 @@ export class SiteGrants {
     for (const id of ids) this.#abandoned.delete(id);
   }
 
+  /** What was read meanwhile may be newer. */
   #wrote({ connection, generation, revision }: KnownState & { readonly connection: string }): void {
+    if (isOlder({ generation, revision }, this.#vouched.get(connection) ?? NOTHING_KNOWN)) return;
     this.#revisions.wrote(connection, revision);
     this.#vouched.set(connection, { generation, revision });
   }
@@ -360,12 +386,13 @@ export class SiteGrants {
       return null;
     }
     this.#damaged.delete(connection);
-    const known = this.#vouched.get(connection) ?? { generation: 0, revision: 0 };
+    const known = this.#vouched.get(connection) ?? NOTHING_KNOWN;
     const hasLostWrites = isOlder(row, known) || (!row.vouched && revision === known.revision);
     if (row.vouched && !hasLostWrites) this.#vouched.set(connection, { generation, revision });
     if (!hasLostWrites) this.#noteAttempt(row);
     const { grant, attempt } = await clocks.translateRead(opened);
-    const leasedUntil = holder === hubId || holder === null ? null : clocks.toUptime(row.leased_until ?? 0);
+    const end = clocks.toUptime(row.leased_until ?? 0) + LEASE_END_MARGIN;
+    const leasedUntil = holder === hubId || holder === null ? null : end;
     return {
       stored: {
         grant: row.vouched ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
@@ -375,9 +402,16 @@ export class SiteGrants {
     };
   }
 
-  #noteAttempt({ connection, attempt_id: id, holder, attempt, leased_until: leasedUntil }: SiteGrantRow): void {
+  #noteAttempt({
+    connection,
+    generation,
+    attempt_id: id,
+    holder,
+    attempt,
+    leased_until: leasedUntil,
+  }: SiteGrantRow): void {
     if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
-    else this.#attempts.set(connection, { id, holder, attempt, leasedUntil });
+    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil });
   }
 
   /** The server was replaced by one that may have lost the last writes. */
@@ -386,6 +420,7 @@ export class SiteGrants {
   }
 }
 
+/** A generation never comes back, and its revisions only grow, unless the database loses writes. */
 function isOlder(row: KnownState, known: KnownState): boolean {
-  return row.revision < known.revision || row.generation < known.generation;
+  return row.generation < known.generation || (row.generation === known.generation && row.revision < known.revision);
 }
