@@ -7,7 +7,7 @@ import { MAX_WRITE_DELAY_MS, STORE_WRITES, storeSeed } from './slow-store.ts';
 
 if (process.argv.includes('serve')) {
   // The same module instance that the daemon uses.
-  const { SqliteStore } = await import(join(dirname(MAIN), 'store/sqlite-store.js'));
+  const { SqliteStore } = await import(join(dirname(MAIN), 'store/sqlite/sqlite-store.js'));
   const dice = new SeededRandom(storeSeed());
   for (const name of STORE_WRITES) {
     const write = SqliteStore.prototype[name];
