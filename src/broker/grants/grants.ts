@@ -25,6 +25,13 @@ import { RefreshSchedule } from './refresh-schedule.ts';
 const CONCURRENCY_LIMITS: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 const DAY_MS = 86_400_000;
+/**
+ * How long a stop may take if grants are only in memory because the database of the site is away, in ms: less than
+ * `TimeoutStopSec` of the service. A portal may accept no other refresh token than theirs.
+ */
+const STOP_TIME = 140_000;
+/** How often such grants are written again, in ms. */
+const SAVE_INTERVAL = 500;
 /** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
 const MIN_ADVANCE_INTERVAL = 60_000;
 
@@ -278,11 +285,16 @@ export class Grants implements AsyncDisposable {
 
   /**
    * Prevents further refreshes and resolves when those under way have ended and every grant that can be written is
-   * stored.
+   * stored. A hub of a site waits for its database, which is often back in seconds.
    */
   async [Symbol.asyncDispose](): Promise<void> {
+    const { clock, timers } = this.#environment;
+    const deadline = clock.now().uptime + STOP_TIME;
     this.stop();
     await this.whenIdle();
+    if (this.#store.site !== null) {
+      while (!(await this.save()) && clock.now().uptime < deadline) await timers.sleep(SAVE_INTERVAL);
+    }
     await Promise.all(
       [...this.#grants.values()].map((managed) =>
         managed.save().catch((error: unknown) => this.#logger.unsavedGrantLost(managed, error)),
