@@ -37,7 +37,7 @@ describe('a hub beside a device with faulty mDNS', () => {
     const { name, id } = (await hub.status()).hub;
     // The peer claims each of the hub's names, ten times a second, with data that is greater than the hub's, and does
     // not respond to queries.
-    const names = [name, `${name} (${id.slice(0, 4)})`, id];
+    const names = [name, `${name} (${id.slice(id.lastIndexOf('-') + 1).slice(0, 4)})`, id];
     const senders = names.map((claimed) =>
       run(peer, 'mdns-sender.ts', [peer.address, '60', '100', 'service', claimed, `${'z'.repeat(63)}.local`]),
     );

@@ -154,6 +154,13 @@ export class PortalHub implements AsyncDisposable {
     return this.broker.connections.ofAppliance(appliance);
   }
 
+  /** @throws Error if this hub does not know it */
+  connectionById(id: string): Connection {
+    const connection = this.broker.connections.byId(id);
+    if (connection === undefined) throw new Error(`the hub does not know the connection ${id}`);
+    return connection;
+  }
+
   /** A pairing as this hub knows it; undefined if it does not. */
   pairing(id: string): PairingRun | undefined {
     return this.broker.pairings.find((run) => run.pairing.id === id);

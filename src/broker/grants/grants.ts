@@ -183,7 +183,13 @@ export class Grants implements AsyncDisposable {
   async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
     const { site } = this.#store;
     if (site === null || (connections.size === 0 && !all)) return;
-    const found = await site.findGrants(all ? null : connections);
+    let found = await site.findGrants(all ? null : connections);
+    // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
+    const missing = all ? this.#held().filter(({ connection }) => !found.has(connection)) : [];
+    if (missing.length > 0) {
+      await site.putBack(missing);
+      found = await site.findGrants(null);
+    }
     const lost: Grant[] = [];
     for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
@@ -200,6 +206,11 @@ export class Grants implements AsyncDisposable {
       }
     }
     if (lost.length > 0) await site.putBack(lost);
+  }
+
+  /** The grants that this hub holds, and that were stored once. */
+  #held(): Grant[] {
+    return [...this.#grants.values()].flatMap((managed) => (managed.isUnsaved ? [] : managed.grant));
   }
 
   /**

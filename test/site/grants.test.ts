@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { followRedirect, logIn, type PortalHub, PortalSite } from './portal-site.ts';
+import { expectSoon } from './site-brokers.ts';
+import { siteServer, useSiteServer } from './site-harness.ts';
+
+useSiteServer();
+
+/** Two hubs of a site whose portal revokes a grant if a refresh token is used again, and a grant that both know. */
+async function startPaired() {
+  await using starting = new AsyncDisposableStack();
+  const site = starting.use(await PortalSite.start({ emulator: { onReuse: 'revoke-family' } }));
+  const first = await site.startHub(1);
+  const { id } = await first.addAppliance('wallbox');
+  const second = await site.startHub(2);
+  const { pairing } = await first.broker.pairings.begin(first.connectionById(id));
+  await expectSoon(() => first.stepOf(pairing.id), 'waiting');
+  await followRedirect(first, await logIn(site, first.pairing(pairing.id)));
+  await expectSoon(() => generations(first, second), [1, 1]);
+  const resources = starting.move();
+
+  function generations(...hubs: readonly PortalHub[]) {
+    return hubs.map((hub) => hub.broker.grants.get(id)?.grant.generation);
+  }
+
+  /** The next refresh reaches the portal, and its answer comes when the returned function is called. */
+  function holdAnswer(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    site.portal.fail('token', { kind: 'wait', until: promise });
+    return resolve;
+  }
+
+  return {
+    ...{ site, first, second, id, generations, holdAnswer },
+    refreshes: () =>
+      site.portal.requests('token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length,
+    /** Lets the lease of the attempt under way end. */
+    async endLease() {
+      await (await siteServer()).sql(site.database, 'UPDATE latchkey.grants SET leased_until = now()');
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+test('two hubs whose appliances wait for a token at once send one refresh, and both issue its token', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const answer = site.holdAnswer();
+  const refreshed = first.broker.grants.refresh(id);
+  await expectSoon(() => site.refreshes(), 1);
+  const waiting = second.broker.grants.refresh(id);
+  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
+  answer();
+  await Promise.all([refreshed, waiting]);
+  expect(site.generations(first, second)).toEqual([2, 2]);
+  expect(site.refreshes()).toBe(1);
+  const tokens = [first, second].map(({ broker }) => broker.grants.get(id)?.grant.accessToken.reveal());
+  expect(new Set(tokens).size).toBe(1);
+  expect([first, second].flatMap(({ emitted }) => emitted.filter(({ kind }) => kind === 'refreshed'))).toHaveLength(1);
+});
+
+test('a token that the cloud has rejected is issued by no hub', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const answer = site.holdAnswer();
+  const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
+  await first.broker.grants.reportRejectedToken(id, token);
+  await expectSoon(() => second.broker.grants.get(id)?.grant.accessTokenRejectedAt !== null, true);
+  expect(await second.broker.tokenIssuer.issue(id, null, { timeout: 0 })).toMatchObject({ kind: 'unavailable' });
+  answer();
+  await expectSoon(() => site.generations(first, second), [2, 2]);
+  expect(await second.broker.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
+});
+
+test('an attempt of a hub that has died counts as a lost answer when its lease has ended, and not before', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const answer = site.holdAnswer();
+  void first.broker.grants.refresh(id);
+  await expectSoon(() => site.refreshes(), 1);
+  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
+  await first.kill();
+  answer();
+  expect(await second.broker.tokenIssuer.issue(id, null, { timeout: 200 })).toMatchObject({ kind: 'token' });
+  expect(site.refreshes()).toBe(1);
+  await site.endLease();
+  await second.broker.grants.applyNews(new Set([id]), false);
+  await expectSoon(() => second.broker.grants.get(id)?.grant.doubt?.sends, 1);
+  await expectSoon(() => second.emitted.map(({ kind }) => kind), ['refresh_failed']);
+});
+
+test('a new grant that a replaced server has lost is written again by a hub that knows it', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await (await siteServer()).sql(site.site.database, 'DELETE FROM latchkey.grants');
+  await second.broker.grants.applyNews(new Set(), true);
+  expect(site.generations(first, second)).toEqual([1, 1]);
+  expect((await first.store.grant(id))?.grant.generation).toBe(1);
+});
