@@ -1,0 +1,248 @@
+// What PostgreSQL does with the statements of src/store/postgres/grants.ts, on rows in memory.
+
+/** A row of `grants`. `leased_until` in ms since 1970, by the database's clock. */
+export interface TableRow {
+  readonly connection: string;
+  readonly generation: number;
+  readonly sealed: string | null;
+  readonly attempt: string | null;
+  readonly attempt_id: string | null;
+  readonly holder: string | null;
+  readonly leased_until: number | null;
+  readonly doubt: string | null;
+  readonly refused: string | null;
+  readonly distrusted: string | null;
+  readonly misconfigured: string | null;
+  readonly revision: number;
+  readonly written_by: string;
+  readonly vouched: boolean;
+}
+
+/** The rows by connection. */
+export type GrantTable = ReadonlyMap<string, TableRow>;
+
+/** Deliberate defects of the statements, for proofs that the check finds them. */
+export type TableDefect =
+  /** An attempt begins although another one is open, and whatever has changed since the grant was read. */
+  | 'begin_ignores_lease_and_revision'
+  /** An attempt has no lease: its end is when it begins. */
+  | 'lease_of_no_time'
+  /** An attempt is begun without the doubt that led to it. */
+  | 'begin_drops_doubt'
+  /** The end of an attempt does not save its doubt. */
+  | 'end_drops_doubt'
+  /** New tokens leave the attempt open. */
+  | 'replace_keeps_attempt';
+
+/** The rows that a statement returns, how many it has changed, and the table after it. */
+interface StatementResult {
+  readonly rows: readonly object[];
+  readonly count: number;
+  readonly table: GrantTable;
+}
+
+const NO_ATTEMPT = { attempt: null, attempt_id: null, holder: null, leased_until: null };
+
+/** Executes statements on tables. */
+export class GrantStatements {
+  readonly #defects: ReadonlySet<TableDefect>;
+
+  constructor(defects: ReadonlySet<TableDefect> = new Set()) {
+    this.#defects = defects;
+  }
+
+  /**
+   * @param now by the database's clock, in ms since 1970
+   * @throws Error for a statement that the model does not know
+   */
+  execute(table: GrantTable, now: number, text: string, values: readonly unknown[]): StatementResult {
+    const statement = text.replaceAll(/\s+/g, ' ').trim();
+    const found = this.#statements.find(([pattern]) => pattern.test(statement));
+    if (found === undefined) throw new Error(`the model does not know this statement: ${statement}`);
+    return found[1](table, now, values);
+  }
+
+  readonly #statements: readonly (readonly [
+    RegExp,
+    (table: GrantTable, now: number, values: readonly unknown[]) => StatementResult,
+  ])[] = [
+    [
+      /^SELECT connection, generation, .* FROM grants WHERE sealed IS NOT NULL AND \(\$1::text\[\] IS NULL OR/,
+      (table, _now, [connections]) =>
+        select(
+          table,
+          (row) => row.sealed !== null && (connections as string[] | null)?.includes(row.connection) !== false,
+        ),
+    ],
+    [
+      /^SELECT (generation|connection, generation, .*) FROM grants WHERE connection = \$1$/,
+      (table, _now, [connection]) => select(table, (row) => row.connection === connection),
+    ],
+    [
+      /^UPDATE grants SET attempt = \$1, attempt_id = \$2, holder = \$3, doubt = \$4/,
+      (...call) => this.#begin(...call),
+    ],
+    [/^UPDATE grants SET attempt = NULL, .*, doubt = \$1, refused = \$2/, (...call) => this.#end(...call)],
+    [
+      /^UPDATE grants SET distrusted = \$1, revision = revision \+ 1 WHERE connection = \$2 AND generation = \$3/,
+      (table, _now, [distrusted, connection, generation]) =>
+        update(
+          table,
+          (row) => row.connection === connection && row.generation === generation && row.sealed !== null,
+          (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + 1 }),
+        ),
+    ],
+    [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
+    [/^INSERT INTO grants .* SELECT \$1, .* ON CONFLICT DO NOTHING/, insert],
+    [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
+    [
+      /^SELECT revision FROM grants WHERE connection = \$1 AND generation = \$2 AND written_by = ANY \(\$3::uuid\[\]\)$/,
+      (table, _now, [connection, generation, ids]) =>
+        select(
+          table,
+          (row) =>
+            row.connection === connection &&
+            row.generation === generation &&
+            (ids as string[]).includes(row.written_by),
+        ),
+    ],
+    [
+      /^SELECT generation, grants.revision, attempt_id, doubt FROM connections LEFT JOIN grants .* WHERE id = \$1/,
+      selectLocked,
+    ],
+    [
+      /^UPDATE grants SET vouched = true FROM unnest\(\$1::text\[\], \$2::bigint\[\]\) .* NOT vouched$/,
+      (table, _now, [connections, revisions]) =>
+        update(
+          table,
+          (row) => !row.vouched && revisionIn(row, connections, revisions) === row.revision,
+          (row) => ({ ...row, vouched: true }),
+        ),
+    ],
+    [
+      /^UPDATE grants SET attempt = NULL, .*, revision = revision \+ 1 WHERE attempt_id = ANY/,
+      (table, _now, [ids]) =>
+        update(
+          table,
+          (row) => row.attempt_id !== null && (ids as string[]).includes(row.attempt_id),
+          (row) => ({ ...row, ...NO_ATTEMPT, revision: row.revision + 1 }),
+        ),
+    ],
+    [
+      /^UPDATE grants SET vouched = false WHERE sealed IS NOT NULL$/,
+      (table) =>
+        update(
+          table,
+          (row) => row.sealed !== null,
+          (row) => ({ ...row, vouched: false }),
+        ),
+    ],
+  ];
+
+  #begin(table: GrantTable, now: number, values: readonly unknown[]): StatementResult {
+    const [attempt, id, hub, doubt, lease, connection, generation, revision] = values;
+    const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
+    const time = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
+    return update(
+      table,
+      (row) =>
+        row.connection === connection &&
+        row.generation === generation &&
+        row.sealed !== null &&
+        (ignoresOthers || row.revision === revision) &&
+        (ignoresOthers || row.attempt === null || row.holder === hub) &&
+        ((row.vouched && row.doubt === null) || doubt !== null),
+      (row) => ({
+        ...row,
+        attempt: attempt as string,
+        attempt_id: id as string,
+        holder: hub as string,
+        leased_until: now + time,
+        doubt: this.#defects.has('begin_drops_doubt') ? null : (doubt as string | null),
+        revision: row.revision + 1,
+      }),
+    );
+  }
+
+  #end(table: GrantTable, now: number, values: readonly unknown[]): StatementResult {
+    const [doubt, refused, misconfigured, connection, generation, revision, attempt, hub] = values;
+    return update(
+      table,
+      (row) =>
+        row.connection === connection &&
+        row.generation === generation &&
+        row.sealed !== null &&
+        (row.attempt === null ? row.revision === revision : row.attempt_id === attempt) &&
+        (row.holder === null || row.holder === hub || (row.leased_until ?? 0) < now),
+      (row) => ({
+        ...row,
+        ...NO_ATTEMPT,
+        doubt: this.#defects.has('end_drops_doubt') ? row.doubt : (doubt as string | null),
+        refused: refused as string | null,
+        misconfigured: misconfigured as string | null,
+        revision: row.revision + 1,
+      }),
+    );
+  }
+
+  #replace(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+    const next = writtenRow(values);
+    return update(
+      table,
+      (row) => row.connection === next.connection && row.generation === next.generation - 1,
+      (row) => {
+        const { attempt, attempt_id, holder, leased_until } = row;
+        const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
+        return { ...next, ...open, revision: row.revision + 1 };
+      },
+    );
+  }
+}
+
+/** The row of new tokens. */
+function writtenRow(values: readonly unknown[]): TableRow {
+  const [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id] = values as string[];
+  const texts = { connection, sealed, doubt, refused, distrusted, misconfigured, written_by: id };
+  return { ...texts, ...NO_ATTEMPT, generation: Number(generation), revision: 1, vouched: true } as TableRow;
+}
+
+function insert(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+  const row = writtenRow(values);
+  if (table.has(row.connection)) return { rows: [], count: 0, table };
+  return { rows: [row], count: 1, table: new Map([...table, [row.connection, row]]) };
+}
+
+function overwrite(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+  const written = writtenRow(values);
+  const least = Number(values[8]);
+  const [attempt, attempt_id, holder, leased_until] = values.slice(9);
+  const before = table.get(written.connection)?.revision;
+  const revision = before === undefined ? least : Math.max(before + 1, least);
+  const row = { ...written, attempt, attempt_id, holder, leased_until, revision } as TableRow;
+  return { rows: [row], count: 1, table: new Map([...table, [row.connection, row]]) };
+}
+
+/** The table of connections is not modelled: the one of the check exists. */
+function selectLocked(table: GrantTable, _now: number, [connection]: readonly unknown[]): StatementResult {
+  const row = table.get(connection as string);
+  const { generation = null, revision = null, attempt_id = null, doubt = null } = row ?? {};
+  return { rows: [{ generation, revision, attempt_id, doubt }], count: 1, table };
+}
+
+function revisionIn(row: TableRow, connections: unknown, revisions: unknown): number | undefined {
+  return (revisions as number[])[(connections as string[]).indexOf(row.connection)];
+}
+
+function select(table: GrantTable, where: (row: TableRow) => boolean): StatementResult {
+  const rows = [...table.values()].filter(where);
+  return { rows, count: rows.length, table };
+}
+
+function update(
+  table: GrantTable,
+  where: (row: TableRow) => boolean,
+  set: (row: TableRow) => TableRow,
+): StatementResult {
+  const rows = [...table.values()].filter(where).map(set);
+  return { rows, count: rows.length, table: new Map([...table, ...rows.map((row) => [row.connection, row] as const)]) };
+}

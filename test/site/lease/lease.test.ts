@@ -1,0 +1,91 @@
+// The lease of a refresh, with the real broker and the real store of two hubs on a model of the database's table, in
+// virtual time. What the hubs, the database, the portal and the faults do next is chosen step by step.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { IS_LONG_FORM, selectRows } from '../../support/long.ts';
+import { execute, explore } from './explorer.ts';
+import { type Defect, type LeaseScenario, QUIET } from './scenario.ts';
+
+type Row = readonly [name: string, scenario: LeaseScenario];
+
+const ONE_FAULT = { ...QUIET, maxFaults: 1, maxAdvances: 1 };
+
+/** Small enough that every state is visited in seconds. */
+const SHORT: readonly Row[] = [
+  ['without faults, with late answers of the database', { ...QUIET, maxSlowAnswers: 1 }],
+  ['with a request of an appliance', { ...QUIET, maxAdvances: 0, maxRequests: 1, maxSlowAnswers: 1 }],
+  ['with requests at both hubs', { ...QUIET, maxAdvances: 0, maxRequests: 2 }],
+  ['with a pause of a hub', { ...ONE_FAULT, faults: ['pause'], maxSlowAnswers: 1 }],
+  ['with a killed hub', { ...ONE_FAULT, faults: ['kill'] }],
+  ['with a hub that loses the database', { ...ONE_FAULT, faults: ['disconnect'] }],
+  ['with a lost answer', { ...ONE_FAULT, faults: ['lost_answer', 'unreachable'], maxAdvances: 2 }],
+  ['with a pause between the check and the write', { ...ONE_FAULT, faults: ['late_write'], maxAdvances: 2 }],
+];
+const LONG: readonly Row[] = [
+  ...SHORT,
+  ['with a pause of a hub for longer than a lease', { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 }],
+  ['with a pause, and a request', { ...ONE_FAULT, faults: ['pause'], maxRequests: 1 }],
+  ['with a killed hub, and time for another refresh', { ...ONE_FAULT, faults: ['kill'], maxAdvances: 2 }],
+  ['with a promotion that loses two commits', { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 }],
+  ['with a pause and a promotion', { ...ONE_FAULT, faults: ['pause', 'promotion'], maxFaults: 2, maxLostCommits: 1 }],
+  ['with a lost answer, and requests', { ...ONE_FAULT, faults: ['lost_answer'], maxAdvances: 0, maxRequests: 2 }],
+  ['with a late write, and a request', { ...ONE_FAULT, faults: ['late_write'], maxRequests: 1 }],
+  ['with a rejected access token', { ...QUIET, maxAdvances: 0, maxRejections: 1 }],
+];
+
+describe('the lease of a refresh', () => {
+  test.each(selectRows(LONG, SHORT))(
+    'every order of what two hubs do keeps it: %s',
+    async (_name, scenario) => {
+      const result = await explore(scenario);
+      expect(result.counterExample).toBeNull();
+      expect(result.isComplete).toBe(true);
+      const unavoidable = Object.keys(result.exceptions);
+      if (scenario.maxFaults === 0) expect(unavoidable).toEqual([]);
+    },
+    7_200_000,
+  );
+
+  const DEEP: LeaseScenario = {
+    ...QUIET,
+    faults: ['pause', 'kill', 'disconnect', 'promotion', 'lost_answer', 'unreachable', 'late_write'],
+    ...{ maxFaults: 3, maxAdvances: 4, maxRequests: 3, maxRejections: 1, maxLostCommits: 2, maxSlowAnswers: 3 },
+  };
+
+  test.each([
+    ['revokes the family', DEEP],
+    ['repeats an answer for a minute', { ...DEEP, retryLostAnswer: 'early', grace: 60_000 } as const],
+  ])(
+    'random executions with up to three faults keep it at a portal that %s',
+    async (_name, scenario) => {
+      const choices = fc.array(fc.nat({ max: 5039 }), { minLength: 60, maxLength: 60 });
+      const property = fc.asyncProperty(choices, async (list) => {
+        expect(await execute(scenario, list)).toBeNull();
+      });
+      const rounds = IS_LONG_FORM ? 200_000 : 500;
+      await fc.assert(property, { numRuns: rounds, ...(!IS_LONG_FORM && { seed: 1 }) });
+    },
+    7_200_000,
+  );
+});
+
+describe('the check of the lease', () => {
+  const kill: LeaseScenario = { ...ONE_FAULT, faults: ['kill'] };
+  const promotion: LeaseScenario = { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 };
+  const pause: LeaseScenario = { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 };
+  const requests: LeaseScenario = { ...QUIET, maxAdvances: 0, maxRequests: 2 };
+
+  test.each<readonly [Defect, LeaseScenario, RegExp]>([
+    ['begin_ignores_lease_and_revision', requests, /without an attempt of its own/],
+    ['lease_of_no_time', requests, /after the time for that/],
+    ['begin_drops_doubt', kill, /was sent 1 times, and knows of 0/],
+    ['end_drops_doubt', kill, /was sent 1 times, and knows of 0/],
+    ['replace_keeps_attempt', requests, /not refreshed any more/],
+    ['portal_client_ignores_deadline', pause, /after the time for that/],
+    ['news_applied_over_refresh', promotion, /holds generation 1, and the store has 2/],
+    ['nothing_is_put_back', promotion, /holds generation 2, and the store has 1/],
+  ])('the check finds the defect %s', async (defect, scenario, message) => {
+    const { counterExample } = await explore({ ...scenario, defects: [defect] });
+    expect(counterExample?.message).toMatch(message);
+  });
+});

@@ -1,0 +1,202 @@
+import { Failure } from '../../../src/core/failure.ts';
+import type { WriteWork } from '../../../src/store/postgres/database.ts';
+import type { Sql } from '../../../src/store/postgres/sql.ts';
+import { GrantStatements, type GrantTable, type TableDefect, type TableRow } from './grant-table.ts';
+
+/** The database's clock at time 0, in ms since 1970. */
+const EPOCH = Date.UTC(2031, 4, 5, 6);
+
+/** The database that two hubs share: one table, its commits, and a clock. */
+export class ModelDatabase {
+  /** The current time, in ms from the start of the check. */
+  time = 0;
+  #table: GrantTable = new Map();
+  /** The table before each commit since the last promotion. */
+  #commits: GrantTable[] = [];
+  /** How many servers were promoted, and how many of them a hub has seen. */
+  timeline = 0;
+  #knownTimeline = 0;
+  readonly #statements: GrantStatements;
+  #onCommit: (hub: string, isNews: boolean) => void = () => undefined;
+
+  constructor(defects: ReadonlySet<TableDefect> = new Set()) {
+    this.#statements = new GrantStatements(defects);
+  }
+
+  /** By the database's clock, in ms since 1970. */
+  get now(): number {
+    return EPOCH + this.time;
+  }
+
+  get table(): GrantTable {
+    return this.#table;
+  }
+
+  /** How many commits a promotion may lose. */
+  get commits(): number {
+    return this.#commits.length;
+  }
+
+  /** Calls `listener` with the hub whose transaction was committed, and whether other hubs get news of it. */
+  onCommit(listener: (hub: string, isNews: boolean) => void): void {
+    this.#onCommit = listener;
+  }
+
+  row(connection: string): TableRow | undefined {
+    return this.#table.get(connection);
+  }
+
+  /** Statements of one transaction on a table that is not committed yet. */
+  transaction(): { readonly sql: Sql; readonly table: () => GrantTable } {
+    let table = this.#table;
+    const execute = (text: string, values: readonly unknown[]) => {
+      const result = this.#statements.execute(table, this.now, text, values);
+      table = result.table;
+      return result;
+    };
+    const sql: Sql = {
+      all: async <Row>(text: string, ...values: unknown[]) => [...execute(text, values).rows] as Row[],
+      run: async (text, ...values) => execute(text, values).count,
+    };
+    return { sql, table: () => table };
+  }
+
+  /** @param isNews whether other hubs get news of it */
+  commit(table: GrantTable, hub: string, isNews: boolean): void {
+    this.#commits.push(this.#table);
+    this.#table = table;
+    this.#onCommit(hub, isNews);
+  }
+
+  /** Nothing of what was committed so far can be lost. */
+  forgetCommits(): void {
+    this.#commits = [];
+  }
+
+  /** A standby takes over that does not have the last commits. */
+  promote(lost: number): void {
+    if (lost > 0) this.#table = this.#commits.at(-lost) ?? this.#table;
+    this.#commits = [];
+    this.timeline += 1;
+  }
+
+  /** After a promotion grants are no longer vouched for; a model of `checkTimeline`. */
+  checkTimeline(): void {
+    if (this.#knownTimeline === this.timeline) return;
+    this.#knownTimeline = this.timeline;
+    this.#table = new Map([...this.#table].map(([connection, row]) => [connection, { ...row, vouched: false }]));
+  }
+
+  /** What everything that follows depends on. @param withHistory how many commits a promotion may lose */
+  fingerprint(withHistory: number): string {
+    const before = withHistory === 0 ? [] : this.#commits.slice(-withHistory).map((table) => [...table.values()]);
+    return JSON.stringify([[...this.#table.values()], before, this.timeline, this.#knownTimeline]);
+  }
+}
+
+/** A read or write that a hub has asked for. */
+export interface DatabaseCall {
+  readonly number: number;
+  readonly kind: 'read' | 'write';
+  /** Whether the database has executed it. */
+  readonly result: string | null;
+  execute(): Promise<void>;
+  answer(): void;
+  /** The connection is lost. @returns what the database may still execute */
+  lose(): Promise<Ghost | null>;
+}
+
+/** A statement that is under way to the database although its hub no longer waits for it. */
+export interface Ghost {
+  readonly text: string;
+  execute(): Promise<void>;
+}
+
+/** The connections of one run of a hub to the database; a model of `SiteDatabase`. */
+export class ModelConnections {
+  readonly #database: ModelDatabase;
+  readonly #hub: string;
+  readonly #run: string;
+  #numbers = 0;
+  readonly calls: DatabaseCall[] = [];
+  isAway = false;
+
+  /** @param run names this run of the hub */
+  constructor(database: ModelDatabase, hub: string, run: string) {
+    this.#database = database;
+    this.#hub = hub;
+    this.#run = run;
+  }
+
+  read<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+    return this.#call('read', [], (sql) => work(sql)) as Promise<Result>;
+  }
+
+  write<Result>(news: readonly string[], work: WriteWork<Result>): Promise<Result | null> {
+    return this.#call('write', news, work);
+  }
+
+  /** Nothing of what was lost is under way any more when it is asked for. */
+  async fence(): Promise<void> {}
+
+  #call<Result>(kind: 'read' | 'write', news: readonly string[], work: WriteWork<Result>): Promise<Result | null> {
+    const failure = () =>
+      new Failure(kind === 'read' ? 'store_unreadable' : 'store_unwritable', 'the database is away');
+    if (this.isAway) return Promise.reject(failure());
+    const { promise, resolve, reject } = Promise.withResolvers<Result | null>();
+    let outcome: { readonly value: Result | null } | null = null;
+    const end = () => void this.calls.splice(this.calls.indexOf(call), 1);
+    const database = this.#database;
+    const number = this.#numbers++;
+    const id = `${this.#run}-${number}`;
+    const call = {
+      number,
+      kind,
+      result: null as string | null,
+      execute: async () => {
+        const { sql, table } = database.transaction();
+        const value = await work(sql, id);
+        if (kind === 'write' && value !== null) database.commit(table(), this.#hub, news.length > 0);
+        outcome = { value };
+        // What a write does in the hub depends on when it is done.
+        call.result = JSON.stringify([value, kind === 'write' ? database.time : null]);
+      },
+      answer: () => {
+        end();
+        resolve(outcome?.value ?? null);
+      },
+      lose: async () => {
+        end();
+        const statement = kind === 'write' && outcome === null ? await captured(work, id) : null;
+        reject(failure());
+        return statement === null ? null : this.#ghost(statement, news);
+      },
+    };
+    this.calls.push(call);
+    return promise;
+  }
+
+  #ghost([text, values]: Statement, news: readonly string[]): Ghost {
+    return {
+      text: JSON.stringify([text, values]),
+      execute: async () => {
+        const { sql, table } = this.#database.transaction();
+        if ((await sql.run(text, ...values)) > 0) this.#database.commit(table(), this.#hub, news.length > 0);
+      },
+    };
+  }
+}
+
+type Statement = readonly [text: string, values: readonly unknown[]];
+
+/** The first statement of a transaction that nobody answers; null if a commit would need an answer to it first. */
+async function captured(work: WriteWork<unknown>, id: string): Promise<Statement | null> {
+  let first: Statement | null = null;
+  const capture = (text: string, values: unknown[]): Promise<never> => {
+    first ??= [text, values];
+    return new Promise(() => undefined);
+  };
+  void work({ all: (text, ...values) => capture(text, values), run: (text, ...values) => capture(text, values) }, id);
+  const [text = ''] = first ?? [];
+  return text.startsWith('SELECT') ? null : first;
+}

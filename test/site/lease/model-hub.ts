@@ -1,0 +1,282 @@
+import { hash } from 'node:crypto';
+import type { Environment } from '../../../src/broker/environment.ts';
+import { Grants } from '../../../src/broker/grants/grants.ts';
+import type { ManagedGrant } from '../../../src/broker/grants/managed-grant.ts';
+import type { BrokerStore, ConnectionPortal } from '../../../src/broker/ports.ts';
+import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
+import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
+import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
+import type { Portal } from '../../../src/core/portals/portal.ts';
+import type { SiteHub } from '../../../src/core/site.ts';
+import type { Sealing } from '../../../src/store/keys/sealing.ts';
+import { SiteClocks } from '../../../src/store/postgres/clocks.ts';
+import type { SiteDatabase } from '../../../src/store/postgres/database.ts';
+import { SiteGrants } from '../../../src/store/postgres/grants.ts';
+import { logTo } from '../../support/log-to.ts';
+import { type Ghost, ModelConnections, type ModelDatabase } from './model-database.ts';
+import type { ModelPortal } from './model-portal.ts';
+
+export const HUBS = ['A', 'B'] as const;
+/** The hubs of the check. */
+export type HubName = (typeof HUBS)[number];
+
+/** The one connection whose grant they refresh. */
+export const CONNECTION = 'wallbox';
+
+/** The boot clock of each hub at time 0, and how far its wall clock is off; both in ms. */
+const CLOCKS = { A: { uptime: 5_000_000, wall: 7_200_000 }, B: { uptime: 90_000_000, wall: -10_800_000 } };
+
+/** Rows in the clear: what is sealed is not what is checked. */
+const NO_SEALING: Sealing = { seal: (_row, text) => text, open: (_row, text) => text };
+
+/** A hub's plan for its next refresh. */
+interface Plan {
+  /** On the boot clock, in ms. */
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** What all hubs of a check have in common. */
+export interface HubContext {
+  readonly database: ModelDatabase;
+  readonly portal: ModelPortal;
+  readonly retryLostAnswer: LostAnswerRetry;
+  /** A deliberate defect: news are applied over a refresh that is under way. */
+  readonly appliesNewsOverRefresh: boolean;
+  /** A deliberate defect: grants that the database has lost are not put back. */
+  readonly putsNothingBack: boolean;
+}
+
+/** One run of a hub: the real `Grants` and `SiteGrants` over the model of the database. */
+export interface HubRun {
+  readonly number: number;
+  readonly grants: Grants;
+  readonly connections: ModelConnections;
+  readonly site: SiteGrants;
+  plan: Plan | null;
+  /** News that were not applied yet. */
+  news: 'none' | 'some' | 'all';
+  /** The number of promotions that it knows of. */
+  timeline: number;
+  isLoaded: boolean;
+  isApplying: boolean;
+}
+
+/** A hub, and what a check may do to it. */
+export class ModelHub {
+  readonly name: HubName;
+  readonly #context: HubContext;
+  #run: HubRun | null = null;
+  #runs = 0;
+  /** Stands for everything that the hub has seen so far, and so for its state. */
+  #history = '';
+  /** What the database may still execute for a run or connections that have ended. */
+  ghosts: Ghost[] = [];
+  /** Whether time has passed while it had something to do. */
+  isPaused = false;
+
+  constructor(name: HubName, context: HubContext) {
+    this.name = name;
+    this.#context = context;
+  }
+
+  get run(): HubRun | null {
+    return this.#run;
+  }
+
+  /** The grant that the running hub holds; undefined if it has none. */
+  get held(): ManagedGrant | undefined {
+    return this.#run?.isLoaded === true ? this.#run.grants.get(CONNECTION) : undefined;
+  }
+
+  /** On the boot clock, in ms. */
+  get uptime(): number {
+    return CLOCKS[this.name].uptime + this.#context.database.time;
+  }
+
+  /** When the plan is due, in ms from the start of the check; null if there is none. */
+  get dueAt(): number | null {
+    const plan = this.#run?.plan ?? null;
+    return plan === null ? null : plan.at - CLOCKS[this.name].uptime;
+  }
+
+  /** Whether it has nothing to do at the moment. */
+  get isQuiet(): boolean {
+    const { held } = this;
+    const run = this.#run;
+    if (run === null || held === undefined) return false;
+    const isIdle = run.connections.calls.length === 0 && held.refreshing === null && !run.isApplying;
+    return isIdle && !run.connections.isAway && run.news === 'none';
+  }
+
+  /** Notes what the hub sees. */
+  note(...seen: unknown[]): void {
+    this.#history = hash('sha1', JSON.stringify([this.#history, this.#context.database.time, seen]), 'base64');
+  }
+
+  /** Does what is due. */
+  runPlan(): void {
+    const plan = this.#run?.plan;
+    if (this.#run !== null) this.#run.plan = null;
+    plan?.run();
+  }
+
+  /** Starts a run. Its grants are loaded when the database has answered. */
+  async start(): Promise<void> {
+    const { database } = this.#context;
+    this.ghosts = [];
+    database.checkTimeline();
+    const connections = new ModelConnections(database, this.name, `${this.name}${this.#runs}`);
+    const { clock } = this.#environment;
+    const clocks = new SiteClocks(clock, (work) => connections.read(work));
+    await clocks.synchronize({ all: async () => [{ now: database.now }] as never, run: async () => 0 });
+    await clocks.load({ all: async () => HUBS.map(zeroOf(database)) as never, run: async () => 0 });
+    const site = new SiteGrants({
+      ...{ database: connections as unknown as SiteDatabase, sealing: NO_SEALING, clocks, clock, hubId: this.name },
+    });
+    const run = { number: this.#runs++, connections, site, plan: null, news: 'none', isLoaded: false } as const;
+    const started: HubRun = {
+      ...run,
+      isApplying: false,
+      timeline: database.timeline,
+      grants: this.#createGrants(site, () => started),
+    };
+    this.#run = started;
+    void started.grants.load().then(
+      () => {
+        started.isLoaded = true;
+      },
+      () => {
+        if (this.#run === started) this.#run = null;
+      },
+    );
+  }
+
+  /** Kills the process: what it has asked the database for may be executed, but not answered. */
+  async kill(): Promise<void> {
+    await this.#loseCalls();
+    this.#run = null;
+  }
+
+  /** Loses the connections to the database. */
+  async disconnect(): Promise<void> {
+    if (this.#run === null || this.#run.connections.isAway) return;
+    this.#run.connections.isAway = true;
+    await this.#loseCalls();
+  }
+
+  /** Uses the database again, as `SiteLink` does. */
+  async return(): Promise<void> {
+    const run = this.#run;
+    if (run === null) return;
+    this.ghosts = [];
+    const { database } = this.#context;
+    database.checkTimeline();
+    if (run.timeline !== database.timeline) run.news = 'all';
+    run.timeline = database.timeline;
+    run.connections.isAway = false;
+    try {
+      await run.site.removeAbandoned();
+    } catch {
+      return;
+    }
+    await this.applyNews();
+    run.grants.onStoreWritable();
+  }
+
+  /** Applies the news so far; if that fails, everything counts as news. */
+  async applyNews(): Promise<void> {
+    const run = this.#run;
+    if (run === null || run.news === 'none' || run.isApplying) return;
+    const isAll = run.news === 'all';
+    run.news = 'none';
+    run.isApplying = true;
+    try {
+      if (this.#context.appliesNewsOverRefresh) await run.grants.resumeStored(CONNECTION);
+      else await run.grants.applyNews(new Set([CONNECTION]), isAll);
+    } catch {
+      run.news = 'all';
+    }
+    run.isApplying = false;
+  }
+
+  /** What everything that follows depends on. */
+  fingerprint(): string {
+    const run = this.#run;
+    const calls = run?.connections.calls.map(({ number, result }) => [number, result]);
+    const ghosts = this.ghosts.map(({ text }) => text);
+    const state =
+      run === null ? null : [run.number, run.timeline, run.news, run.isLoaded, run.isApplying, run.connections.isAway];
+    return JSON.stringify([this.#history, state, run?.plan?.at, calls, ghosts, this.isPaused]);
+  }
+
+  async #loseCalls(): Promise<void> {
+    for (const call of [...(this.#run?.connections.calls ?? [])]) {
+      const ghost = await call.lose();
+      if (ghost !== null) this.ghosts.push(ghost);
+    }
+  }
+
+  get #environment(): Environment {
+    const { database } = this.#context;
+    const { uptime, wall } = CLOCKS[this.name];
+    return {
+      clock: {
+        now: () => ({ boot: `boot-${this.name}`, uptime: uptime + database.time, wall: database.now + wall }),
+      },
+      timers: { after: () => () => undefined, sleep: () => new Promise(() => undefined) },
+      random: { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 },
+      log: logTo(() => undefined),
+      emit: () => undefined,
+    };
+  }
+
+  #createGrants(site: SiteGrants, run: () => HubRun): Grants {
+    const environment = this.#environment;
+    const { portal, retryLostAnswer, putsNothingBack } = this.#context;
+    const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
+    const store = {
+      beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
+      endAttempt: (...call: Parameters<SiteGrants['endAttempt']>) => site.endAttempt(...call),
+      replaceGrant: (...call: Parameters<SiteGrants['replace']>) => site.replace(...call),
+      markTokenRejected: (...call: Parameters<SiteGrants['rejectAccessToken']>) => site.rejectAccessToken(...call),
+      grants: () => site.all(),
+      grant: (connection: string) => site.find(connection),
+      site: {
+        ...{ hubId: this.name, hubs, onHubsChanged: () => undefined, onReturn: () => undefined },
+        findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
+        putBack: (...call: Parameters<SiteGrants['putBack']>) =>
+          putsNothingBack ? Promise.resolve() : site.putBack(...call),
+      },
+    } as unknown as BrokerStore;
+    const scheduler = {
+      plan: (key: string, at: number, work: () => void) => {
+        if (key === CONNECTION) run().plan = { at, run: work };
+      },
+      cancel: (key: string) => {
+        if (key === CONNECTION) run().plan = null;
+      },
+    } as unknown as Scheduler;
+    const connectionPortal = {
+      name: CONNECTION,
+      portal: { refresh: (token, maySend = () => true) => portal.refresh(this.name, token, maySend) } as Portal,
+      identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
+      credentialLocation: { portal: 'home' },
+      ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+    } as ConnectionPortal;
+    const referenceClock = new ReferenceClock(environment);
+    return new Grants(
+      environment,
+      store,
+      scheduler,
+      referenceClock,
+      () => connectionPortal,
+      () => 0,
+    );
+  }
+}
+
+/** The rows of `clocks`. */
+function zeroOf(database: ModelDatabase): (name: HubName) => { boot: string; zero: number } {
+  return (name) => ({ boot: `boot-${name}`, zero: database.now - database.time - CLOCKS[name].uptime });
+}

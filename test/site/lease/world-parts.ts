@@ -1,0 +1,12 @@
+import type { ModelDatabase } from './model-database.ts';
+import type { HubName, ModelHub } from './model-hub.ts';
+import type { ModelPortal } from './model-portal.ts';
+import type { LeaseScenario } from './scenario.ts';
+
+/** What takes part in an execution. */
+export interface WorldParts {
+  readonly scenario: LeaseScenario;
+  readonly database: ModelDatabase;
+  readonly portal: ModelPortal;
+  readonly hubs: Readonly<Record<HubName, ModelHub>>;
+}
