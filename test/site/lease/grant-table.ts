@@ -1,4 +1,4 @@
-// What PostgreSQL does with the statements of src/store/postgres/grants.ts, on rows in memory.
+// What PostgreSQL does with the statements of src/store/postgres/tables/grants.ts, on rows in memory.
 
 /** A row of `grants`. `leased_until` in ms since 1970, by the database's clock. */
 export interface TableRow {

@@ -1,4 +1,4 @@
-import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/lease-times.ts';
+import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/link/lease-times.ts';
 import { sha256 } from '../../../src/system/secret-hash.ts';
 import { CONNECTION, HUBS, type HubName } from './model-hub.ts';
 import type { RefreshRequest } from './model-portal.ts';

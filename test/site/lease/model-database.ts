@@ -1,6 +1,6 @@
 import { Failure } from '../../../src/core/failure.ts';
-import type { WriteWork } from '../../../src/store/postgres/database.ts';
-import type { Sql } from '../../../src/store/postgres/sql.ts';
+import type { WriteWork } from '../../../src/store/postgres/connection/database.ts';
+import type { Statements } from '../../../src/store/postgres/connection/sql.ts';
 import { GrantStatements, type GrantTable, type TableDefect, type TableRow } from './grant-table.ts';
 
 /** The database's clock at time 0, in ms since 1970. */
@@ -47,14 +47,14 @@ export class ModelDatabase {
   }
 
   /** Statements of one transaction on a table that is not committed yet. */
-  transaction(): { readonly sql: Sql; readonly table: () => GrantTable } {
+  transaction(): { readonly sql: Statements; readonly table: () => GrantTable } {
     let table = this.#table;
     const execute = (text: string, values: readonly unknown[]) => {
       const result = this.#statements.execute(table, this.now, text, values);
       table = result.table;
       return result;
     };
-    const sql: Sql = {
+    const sql: Statements = {
       all: async <Row>(text: string, ...values: unknown[]) => [...execute(text, values).rows] as Row[],
       run: async (text, ...values) => execute(text, values).count,
     };
@@ -128,7 +128,7 @@ export class ModelConnections {
     this.#run = run;
   }
 
-  read<Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  read<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.#call('read', [], (sql) => work(sql)) as Promise<Result>;
   }
 
