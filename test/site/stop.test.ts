@@ -10,6 +10,18 @@ import { prepareSiteHub } from './site-hubs.ts';
 
 skipIfUnavailable(postgresSkipReason);
 
+test('a hub that is stopped while the server of its database hangs ends', async () => {
+  await using emulator = await startPortal();
+  await using server = await startPostgres();
+  await using hub = await prepareSiteHub(await server.createDatabase(), 'attic', { emulator });
+  await hub.launch();
+  await server.pause();
+  // The server's system still answers, so no connection breaks by itself.
+  await hub.kill('SIGTERM');
+  expect(hub.events('hub_stopped')).toHaveLength(1);
+  await server.resume();
+});
+
 test('a hub that is stopped while it can not write new tokens waits for the database, and writes them', async () => {
   await using emulator = await startPortal({ onReuse: 'revoke-family' });
   await using server = await startPostgres();

@@ -1,4 +1,5 @@
 import { Client, type ClientConfig, Pool, types } from 'pg';
+import type { DatabaseSockets } from './database-sockets.ts';
 
 /** How to connect to the database of a site. */
 export interface DatabaseAddress {
@@ -42,12 +43,20 @@ const TYPES: ClientConfig['types'] = {
     oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
+interface ConnectionOptions {
+  /** Get the socket of the connection. */
+  readonly sockets?: DatabaseSockets;
+  /** In ms. */
+  readonly connectTimeout?: number;
+}
+
 function configuration(
   { host, port, user, password, database, tls }: DatabaseAddress,
   name: string,
-  connectTimeout = CONNECT_TIMEOUT,
+  { sockets, connectTimeout = CONNECT_TIMEOUT }: ConnectionOptions,
 ): ClientConfig {
   return {
+    ...(sockets && { stream: sockets.create }),
     host,
     port,
     user,
@@ -67,8 +76,9 @@ function configuration(
 }
 
 /** The connections for reads and writes, and for heartbeats. An error of an idle one is ignored: the next use opens another. */
-export function openPool(address: DatabaseAddress, hubId: string): Pool {
-  const pool = new Pool({ ...configuration(address, hubId), max: MAX_CONNECTIONS + 1, idleTimeoutMillis: 60_000 });
+export function openPool(address: DatabaseAddress, hubId: string, sockets: DatabaseSockets): Pool {
+  const options = { max: MAX_CONNECTIONS + 1, idleTimeoutMillis: 60_000 };
+  const pool = new Pool({ ...configuration(address, hubId, { sockets }), ...options });
   pool.on('error', () => undefined);
   // One that breaks while it is in use reports that beside the failure of its query.
   pool.on('connect', (client) => client.on('error', () => undefined));
@@ -78,8 +88,7 @@ export function openPool(address: DatabaseAddress, hubId: string): Pool {
 /**
  * One connection that is not shared, not yet connected.
  * @param name how the server calls it, such as the hub's id
- * @param connectTimeout in ms
  */
-export function newClient(address: DatabaseAddress, name: string, connectTimeout?: number): Client {
-  return new Client(configuration(address, name, connectTimeout));
+export function newClient(address: DatabaseAddress, name: string, options: ConnectionOptions): Client {
+  return new Client(configuration(address, name, options));
 }

@@ -3,6 +3,7 @@ import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure, messageOf } from '../../../core/failure.ts';
 import type { Random } from '../../../core/random.ts';
 import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
+import { DatabaseSockets } from './database-sockets.ts';
 import { isConflict, isOutage, isServerError, isTimeout, storeFailure } from './errors.ts';
 import { type Statements, sqlOf } from './sql.ts';
 
@@ -47,6 +48,7 @@ interface Outage {
 export class SiteDatabase implements AsyncDisposable {
   readonly #options: DatabaseOptions;
   readonly #pool: Pool;
+  readonly #sockets = new DatabaseSockets();
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
   #isClosed = false;
@@ -56,7 +58,7 @@ export class SiteDatabase implements AsyncDisposable {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#pool = openPool(options.address, options.hubId);
+    this.#pool = openPool(options.address, options.hubId, this.#sockets);
   }
 
   /** For people, such as `database home on db.example:5432`. */
@@ -156,6 +158,7 @@ export class SiteDatabase implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     await this.#pool.end();
+    await this.#sockets.close(this.#options.timers);
   }
 
   /**

@@ -32,7 +32,7 @@ const CONNECT_TIMEOUT = 3000;
  * @throws Failure `site_away` or `site_unusable` if that is not possible
  */
 export async function inspectDatabase(address: DatabaseAddress, wall: () => number): Promise<DatabaseInspection> {
-  const client = newClient(address, 'latchkey-doctor', CONNECT_TIMEOUT);
+  const client = newClient(address, 'latchkey-doctor', { connectTimeout: CONNECT_TIMEOUT });
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -1,9 +1,9 @@
 import type { Client, ClientBase } from 'pg';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
-import { withTimeout } from '../../../system/clock.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { CHANNEL, type Notification } from './database.ts';
+import { DatabaseSockets } from './database-sockets.ts';
 import { POOLER_ADVICE } from './errors.ts';
 import { type Statements, sqlOf } from './sql.ts';
 
@@ -12,8 +12,6 @@ const HUB_ID_WAIT = 60_000;
 const HUB_ID_PAUSE = 1000;
 /** The pause before a hub tries again to start while another one starts, in ms. */
 const STARTUP_PAUSE = 200;
-/** How long the end of a connection is waited for, in ms: a server that hangs does not answer. */
-const CLOSE_TIME = 1000;
 /** The oldest server that can do what is used here: `xid8` and its functions. */
 export const MIN_SERVER_VERSION = 130_000;
 /** The spaces of advisory locks: of hub ids, and of a site that starts. */
@@ -44,11 +42,13 @@ export interface SiteConnectionEvents {
 export class SiteConnection implements AsyncDisposable {
   readonly sql: Statements;
   readonly #client: Client;
+  readonly #sockets: DatabaseSockets;
   readonly #timers: Timers;
   #isClosed = false;
 
-  private constructor(client: Client, timers: Timers) {
+  private constructor(client: Client, sockets: DatabaseSockets, timers: Timers) {
     this.#client = client;
+    this.#sockets = sockets;
     this.#timers = timers;
     this.sql = sqlOf(client);
   }
@@ -60,8 +60,9 @@ export class SiteConnection implements AsyncDisposable {
    */
   static async open(options: SiteConnectionOptions, events: SiteConnectionEvents): Promise<SiteConnection> {
     const { address, hubId, clock, timers, formerProcesses = [] } = options;
-    const client = newClient(address, hubId);
-    const connection = new SiteConnection(client, timers);
+    const sockets = new DatabaseSockets();
+    const client = newClient(address, hubId, { sockets });
+    const connection = new SiteConnection(client, sockets, timers);
     client.on('error', (error) => connection.#lose(error, events));
     client.on('end', () => connection.#lose(new Error('the connection was closed'), events));
     client.on('notification', ({ payload }) => events.onNotification(parseNotification(payload)));
@@ -102,10 +103,9 @@ export class SiteConnection implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    await withTimeout(
-      this.#client.end().catch(() => undefined),
-      ...[CLOSE_TIME, this.#timers],
-    );
+    // The result is that the sockets are closed.
+    this.#client.end().catch(() => undefined);
+    await this.#sockets.close(this.#timers);
   }
 
   /** A connection reports its end twice. */
