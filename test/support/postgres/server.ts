@@ -17,6 +17,8 @@ export interface PostgresOptions {
   readonly fsync?: boolean;
   /** The host that the server runs on. Default: it listens on 127.0.0.1. */
   readonly listenOn?: PostgresHost | undefined;
+  /** The port, which a standby has as well, on its own host. Default: any free port. */
+  readonly port?: number;
   /** More settings (postgresql.conf). They can't be changed by `ALTER SYSTEM`. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -67,7 +69,7 @@ export class PostgresServer implements AsyncDisposable {
     await using launching = new AsyncDisposableStack();
     const files = launching.use(await createClusterFiles(authority, options.listenOn));
     await prepare(files);
-    const server = new PostgresServer(options, authority, files, await reservePort());
+    const server = new PostgresServer(options, authority, files, options.port ?? (await reservePort()));
     await server.start();
     launching.move();
     return server;

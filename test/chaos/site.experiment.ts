@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lanSkipReason } from '../support/netns.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
+import { type Experiment, type ExperimentOptions, type ExperimentResult, SKIPPED } from './experiment.ts';
+import { ChaosSite } from './site/chaos-site.ts';
+import { findDisagreement, LostGrants } from './site/lost-grants.ts';
+import { measureSendWidth, sendWidthSkipReason } from './site/send-width.ts';
+import { type DatabaseFault, SiteFaults } from './site/site-faults.ts';
+import { summarize } from './site/site-figures.ts';
+
+/** The long form ends after this number of refreshes, or after this time in minutes. */
+const [LONG_REFRESHES, LONG_MINUTES] = [100_000, 150];
+const LONG_LOAD = { connections: 900, tokenLifetime: 45, every: 30_000, interval: 10_000 };
+const SHORT_LOAD = { connections: 6, tokenLifetime: 10, every: 1000, interval: 1000 };
+/** By then everything has recovered that can, in seconds: a lease has ended, and the backoff after it. */
+const RECOVERY = 300;
+
+export const experiment: Experiment = {
+  name: 'A site',
+  promise:
+    'Three hubs on one PostgreSQL database send no refresh token twice that one of them could know of, lose no grant that they need not lose, and issue only tokens that work, while hubs are killed, paused, cut off, added and removed, and the database is restarted and replaced by its synchronous standby.',
+  async run(options, random) {
+    const reason = postgresSkipReason() ?? (await lanSkipReason(['/usr/sbin/nft']));
+    if (reason !== null) return { figures: { [SKIPPED]: reason }, broken: [] };
+    return run(options, random);
+  },
+};
+
+async function run(options: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
+  const { long, progress } = options;
+  const load = long ? LONG_LOAD : SHORT_LOAD;
+  await using site = await ChaosSite.start(load);
+  progress('all hubs run');
+  await site.begin(load.every);
+  progress(`${load.connections} connections are paired`);
+  const lost = new LostGrants(site);
+  const stop = new AbortController();
+  const faults = new SiteFaults(site, stop.signal, progress);
+  const began = performance.now();
+  const watching = lost.watch(load.interval, stop.signal);
+  const ended = new AbortController();
+  const collecting = collect(site, ended.signal);
+  if (long) {
+    const injecting = faults.run(random.whole(0, 999_999));
+    await untilEnough(options, site, lost);
+    stop.abort();
+    await injecting;
+  } else {
+    await injectEachFault(site, faults, random);
+    stop.abort();
+  }
+  await watching;
+  const seconds = (performance.now() - began) / 1000;
+  const broken = [...faults.broken, ...(await recover(site, lost)), ...(await findDisagreement(site))];
+  const counts = await site.appliances.stop();
+  ended.abort();
+  await collecting;
+  await site.portalLog.collect();
+  const summary = await summarize({ site, faults, lost, counts, seconds });
+  const width = long ? await widthFigures() : {};
+  return { figures: { ...summary.figures, ...width }, broken: [...broken, ...summary.broken] };
+}
+
+/** How long a hub takes from its check of the lease to the write of a refresh. */
+async function widthFigures(): Promise<ExperimentResult['figures']> {
+  const reason = sendWidthSkipReason();
+  if (reason !== null) return { 'from the check of the lease to the write': reason };
+  const { sends, median, percentile99, longest } = await measureSendWidth(500);
+  return {
+    [`from the check of the lease to the write of ${sends} refreshes, ms`]: `median ${median}, 99 % ${percentile99}, longest ${longest}`,
+  };
+}
+
+/** Reads the portal's log until the run is stopped. */
+async function collect(site: ChaosSite, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    await sleep(3000, undefined, { signal: stop }).catch(() => undefined);
+    await site.portalLog.collect();
+  }
+}
+
+async function untilEnough(options: ExperimentOptions, site: ChaosSite, lost: LostGrants): Promise<void> {
+  const { signal, minutes = LONG_MINUTES, progress } = options;
+  const end = performance.now() + minutes * 60_000;
+  while (performance.now() < end && site.portalLog.refreshes < LONG_REFRESHES && !signal.aborted) {
+    await sleep(15_000, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted) progress(`${site.portalLog.refreshes} refreshes, ${lost.count} grants lost`);
+  }
+}
+
+/** One fault of each kind, some of them at once. */
+async function injectEachFault(site: ChaosSite, faults: SiteFaults, random: SeededRandom): Promise<void> {
+  const [one, two, three] = shuffle(site.hubs, random);
+  if (one === undefined || two === undefined || three === undefined) throw new Error('a site has three hubs');
+  const restarts = shuffle<DatabaseFault>(['fast', 'immediate', 'kill'], random);
+  const [first = 'fast', second = 'immediate', third = 'kill'] = restarts;
+  const guest = faults.guest(8);
+  await Promise.all([faults.kill(one, 2), faults.pause(two, 5), faults.harmDatabase(first)]);
+  await Promise.all([faults.cut(three, 'database', 5), faults.cut(one, 'portal', 5), faults.cut(two, 'lan', 5)]);
+  await faults.harmDatabase('promotion');
+  for (const restart of [second, third]) {
+    await sleep(2000);
+    await faults.harmDatabase(restart);
+  }
+  await guest;
+}
+
+/** Waits until no connection has a problem. @returns those that still have one */
+async function recover(site: ChaosSite, lost: LostGrants): Promise<string[]> {
+  const deadline = performance.now() + RECOVERY * 1000;
+  for (;;) {
+    await lost.repair();
+    await site.portalLog.collect();
+    const problems: string[] = [];
+    for (const { name: hub, process, isUp } of site.hubs) {
+      if (!isUp) return [`${hub} has ended by itself: ${process.ended}`];
+      const { connections } = await process.status();
+      for (const { name, state, problem } of connections) {
+        if (state !== 'active' || problem !== null)
+          problems.push(`${hub}: ${name} is ${state} after the end: ${problem?.message}`);
+      }
+    }
+    if (problems.length === 0 || performance.now() > deadline) return problems.slice(0, 20);
+    await sleep(1000);
+  }
+}
+
+function shuffle<Item>(items: readonly Item[], random: SeededRandom): Item[] {
+  return items
+    .map((item) => ({ item, key: random.fraction() }))
+    .toSorted((one, other) => one.key - other.key)
+    .map(({ item }) => item);
+}

@@ -1,0 +1,201 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
+import { PortalOnHost } from '../../netns/portal-on-host.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { createLan, type Lan, type Process } from '../../support/netns.ts';
+import { stateFolder } from '../../support/state-folder.ts';
+import { Appliances } from './appliances.ts';
+import { ReplicatedDatabase } from './database.ts';
+import { FaultLog } from './fault-log.ts';
+import type { AskedHub, LoadAppliance } from './load-messages.ts';
+import { PortalLog } from './portal-log.ts';
+import { type SiteConfiguration, SiteHub } from './site-hub.ts';
+
+/** The hubs that belong to the site from the beginning, and the one that is added and removed. */
+const HUBS = ['hub-a', 'hub-b', 'hub-c'] as const;
+const GUEST_HUB = 'hub-d';
+const HOSTS = [...HUBS, GUEST_HUB, 'database-1', 'database-2', 'portal', 'appliances'] as const;
+/** How many connections are paired at once. */
+const PAIRINGS_AT_ONCE = 4;
+
+/**
+ * A site with its database, portal and appliances, each on its own host of a test's network. The portal revokes a grant
+ * when one of its refresh tokens is used again. Each connection has a user of the same name at the portal, and an
+ * appliance of the same name.
+ */
+export class ChaosSite implements AsyncDisposable {
+  readonly hubs: readonly SiteHub[];
+  readonly database: ReplicatedDatabase;
+  readonly appliances: Appliances;
+  readonly portalLog: PortalLog;
+  readonly faults: FaultLog;
+  readonly #lan: Lan<(typeof HOSTS)[number]>;
+  readonly #configuration: SiteConfiguration;
+  readonly #passwords: ReadonlyMap<string, string>;
+  readonly #resources: AsyncDisposableStack;
+  #guest: SiteHub | null = null;
+
+  private constructor(parts: {
+    readonly lan: Lan<(typeof HOSTS)[number]>;
+    readonly hubs: readonly SiteHub[];
+    readonly database: ReplicatedDatabase;
+    readonly appliances: Appliances;
+    readonly faults: FaultLog;
+    readonly configuration: SiteConfiguration;
+    readonly passwords: ReadonlyMap<string, string>;
+    readonly resources: AsyncDisposableStack;
+  }) {
+    this.hubs = parts.hubs;
+    this.database = parts.database;
+    this.appliances = parts.appliances;
+    this.faults = parts.faults;
+    this.portalLog = new PortalLog(parts.appliances);
+    this.#lan = parts.lan;
+    this.#configuration = parts.configuration;
+    this.#passwords = parts.passwords;
+    this.#resources = parts.resources;
+  }
+
+  /**
+   * Starts everything, one hub after another.
+   * @param options `connections`: how many; `tokenLifetime`: in seconds
+   */
+  static async start(options: { readonly connections: number; readonly tokenLifetime: number }): Promise<ChaosSite> {
+    await using resources = new AsyncDisposableStack();
+    const folder = resources.use(stateFolder());
+    const lan = resources.use(await createLan(HOSTS));
+    const { hosts } = lan;
+    const names = Array.from({ length: options.connections }, (_, index) => `connection-${index + 1}`);
+    const passwords = new Map(names.map((name) => [name, randomUUID()]));
+    const clientId = randomUUID();
+    const portalSecret = randomUUID();
+    const caFile = join(folder.path, 'portal.pem');
+    const portal = resources.use(
+      await PortalOnHost.startNamed(hosts.portal, hosts.portal.address, {
+        ...{ port: 8001, frontendPort: 8002, caFile, showSecrets: true, redirectRule: 'any' },
+        ...{ tokenLifetime: options.tokenLifetime, onReuse: 'revoke-family' },
+        clients: [{ id: clientId, secret: portalSecret }],
+        users: [...passwords].map(([name, password]) => ({ name, password })),
+      }),
+    );
+    const databaseCaFile = join(folder.path, 'database.pem');
+    const database = resources.use(
+      await ReplicatedDatabase.start(
+        { primary: hosts['database-1'], standby: hosts['database-2'] },
+        { clients: ([...HUBS, GUEST_HUB] as const).map((name) => hosts[name]), caFile: databaseCaFile },
+      ),
+    );
+    const appliances = await Appliances.start(hosts.appliances, { ...portal, ca: readFileSync(caFile, 'utf8') });
+    const configuration = {
+      databaseUrl: database.url,
+      storeKey: randomBytes(STORE_KEY_BYTES).toString('base64url'),
+      portal: [
+        '[portals.home]',
+        'type = "oauth2"',
+        `issuer = "${portal.frontendUrl}"`,
+        `client_id = "${clientId}"`,
+        'client_secret_file = "portal.secret"',
+        `ca_file = "${caFile}"`,
+        'login = "redirect"',
+      ].join('\n'),
+      portalSecret,
+    };
+    rememberSecrets([configuration.storeKey, portalSecret]);
+    const faults = new FaultLog();
+    const hubs: SiteHub[] = [];
+    for (const name of HUBS) {
+      const hub = resources.use(await SiteHub.prepare(name, hosts[name], configuration, faults));
+      await hub.launch();
+      hubs.push(hub);
+    }
+    const parts = { lan, hubs, database, appliances, faults, configuration, passwords };
+    return new ChaosSite({ ...parts, resources: resources.move() });
+  }
+
+  get connections(): readonly string[] {
+    return [...this.#passwords.keys()];
+  }
+
+  /** The address of a host that has no hub. */
+  addressOf(host: 'portal' | 'appliances'): string {
+    return this.#lan.hosts[host].address;
+  }
+
+  /** Starts a program on the host of the appliances. */
+  spawnAppliance(command: string, args: readonly string[]): Process {
+    return this.#lan.hosts.appliances.spawn(command, args);
+  }
+
+  /** All hubs of the site at this time. */
+  get members(): readonly SiteHub[] {
+    return this.#guest === null ? this.hubs : [...this.hubs, this.#guest];
+  }
+
+  /** A hub that suffers no fault; undefined if there is none. */
+  get healthyHub(): SiteHub | undefined {
+    return this.hubs.find(({ name, isUp }) => isUp && !this.faults.isFaulty(name));
+  }
+
+  /** Adds an appliance for each connection, pairs the connections, and starts the load. @param every see {@link Appliances.load} */
+  async begin(every: number): Promise<void> {
+    const fleet: LoadAppliance[] = [];
+    const queue = [...this.connections];
+    const pairAll = async (index: number) => {
+      const hub = this.hubs[index % this.hubs.length];
+      for (let name = queue.shift(); name !== undefined && hub !== undefined; name = queue.shift()) {
+        const { client_id, client_secret } = await hub.process.addAppliance(name, null, 'home');
+        await this.pair(name, hub);
+        fleet.push({ name, clientId: client_id, clientSecret: client_secret });
+      }
+    };
+    await Promise.all(Array.from({ length: PAIRINGS_AT_ONCE }, (_, index) => pairAll(index)));
+    const [first] = this.hubs;
+    const { certificate } = await (first as SiteHub).process.authority();
+    await this.appliances.load(fleet, this.#asked, certificate, every);
+  }
+
+  /** Pairs a connection through a hub, even if it is already paired: its user logs in as in a browser. */
+  async pair(name: string, { process }: SiteHub): Promise<void> {
+    const link = await process.beginPairing(name);
+    const page = await this.appliances.logIn(link.href, name, this.#passwords.get(name) ?? '');
+    if (!/ (is|are) connected/.test(page)) throw new Error(`${name} was not paired: ${page.slice(0, 200)}`);
+  }
+
+  /** Adds a hub to the site, which appliances ask as well. */
+  async addGuest(): Promise<SiteHub> {
+    const host = this.#lan.hosts[GUEST_HUB];
+    await host.run('/usr/sbin/nft', ['flush ruleset']);
+    const guest = await SiteHub.prepare(GUEST_HUB, host, this.#configuration, this.faults);
+    this.#guest = guest;
+    await guest.launch();
+    await this.appliances.ask(this.#asked);
+    return guest;
+  }
+
+  /** Stops the hub that was added, and removes it from the site's list. */
+  async removeGuest(): Promise<void> {
+    const guest = this.#guest;
+    if (guest === null) return;
+    this.#guest = null;
+    await this.appliances.ask(this.#asked);
+    await guest.process.kill('SIGTERM');
+    // It counts as running for some seconds after its last heartbeat.
+    await eventually(async () => {
+      const removed = this.healthyHub?.process.ask((control) => control.forgetHub(GUEST_HUB));
+      return (await removed?.then(() => true).catch(() => false)) === true;
+    }, 60);
+    await guest[Symbol.asyncDispose]();
+  }
+
+  get #asked(): readonly AskedHub[] {
+    return this.members.map(({ name, origin }) => ({ name, origin }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#guest?.[Symbol.asyncDispose]();
+    await this.#resources.disposeAsync();
+  }
+}

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../../src/core/failure.ts';
+import type { ChaosSite } from './chaos-site.ts';
+import { withDeadline } from './deadline.ts';
+import type { PortalGrant } from './portal-log.ts';
+import type { Resend } from './send-audit.ts';
+
+/** A grant that the hubs report as lost. Times are ms since 1970. */
+interface LostGrant {
+  readonly connection: string;
+  readonly at: number;
+  /** What `status` says. */
+  readonly message: string;
+  /** When the connection was paired again; Infinity before. */
+  repaired: number;
+}
+
+/** Finds the connections that need a new login, notes why, and pairs them again. */
+export class LostGrants {
+  readonly #site: ChaosSite;
+  readonly #lost: LostGrant[] = [];
+  readonly #unpaired = new Set<string>();
+
+  constructor(site: ChaosSite) {
+    this.#site = site;
+  }
+
+  get count(): number {
+    return this.#lost.length;
+  }
+
+  /** Looks again and again until it is stopped. @param interval in ms */
+  async watch(interval: number, stop: AbortSignal): Promise<void> {
+    while (!stop.aborted) {
+      await sleep(interval, undefined, { signal: stop }).catch(() => undefined);
+      await this.repair();
+    }
+  }
+
+  /** Looks once, if a hub can be asked, and pairs each such connection once. @returns how many still need it */
+  async repair(): Promise<number> {
+    const hub = this.#site.healthyHub;
+    if (hub === undefined) return 0;
+    // The hub may suffer a fault meanwhile.
+    const status = await withDeadline(hub.process.status(), 5000).catch(() => null);
+    for (const { name, state, problem } of status?.connections ?? []) {
+      if (state === 'unpaired') this.#unpaired.add(name);
+      if (state !== 'needs_pairing') continue;
+      const open = this.#lost.find(({ connection, repaired }) => connection === name && !Number.isFinite(repaired));
+      const lost = open ?? { connection: name, at: Date.now(), message: problem?.message ?? '', repaired: Infinity };
+      if (open === undefined) this.#lost.push(lost);
+      const isPaired = await withDeadline(this.#site.pair(name, hub), 20_000).then(
+        () => true,
+        () => false,
+      );
+      if (isPaired) lost.repaired = Date.now();
+    }
+    return this.#lost.filter(({ repaired }) => !Number.isFinite(repaired)).length;
+  }
+
+  /** Whether a connection was without a grant at some time in this span. */
+  wasLost(connection: string, from: number, to: number): boolean {
+    // The portal revoked it before a hub could be asked.
+    return this.#lost.some((lost) => lost.connection === connection && lost.at - 60_000 < to && lost.repaired > from);
+  }
+
+  /** The broken promises: each lost grant must be one that the portal has revoked, and each of those be explained. */
+  findUnexplained(grants: readonly PortalGrant[], resends: readonly Resend[]): string[] {
+    const broken = [...this.#unpaired].map((name) => `${name} lost its grant without a trace`);
+    for (const { id, user } of grants.filter(({ revoked }) => revoked)) {
+      const reuse = resends.find(({ second }) => second.grant === id);
+      if (reuse === undefined) broken.push(`the portal revoked a grant of ${user} without a second use of a token`);
+    }
+    const byConnection = Map.groupBy(this.#lost, ({ connection }) => connection);
+    for (const [connection, lost] of byConnection) {
+      const revoked = grants.filter(({ user, revoked }) => user === connection && revoked).length;
+      if (lost.length > revoked)
+        broken.push(`${connection} was lost ${lost.length} times, but the portal revoked ${revoked} of its grants`);
+    }
+    for (const { connection, message } of this.#lost) {
+      if (!message.startsWith('An answer was lost on '))
+        broken.push(`${connection} does not report a lost answer, but: ${message}`);
+    }
+    return broken;
+  }
+}
+
+/** Whether all hubs of a site issue the same token for each connection, and the grants of all can be refreshed. */
+export async function findDisagreement(site: ChaosSite): Promise<string[]> {
+  const broken: string[] = [];
+  for (const [index, name] of site.connections.entries()) {
+    const refresher = site.hubs[index % site.hubs.length];
+    try {
+      const status = await refresher?.process.ask((control) => control.refresh(name));
+      if (status?.state !== 'active') broken.push(`${name} could not be refreshed: ${status?.problem?.message}`);
+    } catch (error) {
+      broken.push(`${name} could not be refreshed: ${messageOf(error)}`);
+    }
+  }
+  // News take up to some seconds if a notification was missed.
+  await sleep(5000);
+  const tokens = await Promise.all(
+    site.hubs.map(({ process }) =>
+      process.ask(async (control) => {
+        const issued = new Map<string, string>();
+        for (const name of site.connections) issued.set(name, (await control.token(name)).access_token);
+        return issued;
+      }),
+    ),
+  );
+  for (const name of site.connections) {
+    const issued = new Set(tokens.map((byName) => byName.get(name)));
+    if (issued.size > 1) broken.push(`the hubs issue ${issued.size} different tokens for ${name} after the end`);
+  }
+  return broken;
+}
