@@ -96,7 +96,7 @@ export class SiteGrants {
     const query = `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`;
     const rows = await this.#revisions.read(
       connections,
-      () => database.read((sql) => sql.all<SiteGrantRow>(query, connections === null ? null : [...connections])),
+      (ids) => database.read((sql) => sql.all<SiteGrantRow>(query, ids && [...ids])),
       (row) => row.connection,
     );
     const found = new Map<string, FoundGrant>();

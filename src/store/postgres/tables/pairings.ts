@@ -36,7 +36,7 @@ export class SitePairings {
     const query = `SELECT ${COLUMNS} FROM pairings WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY number`;
     const rows = await this.#revisions.read(
       ids ?? null,
-      () => this.#database.read((sql) => sql.all<SitePairingRow>(query, ids === undefined ? null : [...ids])),
+      (wanted) => this.#database.read((sql) => sql.all<SitePairingRow>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
     return this.#clocks.translateRead(rows.flatMap((row) => this.#open(row) ?? []));

@@ -56,7 +56,7 @@ export class SiteRegistry {
       'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
     const rows = await this.#connectionRevisions.read(
       ids ?? null,
-      () => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, ids === undefined ? null : [...ids])),
+      (wanted) => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
     return rows.map(({ revision: _, ...row }) => {
@@ -72,7 +72,7 @@ export class SiteRegistry {
       'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
     const rows = await this.#applianceRevisions.read(
       ids ?? null,
-      () => this.#database.read((sql) => sql.all<Revised<ApplianceRow>>(query, ids === undefined ? null : [...ids])),
+      (wanted) => this.#database.read((sql) => sql.all<Revised<ApplianceRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
     return this.#clocks.translateRead(

@@ -35,32 +35,47 @@ export class KnownRevisions {
   }
 
   /**
-   * Reads rows. If a write of this hub or another read has ended meanwhile and was newer, they are read again: so what
-   * this hub has written or read is never followed by what was there before.
+   * Reads rows. Those that a write of this hub or another read has changed meanwhile are read again: so what this hub has
+   * written or read is never followed by what was there before. Only those are, because a long read would never end while
+   * the hub writes.
    * @param ids of the rows; null for all of the table
+   * @param query reads the rows with these ids, or all
    */
   async read<Row extends { readonly revision: number }>(
     ids: ReadonlySet<string> | null,
-    query: () => Promise<Row[]>,
+    query: (ids: ReadonlySet<string> | null) => Promise<Row[]>,
     idOf: (row: Row) => string,
   ): Promise<Row[]> {
+    const firstRead = this.#writes;
+    const found = new Map<string, Row>();
+    for (const row of await query(ids)) found.set(idOf(row), row);
+    /** How many writes had ended before a row was read again. */
+    const readAgain = new Map<string, number>();
+    const isStale = (id: string) => this.#isStale(id, readAgain.get(id) ?? firstRead, found.get(id)?.revision);
     for (;;) {
+      const stale = new Set([...(ids ?? this.#written.keys())].filter(isStale));
+      if (stale.size === 0) break;
       const before = this.#writes;
-      const rows = await query();
-      const found = new Map(rows.map((row) => [idOf(row), row.revision]));
-      const isStale = [...(ids ?? this.#written.keys())].some((id) => {
-        const written = this.#written.get(id);
-        if (written === undefined || written.at <= before) return false;
-        const revision = found.get(id);
-        return written.revision === Number.POSITIVE_INFINITY
-          ? revision !== undefined
-          : (revision ?? 0) < written.revision;
-      });
-      if (isStale) continue;
-      for (const [id, revision] of found) this.#noteRead(id, revision);
-      return rows;
+      const rows = new Map((await query(stale)).map((row) => [idOf(row), row]));
+      for (const id of stale) {
+        const row = rows.get(id);
+        if (row === undefined) found.delete(id);
+        else found.set(id, row);
+        readAgain.set(id, before);
+      }
     }
+    for (const [id, { revision }] of found) this.#noteRead(id, revision);
+    return [...found.values()];
   }
+
+  /** Whether a row was read before a write that had not ended when `before` writes had. */
+  #isStale(id: string, before: number, revision: number | undefined): boolean {
+    const written = this.#written.get(id);
+    if (written === undefined || written.at <= before) return false;
+    if (written.revision === Number.POSITIVE_INFINITY) return revision !== undefined;
+    return (revision ?? 0) < written.revision;
+  }
+
   #noteRead(id: string, revision: number): void {
     const known = this.#known.get(id);
     this.#known.set(id, revision);
