@@ -53,6 +53,8 @@ export class Grants implements AsyncDisposable {
   readonly schedule: RefreshSchedule;
   /** When an address change last brought the refreshes forward, on the boot clock in ms. */
   #lastNetworkChange = Number.NEGATIVE_INFINITY;
+  /** The connections whose refresh may wait for the network: a portal that responds does so at every refresh. */
+  readonly #waitingForNetwork = new Set<string>();
   /** When a response of a portal last brought its refreshes forward, on the boot clock in ms. */
   readonly #lastAvailableAt = new Map<string, number>();
 
@@ -161,6 +163,7 @@ export class Grants implements AsyncDisposable {
   stopManaging(connection: string): void {
     this.#grants.get(connection)?.end();
     this.#grants.delete(connection);
+    this.#waitingForNetwork.delete(connection);
     this.#scheduler.cancel(connection);
   }
 
@@ -246,10 +249,10 @@ export class Grants implements AsyncDisposable {
   onPortalAvailable(portal: string): void {
     const now = this.#environment.clock.now().uptime;
     if (now - (this.#lastAvailableAt.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_ADVANCE_INTERVAL) return;
-    for (const managed of this.#grants.values()) {
-      const { health, grant, refreshing } = managed;
-      if (health.kind !== 'failing' || health.waitsForNetwork === undefined || refreshing !== null) continue;
-      if (this.#portalOf(grant.connection)?.identity.name !== portal) continue;
+    for (const connection of this.#waitingForNetwork) {
+      const managed = this.#grants.get(connection);
+      if (managed === undefined || managed.refreshing !== null || !waitsForNetwork(managed)) continue;
+      if (this.#portalOf(connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
       managed.advanceRetry(afterPortalResponse);
       this.#scheduleRefresh(managed);
@@ -322,6 +325,8 @@ export class Grants implements AsyncDisposable {
   #scheduleRefresh(managed: ManagedGrant): void {
     const { connection } = managed.grant;
     if (this.#grants.get(connection) !== managed) return;
+    if (waitsForNetwork(managed)) this.#waitingForNetwork.add(connection);
+    else this.#waitingForNetwork.delete(connection);
     if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.isStopping) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
@@ -366,4 +371,8 @@ export class Grants implements AsyncDisposable {
     this.#limiters.set(portal, limiter);
     return limiter;
   }
+}
+
+function waitsForNetwork({ health }: ManagedGrant): boolean {
+  return health.kind === 'failing' && health.waitsForNetwork !== undefined;
 }
