@@ -14,6 +14,10 @@ const { suites, quick, against } = options();
 for (const { program, pack } of missingPrograms(suites)) {
   fail(`scripts/bench: ${program} is missing: install it ("apt-get install ${pack}"), or name other suites`);
 }
+for (const suite of suites) {
+  const reason = suite.skipReason?.() ?? null;
+  if (reason !== null) fail(`scripts/bench: ${suite.name} can't run here: ${reason}; name other suites`);
+}
 using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
 process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
 

@@ -29,15 +29,19 @@ export const { flags: SERVICE_FLAGS, env: SERVICE_ENV } = serviceOf({ root: join
  * server's core.
  */
 export function prepareHub(subject: BenchSubject, options: HubProcessOptions): Promise<HubProcess> {
-  const within = ['taskset', '-c', String(SERVER_CORE), ...(options.within ?? [])];
+  return HubProcess.prepare(likeService(subject, options));
+}
+
+/** The options of such a hub. */
+export function likeService(subject: BenchSubject, options: HubProcessOptions): HubProcessOptions {
   const { flags, env } = serviceOf(subject);
-  return HubProcess.prepare({
+  return {
     main: join(subject.root, 'dist/main.js'),
     ...options,
     flags,
     env: { ...env, ...options.env },
-    within,
-  });
+    within: ['taskset', '-c', String(SERVER_CORE), ...(options.within ?? [])],
+  };
 }
 
 /**

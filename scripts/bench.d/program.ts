@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -90,6 +90,18 @@ export function residentMemory(pid: number): { readonly all: number; readonly ow
   return { all: of('VmRSS'), own: of('RssAnon') };
 }
 
+/**
+ * Binds this process, and those that it starts from now on, to a core until the result is disposed of.
+ * @throws Error if taskset(1) fails
+ */
+export function pinThisProcess(core: number): Disposable {
+  const before = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '';
+  const pin = (cores: string) =>
+    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, `${process.pid}`]);
+  pin(`${core}`);
+  return { [Symbol.dispose]: () => void pin(before) };
+}
+
 /** The activity of an idle process. */
 interface IdleUsage {
   /** Wake-ups of all its threads per second. */
@@ -136,8 +148,8 @@ function waitsOf(file: string): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]);
 }
 
-/** CPU time of its child processes that have ended, in ms with a resolution of 10 ms. */
-function programTime(pid: number): number {
+/** CPU time of a process's children that have ended, in ms with a resolution of 10 ms. */
+export function programTime(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The fields after the program's name, which may contain anything; the first one is the state, field 3.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -55,6 +55,8 @@ export interface Suite {
   readonly title: string;
   /** The programs that the suite needs, each with its Debian package: `{ strace: 'strace' }`. */
   readonly programs: Readonly<Record<string, string>>;
+  /** Why the suite can't run here, if that is not a program on PATH; null if it can. Left out: it can. */
+  skipReason?(): string | null;
   measure(bench: BenchOptions): Promise<Measurement[]>;
   report(measured: readonly Measurement[]): Report;
 }

@@ -3,6 +3,7 @@ import { handOutSuite } from './hand-out/suite.ts';
 import { manyGrantsSuite } from './many-grants/suite.ts';
 import { portalCostSuite } from './portal-cost/suite.ts';
 import { sdCardSuite } from './sd-card/suite.ts';
+import { siteSuite } from './site/suite.ts';
 import { slowCardSuite } from './slow-card/suite.ts';
 import { smallSuite } from './small/suite.ts';
 import type { Suite } from './suite.ts';
@@ -15,6 +16,7 @@ export const SUITES: readonly Suite[] = [
   slowCardSuite,
   manyGrantsSuite,
   portalCostSuite,
+  siteSuite,
 ];
 
 /** The programs that suites need and this machine lacks, each with its Debian package. */

@@ -19,8 +19,13 @@ test.for(selectRows(names, [CHEAPEST]))(
   'a quick bench of %s runs, shows only what one round can measure, and writes nothing',
   async (name, ctx) => {
     if (name !== CHEAPEST && availableParallelism() < 2) ctx.skip('server and load have a core each');
-    const needs = missingPrograms(SUITES.filter((suite) => suite.name === name));
+    const suites = SUITES.filter((suite) => suite.name === name);
+    const needs = missingPrograms(suites);
     if (needs.length > 0) ctx.skip(`needs ${needs.map(({ pack }) => pack).join(', ')}`);
+    for (const suite of suites) {
+      const reason = suite.skipReason?.() ?? null;
+      if (reason !== null) ctx.skip(reason);
+    }
     const before = page();
     const { status, stdout, stderr } = await runCommand(bench, ['--quick', name], { timeout: scaleDeadline(60_000) });
     expect(status, stderr).toBe(0);
@@ -45,5 +50,5 @@ const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['small', 'hub'], ['--aga
 test.each(selectRows(WRONG, [['small', 'hub']]))('scripts/bench %s is wrong usage', async (...args) => {
   const { status, stdout, stderr } = await runCommand(bench, args, { timeout: scaleDeadline(60_000) });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  expect(stderr).toMatch(/^scripts\/bench: .+; allowed are --quick, --against REVISION and hand-out, .*portal-cost$/m);
+  expect(stderr).toMatch(/^scripts\/bench: .+; allowed are --quick, --against REVISION and hand-out, .*site$/m);
 });

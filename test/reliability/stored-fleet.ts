@@ -5,6 +5,7 @@ import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
 import { nextRefreshAt } from '../../src/core/grants/schedule.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { Store } from '../../src/core/store.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { jitterOffsetFor } from '../../src/hub/identity.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
@@ -84,12 +85,26 @@ export async function storeFleet(
  */
 export async function storeMadeUpFleet(
   hub: Pick<HubProcess, 'directory'>,
-  { frontendUrl, clientId }: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
+  portal: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
   lifetime: number,
   dueAt: readonly number[],
 ): Promise<FleetMember[]> {
   using store = await openNewStore(hub);
   await store.saveSetting('hub_id', HUB_ID);
+  return await addMadeUpFleet(store, HUB_ID, portal, lifetime, dueAt);
+}
+
+/**
+ * As {@link storeMadeUpFleet}, for an open store without appliances.
+ * @param owner the id of the hub, or of its site; the time of each refresh depends on it
+ */
+export async function addMadeUpFleet(
+  store: Pick<Store, 'saveRegistry' | 'replaceGrant'>,
+  owner: string,
+  { frontendUrl, clientId }: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
+  lifetime: number,
+  dueAt: readonly number[],
+): Promise<FleetMember[]> {
   const issuer = { name: PORTAL, origin: new URL(frontendUrl).origin, clientId };
   const now = systemClock().now();
   const fleet = dueAt.map((due, index) => {
@@ -106,11 +121,11 @@ export async function storeMadeUpFleet(
     }),
   });
   const write = async ({ id, due }: (typeof fleet)[number]) => {
-    const [accessToken, refreshToken] = [madeUpToken(), madeUpToken()];
+    const [accessToken, refreshToken] = [new Secret(systemRandom.token(60)), madeUpRefreshToken(id)];
     const none = { connection: id, generation: 0, scope: null, requestedScope: null, issuer };
     const tokens = { accessToken, refreshToken, lifetime, scope: null };
     const fresh = grantFromTokenResponse(none, refreshToken, tokens, now, now.wall);
-    const jitterOffset = jitterOffsetFor(HUB_ID, id);
+    const jitterOffset = jitterOffsetFor(owner, id);
     const input = { now, confirmed: null, lastForcedRefresh: null, startedAt: now.uptime, jitterOffset };
     const age = (nextRefreshAt(fresh, input) ?? Number.NaN) - due;
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
@@ -121,9 +136,9 @@ export async function storeMadeUpFleet(
   return fleet.map(({ id, name, secret }) => ({ name, client_id: id, client_secret: secret }));
 }
 
-/** As long as the emulator's tokens. */
-function madeUpToken(): Secret {
-  return new Secret(systemRandom.token(60));
+/** As long as the emulator's tokens; it begins with the id of its connection, so that a portal can tell which one it is. */
+function madeUpRefreshToken(connection: string): Secret {
+  return new Secret(`${connection}.${systemRandom.token(32)}`);
 }
 
 async function openNewStore(hub: Pick<HubProcess, 'directory'>): Promise<SqliteStore> {

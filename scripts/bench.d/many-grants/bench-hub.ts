@@ -1,14 +1,10 @@
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/system/clock.ts';
 import type { storeMadeUpFleet } from '../../../test/reliability/stored-fleet.ts';
 import { eventually, type HubProcess, type HubProcessOptions } from '../../../test/support/hub-process.ts';
 import { SlowSyncs } from '../../../test/support/slow-syncs.ts';
 import { type LoadResult, runLoad, tokenRequest } from '../load.ts';
-import { PEER_CLIENT } from '../peers.ts';
+import { startPermissivePortal } from '../permissive-portal.ts';
 
 /** Connections of the load. */
 const CHAINS = 16;
@@ -55,7 +51,7 @@ export async function startManyGrantsBench(
 ): Promise<ManyGrantsBench> {
   await using parts = new AsyncDisposableStack();
   const syncs = new SlowSyncs(folder);
-  const portal = parts.use(await startPermissivePortal());
+  const portal = parts.use(await startPermissivePortal(LIFETIME));
   const hub = parts.use(await prepare({ emulator: portal, env: syncs.env }));
   const fleet = await fill(hub, portal, LIFETIME, dueAt);
   await hub.launch();
@@ -75,24 +71,4 @@ export async function startManyGrantsBench(
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
-}
-
-/** A portal that accepts every refresh token, and takes less CPU time than the emulator. */
-async function startPermissivePortal() {
-  const portal = {
-    ...{ clientId: PEER_CLIENT.client_id, clientSecret: PEER_CLIENT.client_secret },
-    ...{ baseUrl: '', frontendUrl: '', refreshes: 0 },
-    [Symbol.asyncDispose]: async () => void server.close(),
-  };
-  const server = createServer((request, response) => {
-    request.resume().once('end', () => {
-      if (request.method === 'POST') portal.refreshes += 1;
-      const [access_token, refresh_token] = [randomBytes(60), randomBytes(60)].map((one) => one.toString('base64url'));
-      const body = { access_token, refresh_token, token_type: 'Bearer', expires_in: LIFETIME / 1000 };
-      response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  portal.baseUrl = portal.frontendUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return portal;
 }
