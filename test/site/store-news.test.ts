@@ -117,6 +117,41 @@ test('news that are longer than a notification are complete', async () => {
   await expect.poll(() => news.toSorted()).toEqual(expected);
 });
 
+test.each([
+  '5',
+  '[]',
+  'no JSON',
+  '{}',
+  '{"id":"1","hub":"another","news":5}',
+  '{"id":"1","hub":"another","news":[null]}',
+  '{"id":"1","hub":"another","news":["restored"]}',
+])('a notification of a stranger, %s, only makes a hub look for news', async (payload) => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
+  const news = collectNews(store);
+  let restores = 0;
+  store.onRestored(() => {
+    restores += 1;
+  });
+  const client = await connect(database);
+  await client.query(CHANGE, [['grants/1']]);
+  await client.query('SELECT pg_notify($1, $2)', ['latchkey', payload]);
+  await expect.poll(() => news).toEqual(['grants/1']);
+  expect(restores).toBe(0);
+  await client.end();
+});
+
+test('news that nobody can read may be anything', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
+  const news = collectNews(store);
+  const client = await connect(database);
+  await client.query(CHANGE, [[null, 'grants/1']]);
+  await store.catchUp();
+  expect(news).toEqual(['all', 'grants/1']);
+  await client.end();
+});
+
 test('a hub that was suspended for longer than changes are kept reads everything again', async () => {
   const database = await (await siteServer()).createDatabase();
   let suspended = 0;

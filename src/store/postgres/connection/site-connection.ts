@@ -1,4 +1,5 @@
 import type { Client, ClientBase } from 'pg';
+import * as v from 'valibot';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
@@ -18,6 +19,8 @@ export const MIN_SERVER_VERSION = 130_000;
 const HUB_ID_LOCK = 0x4c4b_0001;
 const STARTUP_LOCK = 0x4c4b_0002;
 
+const notificationSchema = v.object({ id: v.string(), hub: v.string(), news: v.nullable(v.array(v.string())) });
+
 /** What a {@link SiteConnection} needs. */
 export interface SiteConnectionOptions {
   readonly address: DatabaseAddress;
@@ -30,7 +33,7 @@ export interface SiteConnectionOptions {
 
 /** What a connection tells. */
 export interface SiteConnectionEvents {
-  /** Another hub, or this one, has changed something; null if it is not said what. */
+  /** Another hub, or this one, has changed something; null if it is unknown what. */
   onNotification(notification: Notification | null): void;
   onLost(error: Error): void;
 }
@@ -176,9 +179,11 @@ export function processOf(client: ClientBase): number {
   return (client as { processID?: number }).processID ?? 0;
 }
 
+/** What a notification says. Anybody who may connect to the database can send one, so null if it can't be a hub's. */
 function parseNotification(payload: string | undefined): Notification | null {
   try {
-    return JSON.parse(payload ?? '') as Notification;
+    const parsed = v.safeParse(notificationSchema, JSON.parse(payload ?? ''));
+    return parsed.success ? parsed.output : null;
   } catch {
     return null;
   }

@@ -25,10 +25,10 @@ function emptyNews(all: boolean): ParsedNews {
 export const ALL_NEWS: ParsedNews = emptyNews(true);
 
 /** The news of some rows, such as `grants/<connection>`; what this version does not know may be anything. */
-export function parseNews(entries: Iterable<string>): ParsedNews {
+export function parseNews(entries: Iterable<string | null>): ParsedNews {
   const news = { ...emptyNews(false), invites: false, restored: false, all: false };
   for (const entry of entries) {
-    const [kind, ...rest] = entry.split('/');
+    const [kind, ...rest] = (entry ?? '').split('/');
     const id = rest.join('/');
     switch (kind) {
       case 'connections':
@@ -105,8 +105,10 @@ export class ChangeReader {
     if (notification === null) return null;
     const { id, hub, news } = notification;
     if (hub === this.#hubId || this.#isIgnored(id) || this.#isKnown(id)) return parseNews([]);
-    if (news !== null) this.#known.add(id);
-    return news === null ? null : parseNews(news);
+    // Only those who may write the table can have restored a backup.
+    if (news === null || news.includes(RESTORED)) return null;
+    this.#known.add(id);
+    return parseNews(news);
   }
 
   /** A change that is no news. */

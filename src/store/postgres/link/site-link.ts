@@ -38,6 +38,7 @@ export class SiteLink implements AsyncDisposable {
   #hubsListener: () => void = () => undefined;
   #restoredListener: (() => void) | null = null;
   #wasRestored = false;
+  #isLookPlanned = false;
   readonly #stopped = new AbortController();
   #wake = new AbortController();
   /** When the last heartbeat was, on the boot clock in ms. */
@@ -71,7 +72,7 @@ export class SiteLink implements AsyncDisposable {
   readonly events = {
     onNotification: (notification: Notification | null): void => {
       const news = this.#changes.readNotification(notification);
-      if (news === null) void this.catchUp().catch(() => undefined);
+      if (news === null) this.#lookSoon();
       else this.#deliver(news);
     },
     onLost: (error: Error): void => this.#options.database.reportOutage(error),
@@ -227,6 +228,20 @@ export class SiteLink implements AsyncDisposable {
     this.#deliver(isOtherServer ? ALL_NEWS : news);
     await this.#delivering;
     for (const listener of this.#returnListeners) listener();
+  }
+
+  /** Looks for news, once for all notifications that arrive before the look begins. */
+  #lookSoon(): void {
+    if (this.#isLookPlanned) return;
+    this.#isLookPlanned = true;
+    const look = (sql: Statements) => {
+      this.#isLookPlanned = false;
+      return this.#look(sql);
+    };
+    // What can't be read now is found by the next look.
+    void this.#options.database.read(look).catch(() => {
+      this.#isLookPlanned = false;
+    });
   }
 
   async #look(sql: Statements): Promise<void> {
