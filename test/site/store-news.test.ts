@@ -152,6 +152,20 @@ test('news that nobody can read may be anything', async () => {
   await client.end();
 });
 
+test('news of a database that was copied from a server with more transactions are not found again and again', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
+  let restores = 0;
+  store.onRestored(() => {
+    restores += 1;
+  });
+  const client = await connect(database);
+  await client.query(CHANGE.replace('(id,', '(changed, id,').replace('(gen', `('9000000000', gen`), [['restored']]);
+  for (let look = 0; look < 4; look += 1) await store.catchUp();
+  expect(restores).toBe(0);
+  await client.end();
+});
+
 test('a hub that was suspended for longer than changes are kept reads everything again', async () => {
   const database = await (await siteServer()).createDatabase();
   let suspended = 0;

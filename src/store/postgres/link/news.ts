@@ -82,7 +82,8 @@ export function hasNews(news: SiteNews): boolean {
 
 /**
  * Reads what other hubs have changed since the last look. A look finds the transactions that the snapshot of the last one
- * did not show, so none is missed, however late it has ended or its notification is, or whether that comes at all.
+ * did not show, so none is missed, however late it has ended or its notification is, or whether that comes at all. Rows
+ * that a copy of another server has with later transactions are left out: no snapshot would ever show them.
  */
 export class ChangeReader {
   readonly #hubId: string;
@@ -139,6 +140,7 @@ export class ChangeReader {
       `SELECT pg_current_snapshot()::text AS snapshot,
          (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY changed)
           FROM changes WHERE changed >= pg_snapshot_xmin($1::text::pg_snapshot)
+            AND changed < pg_snapshot_xmax(pg_current_snapshot())
             AND NOT pg_visible_in_snapshot(changed, $1::text::pg_snapshot) AND hub <> $2) AS changes`,
       ...[since, this.#hubId],
     );
