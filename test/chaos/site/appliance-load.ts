@@ -9,12 +9,21 @@ import type { AskedHub, LoadAppliance, LoadCommand, LoadCounts, LoadReport } fro
 
 /** A hub must answer in this time, in ms: it waits up to ten seconds for a refresh. */
 const ANSWER_TIMEOUT = 15_000;
-/** How soon an appliance that got no token asks again, in ms. */
-const RETRY_INTERVAL = 2000;
+/** How soon an appliance that got no token asks again, in ms and as a part of its interval. */
+const MIN_RETRY_INTERVAL = 2000;
+const RETRY_PART = 1 / 3;
 
 const [portal = '', portalCa = ''] = process.argv.slice(2);
 const portalAgent = new Agent({ connections: 16, connect: { ca: Buffer.from(portalCa, 'base64').toString() } });
-const counts = { requests: 0, tokens: 0, tried: 0, rejected: 0, ended: 0, refusals: {} as Record<string, number> };
+const counts = {
+  requests: 0,
+  tokens: 0,
+  tried: 0,
+  rejected: 0,
+  untried: 0,
+  ended: 0,
+  refusals: {} as Record<string, number>,
+};
 const seen = new Set<string>();
 const stopped = new AbortController();
 const agents = new Map<string, Agent>();
@@ -86,7 +95,8 @@ async function run(appliance: LoadAppliance, every: number, offset: number): Pro
     const asked = Date.now();
     const results = await Promise.all(hubs.map((hub) => ask(appliance, hub, onToken)));
     if (!results.includes(true) && hubs.length > 0) withoutSince ??= asked;
-    const pause = asked + (withoutSince === null ? every : RETRY_INTERVAL) - Date.now();
+    const pause =
+      asked + (withoutSince === null ? every : Math.max(MIN_RETRY_INTERVAL, RETRY_PART * every)) - Date.now();
     if (pause > 0) await sleep(pause, undefined, { signal }).catch(() => undefined);
   }
   if (withoutSince !== null)
@@ -123,7 +133,11 @@ async function ask(appliance: LoadAppliance, hub: AskedHub, onToken: () => void)
     seen.add(key);
     report({ event: 'handed_out', ...claims, at: Date.now() });
   }
-  const status = await tryToken(token);
+  const status = await tryToken(token).catch(() => null);
+  if (status === null) {
+    counts.untried += 1;
+    return false;
+  }
   counts.tried += 1;
   if (status === 200) {
     onToken();
@@ -138,12 +152,17 @@ async function ask(appliance: LoadAppliance, hub: AskedHub, onToken: () => void)
   return false;
 }
 
-/** Uses a token at the portal, which is always reachable from here. @returns the status */
-async function tryToken(token: string): Promise<number> {
+/** Uses a token at the portal, and tries again if the portal closes the connection. @returns the status */
+async function tryToken(token: string, tries = 3): Promise<number> {
   const headers = { authorization: `Bearer ${token}` };
-  const { statusCode, body } = await request(`${portal}/api/whoami`, { headers, dispatcher: portalAgent });
-  await body.dump();
-  return statusCode;
+  try {
+    const { statusCode, body } = await request(`${portal}/api/whoami`, { headers, dispatcher: portalAgent });
+    await body.dump();
+    return statusCode;
+  } catch (error) {
+    if (tries > 1) return tryToken(token, tries - 1);
+    throw error;
+  }
 }
 
 function refuse({ name }: AskedHub, why: string): false {

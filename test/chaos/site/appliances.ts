@@ -20,9 +20,14 @@ export class Appliances {
   readonly #replies = new Map<number, PromiseWithResolvers<unknown>>();
   #commands = 0;
   #rest = '';
+  #ended: Error | null = null;
 
   private constructor(process: Process) {
     this.#process = process;
+    process.child.once('close', () => {
+      this.#ended = new Error(`the process of the appliances has ended: ${process.output.slice(-500)}`);
+      for (const reply of this.#replies.values()) reply.reject(this.#ended);
+    });
     process.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text));
   }
 
@@ -72,7 +77,8 @@ export class Appliances {
     return (await this.#send({ do: 'log_in', url, user, password })) as string;
   }
 
-  #send(command: LoadCommand): Promise<unknown> {
+  async #send(command: LoadCommand): Promise<unknown> {
+    if (this.#ended !== null) throw this.#ended;
     this.#commands += 1;
     const reply = Promise.withResolvers<unknown>();
     this.#replies.set(this.#commands, reply);

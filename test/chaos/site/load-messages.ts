@@ -38,6 +38,8 @@ export interface LoadCounts {
   /** Tokens that were used at the portal, each at once; `rejected` of them did not work. */
   readonly tried: number;
   readonly rejected: number;
+  /** Tokens that could not be used, because the portal did not respond. */
+  readonly untried: number;
   /** Tokens that had ended by the hub's own statement before they could be used. */
   readonly ended: number;
   /** Requests without a token, by hub and status or error code. */
