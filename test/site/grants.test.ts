@@ -96,3 +96,21 @@ test('a new grant that a replaced server has lost is written again by a hub that
   expect(site.generations(first, second)).toEqual([1, 1]);
   expect((await first.store.grant(id))?.grant.generation).toBe(1);
 });
+
+test('tokens that a hub could not write are written as soon as the database is back, before anything is refreshed', async () => {
+  await using site = await startPaired();
+  const { first, id } = site;
+  const answer = site.holdAnswer();
+  const refreshed = first.broker.grants.refresh(id);
+  await expectSoon(() => site.refreshes(), 1);
+  const server = await siteServer();
+  await server.stop('immediate');
+  answer();
+  await refreshed;
+  expect(first.broker.grants.get(id)?.isUnsaved).toBe(true);
+  // No refresh begins from now on, as if all of them waited for others.
+  first.broker.grants.stop();
+  await server.start();
+  await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
+  expect((await first.store.grant(id))?.grant.generation).toBe(2);
+});

@@ -83,7 +83,7 @@ export class Grants implements AsyncDisposable {
       createHubRanking(store.site),
     );
     store.site?.onHubsChanged(() => this.#scheduleAll());
-    store.site?.onReturn(() => this.onStoreWritable());
+    store.site?.onReturn(() => void this.#onSiteReturned());
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
@@ -271,6 +271,12 @@ export class Grants implements AsyncDisposable {
   onStoreWritable(): void {
     for (const managed of this.#grants.values()) managed.advanceRetry(afterStoreWritable);
     this.#scheduleAll();
+  }
+
+  /** The database of the site is back: tokens that are only in memory are written before anything is refreshed. */
+  async #onSiteReturned(): Promise<void> {
+    await Promise.all([...this.#grants.values()].map((managed) => managed.writeUnsaved()));
+    this.onStoreWritable();
   }
 
   /** Whether no further refresh will be started. */

@@ -171,6 +171,21 @@ export class ManagedGrant {
   }
 
   /**
+   * Writes a grant that is only in memory, when the store can be written again. It does not wait for a refresh that is
+   * queued: until the tokens are written, a hub that is killed takes them with it.
+   */
+  async writeUnsaved(): Promise<void> {
+    if (!this.isUnsaved || this.#hasEnded) return;
+    try {
+      if (!(await this.save())) return await this.#reload();
+      this.#context.logger.storeWritten();
+      this.#health = { kind: 'good' };
+    } catch (error) {
+      this.#context.logger.storeUnwritable(this, error);
+    }
+  }
+
+  /**
    * The cloud refused an access token of the appliance. If it is the current one, it is no longer issued.
    * @returns whether it is the current one and a refresh is needed
    */
