@@ -203,6 +203,18 @@ describe('rights that are taken away from a running hub', () => {
   });
 });
 
+test('a hub that waits for the start of another one says so after a while, and tries again later', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using starting = await startSiteStore(siteAddress(database), HUB_B);
+  expect(await failureOf(siteAddress(database), { clock: fastClock(20) })).toMatchObject({
+    code: 'site_away',
+    message: `another hub of the site is starting (${HUB_B}); if it hangs, restart it`,
+  });
+  await starting.startupDone();
+  await using store = await openSiteStore(siteAddress(database), HUB_A);
+  expect(store.hubId).toBe(HUB_A);
+});
+
 describe('id of a hub', () => {
   /** A hub that waits for its id for a short time. */
   const quick = () => ({ clock: fastClock(100) });

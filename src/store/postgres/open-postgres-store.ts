@@ -50,7 +50,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     });
     const opening = parts.use(new AsyncDisposableStack());
     opening.use(connection);
-    await connection.lockStartup(timers);
+    await connection.lockStartup(clock, timers);
     const server = await prepare(options, database, connection, clocks);
     opening.move();
     const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, connection, server));

@@ -11,7 +11,8 @@ import { type Statements, sqlOf } from './sql.ts';
 /** How long a hub waits until another connection with its id is gone, in ms: a server notices a cut one after 25 s. */
 const HUB_ID_WAIT = 60_000;
 const HUB_ID_PAUSE = 1000;
-/** The pause before a hub tries again to start while another one starts, in ms. */
+/** How long a hub waits at once while another one starts, in ms, and how often it tries meanwhile. */
+const STARTUP_WAIT = 10_000;
 const STARTUP_PAUSE = 200;
 /** The oldest server that can do what is used here: `xid8` and its functions. */
 export const MIN_SERVER_VERSION = 130_000;
@@ -95,9 +96,28 @@ export class SiteConnection implements AsyncDisposable {
     );
   }
 
-  /** Waits until no other hub of the site starts. Others wait from then on until {@link unlockStartup}, or its end. */
-  async lockStartup(timers: Timers): Promise<void> {
-    while (!(await this.#tryLock(STARTUP_LOCK, ''))) await timers.sleep(STARTUP_PAUSE);
+  /**
+   * Waits until no other hub of the site starts. Others wait from then on until {@link unlockStartup}, or its end.
+   * @throws Failure `site_away` if that takes long: another hub may hang
+   */
+  async lockStartup(clock: Clock, timers: Timers): Promise<void> {
+    const until = clock.now().uptime + STARTUP_WAIT;
+    while (!(await this.#tryLock(STARTUP_LOCK, ''))) {
+      if (clock.now().uptime >= until) throw new Failure('site_away', await this.#startingHub());
+      await timers.sleep(STARTUP_PAUSE);
+    }
+  }
+
+  /** Says that another hub starts, and which one. */
+  async #startingHub(): Promise<string> {
+    const [holder] = await this.sql.all<{ hub: string }>(
+      `SELECT application_name AS hub FROM pg_locks JOIN pg_stat_activity USING (pid)
+       WHERE locktype = 'advisory' AND granted AND classid = $1
+         AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+      STARTUP_LOCK,
+    );
+    const hub = holder?.hub ?? '';
+    return `another hub of the site is starting${hub === '' ? '' : ` (${hub})`}; if it hangs, restart it`;
   }
 
   async unlockStartup(): Promise<void> {
