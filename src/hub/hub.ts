@@ -163,7 +163,6 @@ export async function startHub(
       }),
   });
   leaf.onAnchorChange(() => void advertising.announce());
-  store.site?.onRestored(() => restarting.resolve());
   broker.onNews(async ({ settings, all }) => {
     if ((all || settings.size > 0) && (await identity.ca.isReplaced())) restarting.resolve();
   });
