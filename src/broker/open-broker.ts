@@ -32,6 +32,7 @@ import { Notices } from './reports/notices.ts';
 import { UsageRecorder } from './reports/usage-recorder.ts';
 import { NewsApplier } from './site/apply-news.ts';
 import { NewsLook } from './site/news-look.ts';
+import { OwnDeclarations } from './site/own-declarations.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
@@ -132,13 +133,16 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const nameOf = (id: string) => connections.byId(id)?.name ?? id;
   const previouslyKnown = predecessor?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
   await migrateRenamedPortals(connections, portals, store, log);
+  const own = await OwnDeclarations.load(store);
   const reassignedIds = await reconcile(ports.declarations, store, {
     connections,
     appliances,
+    own,
     identityOf: (portal) => portals.get(portal)?.identity,
     random,
     log,
   });
+  await own.save(ports.declarations);
 
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const referenceClock = new ReferenceClock({ clock, log }, predecessor?.referenceClock);

@@ -12,6 +12,9 @@ export const LEAF_SETTING = 'leaf';
 /** On a site: the setting with the notices that a hub has sent about itself. */
 export const HUB_NOTICES_SETTING = 'notices_of_hub';
 
+/** On a site: the setting with what the configuration of a hub declared at its last start. */
+export const OWN_DECLARATIONS_SETTING = 'own_declarations';
+
 /** On a site: the setting with the site's id, which it keeps for ever. */
 export const SITE_ID_SETTING = 'site_id';
 
@@ -19,7 +22,12 @@ export const SITE_ID_SETTING = 'site_id';
 export const KEY_CHECK_SETTING = 'key_check';
 
 /** The settings that each hub of a site has for itself; all others are those of the site. */
-export const HUB_SETTINGS: ReadonlySet<string> = new Set(['hub_id', LEAF_SETTING, HUB_NOTICES_SETTING]);
+export const HUB_SETTINGS: ReadonlySet<string> = new Set([
+  'hub_id',
+  LEAF_SETTING,
+  HUB_NOTICES_SETTING,
+  OWN_DECLARATIONS_SETTING,
+]);
 
 /** What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed. */
 export interface SiteNews {

@@ -43,7 +43,13 @@ test('a declared connection is shared by declared appliances, and nothing is wri
   const { changeCount } = harness.run.store;
   const { connections } = harness.run;
   const log = logTo(() => undefined);
-  const context = { ...harness.run, identityOf: () => undefined, random: systemRandom, log };
+  const context = {
+    ...harness.run,
+    own: { includes: () => true },
+    identityOf: () => undefined,
+    random: systemRandom,
+    log,
+  };
   expect(await declareConnection(FAMILY, 'another-id', context)).toEqual({
     ...{ id: connections.get('family').id, hasMoved: false },
   });
@@ -122,7 +128,7 @@ test('a declared connection moves to another portal, and keeps its grant for the
   const before = await harness.run.store.grant(id);
   const log = logTo((event, fields, level) => void harness.events.push({ event, fields, level }));
   const identityOf = (name: string) => ({ origin: `https://${name}.example`, clientId: 'the-hub', name });
-  const context = { ...harness.run, identityOf, random: systemRandom, log };
+  const context = { ...harness.run, own: { includes: () => true }, identityOf, random: systemRandom, log };
   expect(await declareConnection({ ...FAMILY, portal: 'other' }, '', context)).toEqual({ id, hasMoved: true });
   expect(harness.connection('family')).toMatchObject({ id, portal: 'other' });
   expect(harness.events.findLast(({ event }) => event === 'connection_moved')?.fields).toEqual({

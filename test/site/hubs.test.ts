@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { postgresSkipReason } from '../support/postgres/cluster.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
@@ -171,6 +172,30 @@ test('a restored backup of a single hub gives the hub of a new site its id, pin 
   expect((await hub.authority()).fingerprint).toBe(pin);
   expect((await fullStatus(hub)).site?.hubs.map((one) => one.id)).toEqual([id]);
   expect((await hub.requestToken(wallbox)).status).toBe(200);
+});
+
+test('an appliance that only one hub declares is accepted by all, until that hub no longer declares it', async () => {
+  const database = await server.createDatabase();
+  const appliance = '[appliances.wallbox]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"\n';
+  const wallbox = { client_id: 'wallbox', client_secret: 'a secret of 32 or more characters' };
+  rememberSecrets([wallbox.client_secret]);
+  await using attic = await prepareSiteHub(database, 'attic', { emulator, toml: appliance });
+  writeFileSync(join(attic.directory, 'wallbox.secret'), wallbox.client_secret, { mode: 0o600 });
+  await attic.launch();
+  await attic.pair('wallbox', emulator);
+  await using cellar = await prepareSiteHub(database, 'cellar', { emulator });
+  await copyStoreKey(attic, cellar);
+  await cellar.launch();
+  for (const hub of [attic, cellar]) expect((await hub.requestToken(wallbox)).status).toBe(200);
+  expect(cellar.events('appliance_undeclared')).toEqual([]);
+
+  const file = join(attic.directory, 'latchkey.toml');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(appliance, ''));
+  await attic.reload();
+  expect(attic.events('appliance_undeclared')).toMatchObject([{ appliance: 'wallbox' }]);
+  for (const hub of [attic, cellar]) {
+    await eventually(async () => (await hub.requestToken(wallbox)).status === 401);
+  }
 });
 
 test('a second hub with the id of a running one does not start', async () => {

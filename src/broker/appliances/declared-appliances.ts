@@ -8,7 +8,7 @@ import { hasUnreadableCredentials } from './appliance-failures.ts';
  * Makes the stored appliances match the configuration, at every start, after the declared connections and before the
  * grants are loaded. A stored appliance with a declared name is adopted, unless its row was damaged or changed; so is a
  * connection of its name if it is declared without one. An appliance that is no longer declared keeps its connection but
- * loses its credentials, so its tokens can't be requested. If the store can't be written, the appliances are served from
+ * loses its credentials, so its tokens can't be requested; on a site only if this hub declared it before. If the store can't be written, the appliances are served from
  * memory.
  * @param file the path of the configuration file, for messages
  * @returns the ids of the connections that moved to another portal: their open pairings at the old one must end
@@ -19,7 +19,7 @@ export async function reconcileAppliances(
   file: string,
   context: ReconcileContext,
 ): Promise<string[]> {
-  const { appliances, log } = context;
+  const { appliances, own, log } = context;
   const names = new Set(declarations.map(({ name }) => name));
   for (const declaration of declarations) assertClientIdFree(declaration, names, file, context);
   const nameByClientId = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
@@ -27,7 +27,7 @@ export async function reconcileAppliances(
     const { name, origin, clientId, id } = appliance;
     // Two appliances may swap client_ids: each releases what another one declares before any takes it.
     const released = (nameByClientId.get(clientId) ?? name) === name ? appliance : { ...appliance, clientId: id };
-    const isGone = origin === 'declared' && !names.has(name);
+    const isGone = origin === 'declared' && !names.has(name) && own.includes(`appliances/${name}`);
     await upsert(isGone ? { ...released, origin: 'added', credentials: { kind: 'none' } } : released, context);
     if (isGone) {
       log.warn('appliance_undeclared', {

@@ -11,6 +11,7 @@ import type { RegistryChange, Store } from '../../core/store.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortals } from '../ports.ts';
+import type { OwnDeclarations } from '../site/own-declarations.ts';
 import type { Connections } from './connections.ts';
 
 /** What the configuration declares. */
@@ -25,6 +26,7 @@ export interface Declarations {
 export interface ReconcileContext {
   readonly connections: Connections;
   readonly appliances: Appliances;
+  readonly own: Pick<OwnDeclarations, 'includes'>;
   /** The identity of a configured portal; undefined if the configuration has none of this name. */
   identityOf(portal: string): PortalIdentity | undefined;
   readonly random: Pick<Random, 'uuid'>;
@@ -70,7 +72,7 @@ export async function releaseUndeclaredConnections(
   hasGrant: (connection: string) => Promise<boolean>,
   context: ReconcileContext,
 ): Promise<void> {
-  const { connections, appliances, log } = context;
+  const { connections, appliances, own, log } = context;
   const names = new Set([
     ...tables.map(({ name }) => name),
     ...declared.flatMap(({ name, connection }) => (connection === null ? [name] : [])),
@@ -78,7 +80,7 @@ export async function releaseUndeclaredConnections(
   for (const connection of connections.list()) {
     const { id, name, origin } = connection;
     const users = appliances.usersOf(id);
-    const isUndeclared = origin === 'declared' && !names.has(name);
+    const isUndeclared = origin === 'declared' && !names.has(name) && own.includes(`connections/${name}`);
     if (!isUndeclared && !(origin === 'implicit' && users.length === 0)) continue;
     const isUnused = users.length === 0 && !(await hasGrant(id));
     const isOwn = users.length === 1 && users[0]?.name === name;
