@@ -2,7 +2,7 @@ import { uptime } from 'node:os';
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { monotonicNow, systemClock } from '../../src/system/clock.ts';
-import { instantAt, sampleGrant } from '../core/samples.ts';
+import { instantAt, sampleGrant, samplePairing } from '../core/samples.ts';
 import { addAppliance, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
 
@@ -83,4 +83,50 @@ test('an instant of a boot that no hub has measured stays as it is', async () =>
   await using a = await openSiteStore(siteAddress(database), HUB_A);
   await addAppliance(a, { ...WALLBOX, waitingSince: instantAt(7, 'of-a-backup') });
   expect((await a.appliances())[0]?.waitingSince).toEqual(instantAt(7, 'of-a-backup'));
+});
+
+test('a lease lasts as long as it was given for, whether the clock of the database is set forward or back', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  const clock = clockOf('boot-b', 0, 0);
+  await using a = await openSiteStore(siteAddress(database), HUB_A);
+  await using b = await openSiteStore(siteAddress(database), HUB_B, { clock });
+  await addAppliance(a, WALLBOX);
+  await a.replaceGrant(sampleGrant());
+  await a.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
+  const left = async (store: typeof b) => ((await store.grant(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
+  const before = await left(b);
+  // All times in the database are then earlier or later than they were.
+  await server.sql(database, "UPDATE latchkey.grants SET leased_until = leased_until - interval '1 hour'");
+  expect(Math.abs((await left(b)) - before)).toBeLessThan(TOLERANCE);
+  for (const end of ["leased_until + interval '9 hours'", "'infinity'"]) {
+    await server.sql(database, `UPDATE latchkey.grants SET leased_until = ${end}`);
+    expect(Math.abs((await left(b)) - before)).toBeLessThan(TOLERANCE);
+    await using late = await openSiteStore(siteAddress(database), 'latchkey-0000000c', { clock });
+    expect(Math.abs((await left(late)) - 180_000)).toBeLessThan(TOLERANCE);
+  }
+  expect(await b.endAttempt(sampleGrant())).toBe(true);
+});
+
+test('a dead hub does not seem alive, nor keep its work, if the clock of the database is set back', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  const a = await openSiteStore(siteAddress(database), HUB_A);
+  await addAppliance(a, WALLBOX);
+  await a.savePairing(samplePairing({ kind: 'asking' }));
+  expect(await a.holdLease('notices')).toBe(true);
+  await a[Symbol.asyncDispose]();
+  await server.sql(
+    database,
+    `UPDATE latchkey.hubs SET last_seen = last_seen + interval '9 hours';
+     UPDATE latchkey.leases SET until = until + interval '9 hours';
+     UPDATE latchkey.pairings SET owned_until = owned_until + interval '9 hours';`,
+  );
+  await using b = await openSiteStore(siteAddress(database), HUB_B);
+  expect(b.hubs.map(({ id: hub, isAlive }) => [hub, isAlive])).toEqual([
+    [HUB_A, false],
+    [HUB_B, true],
+  ]);
+  expect(await b.holdLease('notices')).toBe(true);
+  expect(await b.takePairing(samplePairing({ kind: 'asking' }).id, false)).not.toBeNull();
 });

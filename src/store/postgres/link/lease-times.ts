@@ -7,3 +7,13 @@ export const REFRESH_LEASE = 180_000;
 export const SEND_TIME = 50_000;
 /** How long a hub owns a pairing that it runs, and has other work to itself, in ms by the database's clock. */
 export const WORK_LEASE = 30_000;
+
+/**
+ * The condition that a lease has ended by the database's clock. One that would last longer than it was given for has
+ * too: that clock was set back.
+ * @param column its end
+ * @param lease how long it was given for, in ms
+ */
+export function hasEnded(column: string, lease: number): string {
+  return `(${column} < clock_timestamp() OR ${column} > clock_timestamp() + ${lease} * interval '1 ms')`;
+}

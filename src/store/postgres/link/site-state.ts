@@ -1,7 +1,7 @@
 import type { OwnSiteEntry, SiteHub, SiteWork } from '../../../core/site.ts';
 import { SCHEMA } from '../connection/connections.ts';
 import type { Statements } from '../connection/sql.ts';
-import { WORK_LEASE } from './lease-times.ts';
+import { hasEnded, WORK_LEASE } from './lease-times.ts';
 
 /** A hub that was not seen for this long is not expected to do anything, in ms. */
 const ALIVE_TIME = 15_000;
@@ -30,7 +30,8 @@ export async function beat(
 export function readHubs(sql: Statements): Promise<SiteHub[]> {
   return sql.all<SiteHub>(
     `SELECT id, name, address, version, (extract(epoch FROM last_seen) * 1000)::float8 AS "lastSeen",
-       last_seen > clock_timestamp() - ${ALIVE_TIME} * interval '1 ms' AS "isAlive"
+       last_seen BETWEEN clock_timestamp() - ${ALIVE_TIME} * interval '1 ms'
+         AND clock_timestamp() + ${ALIVE_TIME} * interval '1 ms' AS "isAlive"
      FROM hubs ORDER BY id`,
   );
 }
@@ -40,7 +41,7 @@ export async function takeLease(sql: Statements, hubId: string, work: SiteWork):
   const count = await sql.run(
     `INSERT INTO leases (work, holder, until) VALUES ($1, $2, clock_timestamp() + ${WORK_LEASE} * interval '1 ms')
      ON CONFLICT (work) DO UPDATE SET holder = excluded.holder, until = excluded.until
-     WHERE leases.holder = excluded.holder OR leases.until < clock_timestamp()`,
+     WHERE leases.holder = excluded.holder OR ${hasEnded('leases.until', WORK_LEASE)}`,
     ...[work, hubId],
   );
   return count > 0;

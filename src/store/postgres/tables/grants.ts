@@ -8,7 +8,7 @@ import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../connection/database.ts';
 import type { Statements } from '../connection/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import { REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
+import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
 import { KnownRevisions } from './revisions.ts';
 
 /** What {@link SiteGrants} works with. */
@@ -39,6 +39,8 @@ interface OpenAttempt {
   readonly attempt: string;
   /** When its lease ends, in ms since 1970 by the database's clock. */
   readonly leasedUntil: number;
+  /** The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set. */
+  readonly endsAt: number;
 }
 
 /** What tells whether a row is older than what a hub knows. */
@@ -118,7 +120,7 @@ export class SiteGrants {
     { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
     { token, at }: RefreshAttempt,
   ): Promise<AttemptStart> {
-    const { database, clock, hubId, clocks } = this.#context;
+    const { database, clock, hubId } = this.#context;
     const stored = JSON.stringify({ token, at });
     // What is read from now on, the caller does not know yet.
     const known = this.#revisions.get(connection);
@@ -144,7 +146,7 @@ export class SiteGrants {
     if (begun !== null) {
       const { revision, leased_until: leasedUntil } = begun;
       const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
-      this.#attempts.set(connection, attempt);
+      this.#attempts.set(connection, { ...attempt, endsAt: sendBefore - SEND_TIME + REFRESH_LEASE });
       this.#wrote({ connection, generation, revision });
       return { kind: 'begun', sendBefore };
     }
@@ -153,7 +155,7 @@ export class SiteGrants {
     );
     const isUnderWay = row?.generation === generation && row.holder !== null && row.holder !== hubId;
     if (!isUnderWay || row?.revision !== known) return { kind: 'superseded' };
-    return { kind: 'under_way', until: clocks.toUptime(row.leased_until ?? 0) + LEASE_END_MARGIN };
+    return { kind: 'under_way', until: this.#endOfLease(row) };
   }
 
   /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
@@ -166,7 +168,7 @@ export class SiteGrants {
         `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
          WHERE connection = $4 AND generation = $5 AND sealed IS NOT NULL
            AND CASE WHEN attempt IS NULL THEN revision = $6 ELSE attempt_id = $7 END
-           AND (holder IS NULL OR holder = $8 OR leased_until < clock_timestamp())
+           AND (holder IS NULL OR holder = $8 OR ${hasEnded('leased_until', REFRESH_LEASE)})
          RETURNING revision`,
         ...[jsonOrNull(doubt), jsonOrNull(refused), jsonOrNull(misconfigured), connection, generation],
         ...[known, attempt, this.#context.hubId],
@@ -389,10 +391,10 @@ export class SiteGrants {
     const known = this.#vouched.get(connection) ?? NOTHING_KNOWN;
     const hasLostWrites = isOlder(row, known) || (!row.vouched && revision === known.revision);
     if (row.vouched && !hasLostWrites) this.#vouched.set(connection, { generation, revision });
-    if (!hasLostWrites) this.#noteAttempt(row);
+    const endsAt = this.#endOfLease(row) - LEASE_END_MARGIN;
+    if (!hasLostWrites) this.#noteAttempt(row, endsAt);
     const { grant, attempt } = await clocks.translateRead(opened);
-    const end = clocks.toUptime(row.leased_until ?? 0) + LEASE_END_MARGIN;
-    const leasedUntil = holder === hubId || holder === null ? null : end;
+    const leasedUntil = holder === hubId || holder === null ? null : this.#endOfLease(row);
     return {
       stored: {
         grant: row.vouched ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
@@ -402,16 +404,21 @@ export class SiteGrants {
     };
   }
 
-  #noteAttempt({
-    connection,
-    generation,
-    attempt_id: id,
-    holder,
-    attempt,
-    leased_until: leasedUntil,
-  }: SiteGrantRow): void {
+  #noteAttempt(row: SiteGrantRow, endsAt: number): void {
+    const { connection, generation, attempt_id: id, holder, attempt, leased_until: leasedUntil } = row;
     if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
-    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil });
+    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil, endsAt });
+  }
+
+  /**
+   * When this hub takes the lease of an open attempt to end, on its boot clock in ms: as it was when this hub first saw
+   * the attempt, and no later than a whole lease after that, whatever happens to the database's clock.
+   */
+  #endOfLease({ connection, attempt_id: id, leased_until: leasedUntil }: SiteGrantRow): number {
+    const { clock, clocks } = this.#context;
+    const known = this.#attempts.get(connection);
+    if (known?.id === id) return known.endsAt + LEASE_END_MARGIN;
+    return Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE) + LEASE_END_MARGIN;
   }
 
   /** The server was replaced by one that may have lost the last writes. */

@@ -5,7 +5,7 @@ import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../connection/database.ts';
 import type { Statements } from '../connection/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import { WORK_LEASE } from '../link/lease-times.ts';
+import { hasEnded, WORK_LEASE } from '../link/lease-times.ts';
 import { KnownRevisions } from './revisions.ts';
 
 interface SitePairingRow extends PairingRow {
@@ -90,7 +90,7 @@ export class SitePairings {
       (await this.#database.write([`pairings/${id}`], async (sql) => {
         const rows = await sql.all<SitePairingRow>(
           `UPDATE pairings SET owner = $2, owned_until = ${OWNED_UNTIL}, revision = revision + 1
-           WHERE id = $1 AND (owner = $2 OR owned_until < clock_timestamp() OR ($3 AND step <> 'exchanging'))
+           WHERE id = $1 AND (owner = $2 OR ${hasEnded('owned_until', WORK_LEASE)} OR ($3 AND step <> 'exchanging'))
            RETURNING ${COLUMNS}`,
           ...[id, this.#hubId, urgent],
         );
