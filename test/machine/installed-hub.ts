@@ -33,7 +33,7 @@ export function setUpMachine(
   make: (parts: AsyncDisposableStack) => Promise<void>,
   suite?: DebianSuite,
 ): void {
-  setUpOnce(make, { skipReason: () => machineSkipReason(tools, suite), timeout: scaleDeadline(120_000) });
+  setUpOnce(make, { skipReason: () => machineSkipReason(tools, suite && { suite }), timeout: scaleDeadline(120_000) });
 }
 
 /** A single line that matches, for `toMatchObject`. */
@@ -73,7 +73,7 @@ export class InstalledHub implements AsyncDisposable {
     const folder = parts.use(stateFolder());
     // The folder of packages may not exist yet.
     await mkdir(PACKAGES_FOLDER, { recursive: true });
-    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER, suite));
+    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER, suite && { suite }));
     return new InstalledHub(machine, hosts, parts.move(), folder.path);
   }
 

@@ -33,12 +33,12 @@ export interface MachineResult {
  */
 export async function machineSkipReason(
   tools: readonly string[] = [],
-  suite: DebianSuite = 'bookworm',
+  contents: DebianContents = {},
 ): Promise<string | null> {
   const noLan = await lanSkipReason([...TOOLS, ...tools]);
   if (noLan !== null) return noLan;
   if ((await hierarchies()) === null) return 'cgroups cannot be created here';
-  return debian(suite).then(
+  return debian(contents).then(
     () => null,
     (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
   );
@@ -46,6 +46,14 @@ export async function machineSkipReason(
 
 /** A release of Debian: 12 or 13. */
 export type DebianSuite = 'bookworm' | 'trixie';
+
+/** What a machine consists of. */
+export interface DebianContents {
+  /** Default: Debian 12. */
+  readonly suite?: DebianSuite;
+  /** Packages of Debian that are installed besides those that all machines have. */
+  readonly packages?: readonly string[];
+}
 
 /** The number of machines that this process has booted. */
 let booted = 0;
@@ -71,11 +79,15 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Boots a machine and waits until all its services have started.
+   * Boots a machine and waits until all its services have started. Its host name is that of the host.
    * @param folder mounted read-only in it as /mnt
    */
-  static async boot({ namespace }: Host, folder: string, suite: DebianSuite = 'bookworm'): Promise<Machine> {
-    const root = await debian(suite);
+  static async boot(
+    { namespace, name: hostname }: Host,
+    folder: string,
+    contents: DebianContents = {},
+  ): Promise<Machine> {
+    const root = await debian(contents);
     const name = `latchkey-test-${process.pid}-${booted++}`;
     const parents = (await hierarchies()) ?? [];
     await removeLeftCgroups(parents);
@@ -95,6 +107,7 @@ export class Machine implements AsyncDisposable {
       root,
       folder,
       namespace,
+      hostname,
       ...cgroups,
     ];
     // It ends with the test's process, however that ends: the first process of a pid namespace takes all others with
@@ -220,8 +233,9 @@ export class Machine implements AsyncDisposable {
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG: 'C.UTF-8' };
 
 /** The folder of the Debian that machines boot. */
-export async function debian(suite: DebianSuite = 'bookworm'): Promise<string> {
-  const { stdout } = await run(MAKE_DEBIAN, ['--suite', suite], { timeout: scaleDeadline(120_000) });
+export async function debian({ suite = 'bookworm', packages = [] }: DebianContents = {}): Promise<string> {
+  const added = packages.length === 0 ? [] : ['--with', packages.join(',')];
+  const { stdout } = await run(MAKE_DEBIAN, ['--suite', suite, ...added], { timeout: scaleDeadline(240_000) });
   return stdout.trim();
 }
 

@@ -29,6 +29,8 @@ interface Cable {
 
 /** A machine; its first interface is `eth0`. */
 export interface Host extends Cable {
+  /** Its name on its LAN. */
+  readonly name: string;
   /** The name of its network namespace. */
   readonly namespace: string;
   /** Starts a program on this host; it ends with the network. */
@@ -106,7 +108,7 @@ export async function createLan<const Name extends string>(names: readonly Name[
     await ip(['-n', bridge], 'link add br0 type bridge mcast_snooping 0', 'link set br0 up', 'link set lo up');
     for (const name of names) {
       const namespace = `${prefix}-${name}`;
-      hosts[name] = hostIn(resources, namespace, await connect(namespace, 'eth0'));
+      hosts[name] = hostIn(resources, { name, namespace }, await connect(namespace, 'eth0'));
     }
   } catch (error) {
     await resources.disposeAsync();
@@ -152,11 +154,16 @@ async function connectCable(options: {
   };
 }
 
-function hostIn(resources: AsyncDisposableStack, namespace: string, cable: Cable): Host {
+function hostIn(
+  resources: AsyncDisposableStack,
+  { name, namespace }: Pick<Host, 'name' | 'namespace'>,
+  cable: Cable,
+): Host {
   // `ip netns exec` becomes the program, so a child's pid is the program's own.
   const inside = (command: string, args: readonly string[]) => ['netns', 'exec', namespace, command, ...args];
   return {
     ...cable,
+    name,
     namespace,
     spawn(command, args, options = {}) {
       const child = spawn('ip', inside(command, args), { stdio: 'pipe', ...options });
