@@ -16,8 +16,15 @@ export function shellBlocks(page: string, heading: string): string[] {
   return found;
 }
 
+const SUDO = `#!/bin/sh
+[ "$1" = -u ] || exec "$@"
+user=$2
+shift 2
+exec runuser -u "$user" -- "$@"
+`;
+
 /** Makes sudo and apt on a machine run without a prompt, as no person answers them. */
 export async function promptForNothing(machine: Machine): Promise<void> {
-  await machine.write('/usr/bin/sudo', '#!/bin/sh\nexec "$@"\n', '755');
+  await machine.write('/usr/bin/sudo', SUDO, '755');
   await machine.write('/etc/apt/apt.conf.d/yes', 'APT::Get::Assume-Yes "true";\n');
 }
