@@ -4,11 +4,14 @@ import { Failure, messageOf } from '../../../core/failure.ts';
 import type { Random } from '../../../core/random.ts';
 import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
 import { DatabaseSockets } from './database-sockets.ts';
-import { isConflict, isOutage, isServerError, isTimeout, storeFailure } from './errors.ts';
+import { isConflict, isOutage, isServerError, isServerFull, isTimeout, storeFailure } from './errors.ts';
 import { type Statements, sqlOf } from './sql.ts';
 
 /** How long a write is repeated, or its outcome asked for, in ms. */
 const WRITE_TIME = 12_000;
+/** How long a hub waits for one of its own connections if the server permits no more, in ms, and how often it tries. */
+const FULL_SERVER_WAIT = 5000;
+const FULL_SERVER_PAUSE = 100;
 /** The pause before the outcome is asked for again, in ms. */
 const SETTLE_PAUSE = 300;
 /** The news of a row that takes the place of a transaction that was not committed. */
@@ -143,7 +146,7 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
   async run<Result>(work: (sql: Statements, client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.#pool.connect();
+    const client = await this.#connect();
     try {
       const result = await work(sqlOf(client), client);
       client.release();
@@ -152,6 +155,21 @@ export class SiteDatabase implements AsyncDisposable {
       // A connection in an unknown state is closed, and an open transaction ends with it.
       client.release(true);
       throw error;
+    }
+  }
+
+  /** A connection; if the server permits no more, one of those that the hub has, as soon as it is free. */
+  async #connect(): Promise<PoolClient> {
+    const { clock, timers } = this.#options;
+    const deadline = clock.now().uptime + FULL_SERVER_WAIT;
+    for (;;) {
+      try {
+        return await this.#pool.connect();
+      } catch (error) {
+        const mayPass = isServerFull(error) && this.#pool.totalCount > 0 && clock.now().uptime < deadline;
+        if (!mayPass) throw error;
+        await timers.sleep(FULL_SERVER_PAUSE);
+      }
     }
   }
 
