@@ -36,30 +36,40 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
   progress(`${load.connections} connections are paired`);
   const lost = new LostGrants(site);
   const stop = new AbortController();
+  const ended = new AbortController();
   const faults = new SiteFaults(site, stop.signal, progress);
   const began = performance.now();
-  const watching = lost.watch(load.interval, stop.signal);
-  const ended = new AbortController();
-  const collecting = collect(site, ended.signal);
-  if (long) {
-    const injecting = faults.run(random.whole(0, 999_999));
-    await untilEnough(options, site, lost);
+  const background = [lost.watch(load.interval, stop.signal), collect(site, ended.signal)];
+  // Awaited at the end; until then a failure is no unhandled rejection.
+  const inBackground = Promise.all(background).catch((error: unknown) => ({ error }));
+  try {
+    if (long) {
+      const injecting = faults.run(random.whole(0, 999_999));
+      await untilEnough(options, site, lost);
+      stop.abort();
+      await injecting;
+    } else {
+      await injectEachFault(site, faults, random);
+      stop.abort();
+    }
+    const seconds = (performance.now() - began) / 1000;
+    progress('the faults have ended');
+    const broken = [...faults.broken, ...(await recover(site, lost))];
+    progress('all connections are refreshed');
+    broken.push(...(await findDisagreement(site)));
+    const counts = await site.appliances.stop();
+    ended.abort();
+    const failure = await inBackground;
+    if ('error' in failure) throw failure.error;
+    await site.portalLog.collect();
+    const summary = await summarize({ site, faults, lost, counts, seconds });
+    const width = long ? await widthFigures() : {};
+    return { figures: { ...summary.figures, ...width }, broken: [...broken, ...summary.broken] };
+  } finally {
     stop.abort();
-    await injecting;
-  } else {
-    await injectEachFault(site, faults, random);
-    stop.abort();
+    ended.abort();
+    await inBackground;
   }
-  await watching;
-  const seconds = (performance.now() - began) / 1000;
-  const broken = [...faults.broken, ...(await recover(site, lost)), ...(await findDisagreement(site))];
-  const counts = await site.appliances.stop();
-  ended.abort();
-  await collecting;
-  await site.portalLog.collect();
-  const summary = await summarize({ site, faults, lost, counts, seconds });
-  const width = long ? await widthFigures() : {};
-  return { figures: { ...summary.figures, ...width }, broken: [...broken, ...summary.broken] };
 }
 
 /** How long a hub takes from its check of the lease to the write of a refresh. */

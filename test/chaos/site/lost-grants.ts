@@ -85,25 +85,28 @@ export class LostGrants {
   }
 }
 
-/** Whether all hubs of a site issue the same token for each connection, and the grants of all can be refreshed. */
+/** Refreshes every connection, and looks whether all hubs of a site then issue the same token for it. @returns what is wrong */
 export async function findDisagreement(site: ChaosSite): Promise<string[]> {
   const broken: string[] = [];
-  for (const [index, name] of site.connections.entries()) {
-    const refresher = site.hubs[index % site.hubs.length];
-    try {
-      const status = await refresher?.process.ask((control) => control.refresh(name));
-      if (status?.state !== 'active') broken.push(`${name} could not be refreshed: ${status?.problem?.message}`);
-    } catch (error) {
-      broken.push(`${name} could not be refreshed: ${messageOf(error)}`);
-    }
-  }
+  await Promise.all(
+    site.hubs.map(async ({ name: hub, process }, index) => {
+      for (const name of site.connections.filter((_, number) => number % site.hubs.length === index)) {
+        const problem = await process
+          .ask((control) => control.refresh(name))
+          .then(({ state, problem }) => (state === 'active' ? null : `${state}, ${problem?.message}`), messageOf);
+        if (problem !== null) broken.push(`${name} could not be refreshed by ${hub}: ${problem}`);
+      }
+    }),
+  );
   // News take up to some seconds if a notification was missed.
   await sleep(5000);
   const tokens = await Promise.all(
     site.hubs.map(({ process }) =>
       process.ask(async (control) => {
         const issued = new Map<string, string>();
-        for (const name of site.connections) issued.set(name, (await control.token(name)).access_token);
+        for (const name of site.connections) {
+          issued.set(name, await control.token(name).then(({ access_token }) => access_token, messageOf));
+        }
         return issued;
       }),
     ),
