@@ -44,6 +44,15 @@ describe('audit of the refresh tokens that the portal of a site has received', (
     expect(reasons([send('a', 0), send('b', 60, REUSED)], [fault('killed', 'a', 0.2, 300)])).toEqual([null]);
   });
 
+  test('a kill or the end of a pause long before explains nothing, because the hub had time to write the tokens', () => {
+    expect(reasons([send('a', 0), send('a', 70, REUSED)], [fault('killed', 'a', 50, 65)])).toEqual([null]);
+    expect(reasons([send('a', 0), send('b', 185, REUSED)], [fault('paused', 'a', 0.1, 100)])).toEqual([null]);
+    const away = fault('database_away', null, 0.5, 28);
+    expect(reasons([send('a', 0), send('a', 70, REUSED)], [away, fault('killed', 'a', 50, 65)])).toEqual([
+      'hub_killed',
+    ]);
+  });
+
   test('the fault of another hub explains nothing', () => {
     expect(reasons([send('a', 0), send('b', 190, REUSED)], [fault('killed', 'c', 0.2, 20)])).toEqual([null]);
   });

@@ -41,6 +41,8 @@ export interface Resend {
 const REST_OF_LEASE = REFRESH_LEASE - SEND_TIME;
 /** How much later than the hub's own clock the harness may have noted a fault, or the portal a request, in ms. */
 const INACCURACY = 1500;
+/** How long a hub may take on a busy machine to write the outcome of a refresh, in ms. */
+const SETTLE_TIME = 30_000;
 /** The longest time that a hub waits for the portal, in ms (`TOKEN_REQUEST_LIMITS`). */
 const PORTAL_TIMEOUT = 130_000;
 
@@ -73,25 +75,33 @@ export function auditSends(
 }
 
 function whyLost(first: TokenSend, second: TokenSend, faults: readonly Fault[]): LossReason | null {
-  const happened = (kind: FaultKind, from: number, to: number) =>
-    faults.some(
-      (fault) =>
-        fault.kind === kind &&
-        (fault.hub === null || fault.hub === first.hub) &&
-        fault.from <= to + INACCURACY &&
-        fault.to >= from - INACCURACY,
-    );
   const { at } = first;
+  const own = faults.filter(({ hub }) => hub === null || hub === first.hub);
+  const overlaps = (kind: FaultKind, from: number, to: number) =>
+    own.some((fault) => fault.kind === kind && fault.from <= to + INACCURACY && fault.to >= from - INACCURACY);
   const isOtherHub = first.hub !== second.hub;
   const isLeaseOver = second.at >= at + REST_OF_LEASE - INACCURACY;
-  if (faults.some(({ kind, hub, from }) => kind === 'killed' && hub === first.hub && isWithin(from, at, second.at))) {
+  const known = settledAt(at, own);
+  if (own.some(({ kind, from }) => kind === 'killed' && isWithin(from, at, Math.min(second.at, known)))) {
     // The hub itself may send again as soon as it has restarted, another one when the lease has ended.
     return isOtherHub && !isLeaseOver && !wasSeenByItself(first, second, faults) ? null : 'hub_killed';
   }
-  if (happened('cut_from_portal', at - PORTAL_TIMEOUT, Math.min(second.at, at + PORTAL_TIMEOUT))) return 'answer_cut';
-  const wasPaused = happened('paused', at, Math.min(second.at, at + PORTAL_TIMEOUT));
-  if (wasPaused && (isLeaseOver || !isOtherHub)) return 'hub_paused';
-  return null;
+  if (overlaps('cut_from_portal', at - PORTAL_TIMEOUT, Math.min(second.at, at + PORTAL_TIMEOUT))) return 'answer_cut';
+  const wasPaused = second.at <= known + INACCURACY && overlaps('paused', at, Math.min(second.at, known));
+  return wasPaused && (isLeaseOver || !isOtherHub) ? 'hub_paused' : null;
+}
+
+/**
+ * When a hub that runs must have written the outcome of a refresh: after so much time without a fault that concerns it.
+ * @param own the faults of the hub and of the database
+ */
+function settledAt(sentAt: number, own: readonly Fault[]): number {
+  let free = sentAt;
+  for (const { from, to } of own.toSorted((one, other) => one.from - other.from)) {
+    if (from > free + SETTLE_TIME) break;
+    free = Math.max(free, to);
+  }
+  return free + SETTLE_TIME;
 }
 
 /** Whether the killed hub was back before the second send, and so has told the others that the answer was lost. */
