@@ -6,7 +6,7 @@ import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { LEAF_SETTING } from '../core/site.ts';
+import { LEAF_SETTING, type SiteStore } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
 import { issueLeafInThread } from '../system/x509/issue-in-thread.ts';
@@ -19,8 +19,8 @@ export interface IssuedLeafContext {
   /** The confirmed clock. */
   readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
   readonly identity: { readonly ca: HubAuthority };
-  /** Where the leaf is cached. */
-  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  /** Where the leaf is cached; `site` is left out, or null, if the CA is this hub's alone. */
+  readonly store: Pick<Store, 'setting' | 'saveSetting'> & { readonly site?: SiteStore | null };
   /** The hub's own DNS names. */
   readonly names: readonly string[];
   /** The current LAN addresses. */
@@ -70,7 +70,8 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
   if (leaf === null || leaf.notAfter - now < RENEW_BEFORE_EXPIRY) {
     const issueLeaf = isServing ? issueLeafInThread : (await import('../system/x509/issuing.ts')).issueLeaf;
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { chain: old.crossChain }) });
-    warnAboutExcludedNames(issued.omitted, old !== null, environment.log);
+    const advice = (store.site ?? null) !== null ? SITE_ADVICE : old === null ? ROTATION_ADVICE : WAITING_ADVICE;
+    warnAboutExcludedNames(issued.omitted, advice, environment.log);
     leaf = issued;
     await store.saveSetting(LEAF_SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
       environment.log.debug('certificate_not_stored', {
@@ -92,13 +93,14 @@ async function loadCachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafCacheKe
   return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
 }
 
+const WAITING_ADVICE = 'nothing: the certificate will include them when the old CA ends';
+const ROTATION_ADVICE =
+  'the CA was created before the hub had these names: "latchkey ca --rotate" creates one that permits them';
+/** A rotation would permit the names of the hub that makes it, and no longer those of the others. */
+const SITE_ADVICE =
+  "nothing, if appliances use the hub's address or its name in .local: the CA of the site permits the host name of the hub that created it";
+
 /** Warns about names and addresses of the hub that the certificate lacks, because a CA does not permit them. */
-function warnAboutExcludedNames(omitted: readonly string[], isRotating: boolean, log: Log): void {
-  if (omitted.length === 0) return;
-  log.warn('certificate_names_missing', {
-    names: omitted.join(', '),
-    what_to_do: isRotating
-      ? 'nothing: the certificate will include them when the old CA ends'
-      : 'the CA was created before the hub had these names: "latchkey ca --rotate" creates one that permits them',
-  });
+function warnAboutExcludedNames(omitted: readonly string[], advice: string, log: Log): void {
+  if (omitted.length > 0) log.warn('certificate_names_missing', { names: omitted.join(', '), what_to_do: advice });
 }
