@@ -48,7 +48,10 @@ export interface SiteNews {
 /** A grant as another hub may have changed it. */
 export interface FoundGrant {
   readonly stored: StoredGrant;
-  /** The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored. */
+  /**
+   * The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored; or it may
+   * have lost some, and has what this hub knows.
+   */
   readonly hasLostWrites: boolean;
 }
 
@@ -119,7 +122,10 @@ export interface SiteStore {
   findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
   /** By connection. @param connections null for all */
   findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
-  /** Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. */
+  /**
+   * Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. Vouches for those
+   * that are equal, if no other hub may still write something newer again.
+   */
   putBack(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;

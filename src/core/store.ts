@@ -24,7 +24,10 @@ export type AttemptStart =
   | { readonly kind: 'begun'; readonly sendBefore: number | null }
   /** The store has another generation, or another hub has begun and ended an attempt since the grant was read. */
   | { readonly kind: 'superseded' }
-  /** Another hub's attempt has not ended: see {@link RefreshAttempt.leasedUntil}. */
+  /**
+   * Another hub's attempt has not ended, see {@link RefreshAttempt.leasedUntil}; or another hub may still write what a
+   * replaced server has lost of the grant.
+   */
   | { readonly kind: 'under_way'; readonly until: number };
 
 /** Changes of connections and appliances. Connections are added before appliances, and removed after them. */

@@ -120,3 +120,20 @@ test('tokens that a hub could not write are written as soon as the database is b
   await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
   expect((await first.store.grant(id))?.grant.generation).toBe(2);
 });
+
+test('a grant of which another hub may know more is refreshed when a switch to another server has settled', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const server = await siteServer();
+  const sql = (text: string) => server.sql(site.site.database, text);
+  await sql('UPDATE latchkey.grants SET vouched = false; UPDATE latchkey.site SET switched_at = clock_timestamp()');
+  void first.broker.grants.refresh(id);
+  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil !== null, true);
+  expect(site.refreshes()).toBe(0);
+  await sql('UPDATE latchkey.site SET switched_at = NULL');
+  await second.broker.grants.applyNews(new Set(), true);
+  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil, null);
+  await first.broker.grants.refresh(id);
+  await expectSoon(() => site.generations(first, second), [2, 2]);
+  expect(site.refreshes()).toBe(1);
+});

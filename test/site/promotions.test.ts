@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Grant } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
@@ -17,16 +18,25 @@ const attempt = { token: 'hash', at: instantAt(1) };
 const grantOf = ({ connection }: { connection: string }, generation: number) =>
   sampleGrant({ connection, generation, refreshToken: new Secret(`refresh-token-${generation}`) });
 
+/** Vouches for grants as a hub does at every news. @returns whether it could */
+async function vouch(store: PostgresStore, grants: readonly Grant[]): Promise<boolean> {
+  await store.putBack(grants);
+  return [...(await store.findGrants(null)).values()].every(({ hasLostWrites }) => !hasLostWrites);
+}
+
 /** A primary and a standby, and two hubs whose connections lead to the server that is the primary. */
 async function startSite(synchronous: boolean) {
   const parts = new AsyncDisposableStack();
   const primary = parts.use(await startPostgres({ tls: false }));
   const database = await primary.createDatabase();
-  const proxy = parts.use(await PostgresProxy.start(primary));
-  const address = siteAddress(database, proxy);
+  const proxies = {
+    a: parts.use(await PostgresProxy.start(primary)),
+    b: parts.use(await PostgresProxy.start(primary)),
+  };
+  const address = siteAddress(database, proxies.a);
   const standby = parts.use(await addStandby(primary, { synchronous }));
   const a = parts.use(await openSiteStore(address, HUB_A));
-  const b = parts.use(await openSiteStore(address, HUB_B));
+  const b = parts.use(await openSiteStore(siteAddress(database, proxies.b), HUB_B));
   for (const appliance of [WALLBOX, HEATER]) {
     await addAppliance(a, appliance);
     await a.replaceGrant(grantOf(appliance, 1));
@@ -39,15 +49,18 @@ async function startSite(synchronous: boolean) {
     ...{ primary, standby, database, address, a, b, news },
     /** The primary's machine is lost, and the standby becomes the primary. */
     async failOver(): Promise<void> {
-      const returned = [a, b].map((store) => new Promise<void>((resolve) => store.onReturn(resolve)));
+      const returned = [a, b].map(whenReturned);
       await primary.kill();
       await standby.promote();
-      proxy.redirect(standby.server);
+      for (const proxy of [proxies.a, proxies.b]) proxy.redirect(standby.server);
       await Promise.all(returned);
     },
+    proxies,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
+
+const whenReturned = (store: PostgresStore) => new Promise<void>((resolve) => store.onReturn(resolve));
 
 const find = async (store: PostgresStore, { connection }: { connection: string }) =>
   (await store.findGrants(new Set([connection]))).get(connection);
@@ -102,8 +115,16 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
     expect(await hub.beginAttempt(grantOf(WALLBOX, 2), attempt)).toEqual({ kind: 'superseded' });
   }
   // A hub that is told of the end of its attempt meanwhile can still save its tokens, see below.
-  await b.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)]);
-  await a.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)]);
+  const held = [grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)];
+  await b.putBack(held);
+  await a.putBack(held);
+  // Another hub may know more, and come back a little later.
+  await standby.server.sql(site.database, 'UPDATE latchkey.site SET switched_at = clock_timestamp()');
+  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: true });
+  expect(await a.beginAttempt(grantOf(HEATER, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
+  expect(await a.beginAttempt(grantOf(FRIDGE, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
+  await expect.poll(() => Math.min(site.news.a.length, site.news.b.length), { timeout: 30_000 }).toBeGreaterThan(1);
+  await expect.poll(() => vouch(a, held), { timeout: 30_000 }).toBe(true);
   await fresh.catchUp();
   expect(new Set(heard)).toEqual(new Set([WALLBOX, HEATER, FRIDGE].map(({ connection }) => connection)));
   for (const [appliance, generation] of [
@@ -165,6 +186,28 @@ test('a standby for which commits waited no longer is not believed', async () =>
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
   expect(await find(a, WALLBOX)).toMatchObject({ hasLostWrites: true });
+});
+
+test('a standby that one hub believes is believed no longer when another hub does not find its last heartbeat', async () => {
+  await using site = await startSite(true);
+  const { a, b, primary, standby, proxies, news } = site;
+  const returned = { a: whenReturned(a), b: whenReturned(b) };
+  await primary.kill();
+  await standby.promote();
+  const older = `UPDATE latchkey.hubs SET last_seen = last_seen - interval '1 hour' WHERE id = '${HUB_B}'`;
+  await standby.server.sql(site.database, older);
+  proxies.a.redirect(standby.server);
+  await returned.a;
+  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: false, stored: { grant: { doubt: null } } });
+  proxies.b.redirect(standby.server);
+  await returned.b;
+  await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
+  expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
+  // The first hub hears of it at once, and again when it may vouch.
+  await expect.poll(() => news.a.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(3);
+  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: true });
+  await expect.poll(() => vouch(a, [grantOf(HEATER, 1), grantOf(WALLBOX, 1)]), { timeout: 30_000 }).toBe(true);
+  expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: null } } });
 });
 
 test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {

@@ -309,7 +309,10 @@ export class ManagedGrant {
       this.#isSending = true;
       const attempt = { token: sha256(refreshToken.reveal()), at: environment.clock.now() };
       const started = await store.beginAttempt(this.#grant, attempt);
-      return started.kind === 'begun' && !isSuperseded() ? started : 'superseded';
+      if (isSuperseded() || started.kind === 'superseded') return 'superseded';
+      if (started.kind === 'begun') return started;
+      this.#setAttemptElsewhere({ leasedUntil: started.until });
+      return 'postponed';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'postponed';
@@ -343,7 +346,7 @@ export class ManagedGrant {
     const previous = { ...this.#grant, issuer: portalIdentityOf(identity) };
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
-    const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));
+    const written = await this.#write(() => store.replaceGrant(successor)).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
     if (this.#hasEnded || this.#grant.generation !== previous.generation) return 'committed';
     // The access token may have been rejected while a successor with the very same token was being written.
@@ -358,12 +361,25 @@ export class ManagedGrant {
     return 'committed';
   }
 
+  /**
+   * Writes an outcome. If the database has lost the attempt, what this hub knows of that is written again first.
+   * @returns false if another hub has written the grant
+   */
+  async #write(outcome: () => Promise<boolean>): Promise<boolean> {
+    if (await outcome()) return true;
+    const hasLostAttempt = this.#context.store.site !== null && !this.#hasEnded && (await this.#find())?.hasLostWrites;
+    if (hasLostAttempt !== true) return false;
+    await this.#context.store.site?.putBack([this.#grant]);
+    return outcome();
+  }
+
   async #commitFailure(outcome: RefreshFailure, sent: Instant | null): Promise<'committed' | 'superseded'> {
     const { store, schedule, logger } = this.#context;
     const { connection, generation } = this.#grant;
     const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(connection));
     // `invalid_grant` counts only if the refused token is still the one stored.
-    const isCurrent = await store.endAttempt({ connection, generation, ...state }).catch((error: unknown) => {
+    const end = () => store.endAttempt({ connection, generation, ...state });
+    const isCurrent = await this.#write(end).catch((error: unknown) => {
       logger.storeUnwritable(this, error);
       return true;
     });
@@ -378,11 +394,10 @@ export class ManagedGrant {
   async #endElsewhere(): Promise<void> {
     const { environment, logger } = this.#context;
     try {
-      const found = await this.#find();
+      const found = await this.#findNewest();
       if (this.#hasEnded) return;
       if (found === null) return this.end();
-      if (await this.#putBack(found)) return;
-      this.#applyStored(found.stored);
+      this.#applyNewest(found);
       const { leasedUntil, at } = found.stored.attempt ?? {};
       if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
       this.#applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } });
@@ -410,13 +425,13 @@ export class ManagedGrant {
     const { environment, store, logger } = this.#context;
     const { connection } = this.#grant;
     try {
-      const found = await this.#find();
+      const found = await this.#findNewest();
       if (this.#hasEnded) return;
       if (store.site === null) {
         environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
       }
       if (found === null) this.end();
-      else if (!(await this.#putBack(found))) this.#applyStored(found.stored);
+      else this.#applyNewest(found);
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
     }
@@ -431,12 +446,31 @@ export class ManagedGrant {
     return stored === null ? null : { stored, hasLostWrites: false };
   }
 
-  /** Writes the held grant again if the database has lost its tokens. @returns whether it has */
-  async #putBack({ stored, hasLostWrites }: FoundGrant): Promise<boolean> {
-    if (!hasLostWrites || stored.grant.generation >= this.#grant.generation) return false;
+  /** As {@link #find}, after what this hub knows was written again if the database has lost it. */
+  async #findNewest(): Promise<FoundGrant | null> {
+    const found = await this.#find();
+    if (this.#hasEnded || found === null || !this.#isNewerThan(found)) return found;
     await this.#context.store.site?.putBack([this.#grant]);
-    this.#save = null;
-    return true;
+    return this.#find();
+  }
+
+  /** Whether this hub knows more of the grant than the database, which has lost it, or may have. */
+  #isNewerThan({ stored, hasLostWrites }: FoundGrant): boolean {
+    return hasLostWrites && stored.grant.generation <= this.#grant.generation;
+  }
+
+  /** @param found what the store has */
+  #applyNewest(found: FoundGrant): void {
+    const { grant, attempt } = found.stored;
+    if (!this.#isNewerThan(found)) {
+      this.#applyStored(found.stored);
+      return;
+    }
+    // It is written again, but another hub may know even more.
+    const { refreshToken } = this.#grant;
+    const isCurrent = refreshToken !== null && attempt?.token === sha256(refreshToken.reveal());
+    this.#setAttemptElsewhere(isCurrent ? attempt : null);
+    if (grant.generation === this.#grant.generation) this.#save = null;
   }
 
   /** @param isKnown false if nothing is known yet but what is stored */

@@ -21,7 +21,9 @@ const MIGRATIONS: readonly Migration[] = [
     id boolean PRIMARY KEY DEFAULT true CHECK (id),
     -- See checkServer in site-state.ts.
     server text NOT NULL,
-    synchronous boolean NOT NULL
+    synchronous boolean NOT NULL,
+    -- When the hubs have found another server here that may have lost commits; null for one that has lost nothing.
+    switched_at timestamptz
   );
   -- In every table the column sealed is encrypted and authenticated with the row's identity (store/keys/sealing.ts).
   CREATE TABLE settings (name text PRIMARY KEY, sealed text NOT NULL);

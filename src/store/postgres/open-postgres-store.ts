@@ -87,7 +87,7 @@ async function prepare(
       processes.push(processOf(client));
       await inTransaction(sql, migrateSite);
       await checkKey(sql, sealing);
-      const server = await inTransaction(sql, () => checkServer(sql, hubId, null));
+      const { server } = await inTransaction(sql, () => checkServer(sql, hubId, null));
       await clocks.synchronize(sql);
       return server;
     });

@@ -32,7 +32,7 @@ export async function explore(
 ): Promise<ExplorationResult> {
   const visited = new Set<string>();
   const exceptions: Record<string, number> = {};
-  const branches: (readonly string[])[] = [[]];
+  const branches: (readonly string[])[] = [scenario.opening ?? []];
   let executions = 0;
   const result = (counterExample: CounterExample | null, isComplete: boolean) => ({
     ...{ counterExample, states: visited.size, executions, exceptions, isComplete },

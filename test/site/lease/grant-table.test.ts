@@ -28,6 +28,8 @@ interface Site {
   /** Remembers the row, or brings back the one that was remembered, as a promotion does that loses commits. */
   remember(): Promise<void>;
   loseCommits(): Promise<void>;
+  /** The last switch to another server has settled. */
+  settle(): Promise<void>;
 }
 
 /** A hub on the model of which every call is executed and answered at once. */
@@ -82,8 +84,9 @@ async function modelSite(): Promise<Site> {
     },
     loseCommits: async () => {
       database.commit(remembered, '', false);
-      change({ vouched: false });
+      database.unvouch();
     },
+    settle: async () => database.settle(),
   };
 }
 
@@ -113,7 +116,7 @@ function shown(result: unknown): unknown {
 }
 
 type Step = readonly [what: 'find' | 'begin' | 'end' | 'reject' | 'replace' | 'put back', hub: 0 | 1, value: number];
-type Event = readonly [what: 'end lease' | 'remember' | 'lose commits', hub?: undefined, value?: undefined];
+type Event = readonly [what: 'end lease' | 'remember' | 'lose commits' | 'settle', hub?: undefined, value?: undefined];
 
 /** A grant as a hub may hold it. */
 function held(generation: number, sends: number): Grant {
@@ -125,6 +128,7 @@ async function take(site: Site, step: Step | Event, generation: number): Promise
   if (step[0] === 'end lease') return site.endLease();
   if (step[0] === 'remember') return site.remember();
   if (step[0] === 'lose commits') return site.loseCommits();
+  if (step[0] === 'settle') return site.settle();
   const [what, name, value] = step as Step;
   const hub = site.hubs[name];
   const grant = held(Math.max(1, generation - (value === 3 ? 1 : 0)), value % 3);
@@ -154,7 +158,7 @@ const steps = fc.array(
         fc.nat({ max: 3 }),
       ),
     },
-    { weight: 2, arbitrary: fc.tuple(fc.constantFrom('end lease', 'remember', 'lose commits')) },
+    { weight: 2, arbitrary: fc.tuple(fc.constantFrom('end lease', 'remember', 'lose commits', 'settle')) },
   ),
   { minLength: 40, maxLength: 40 },
 ) as fc.Arbitrary<(Step | Event)[]>;
@@ -180,6 +184,10 @@ test('the model of the table answers random calls of two hubs as PostgreSQL does
       loseCommits: async () => {
         await sql('BEGIN; DELETE FROM latchkey.grants; INSERT INTO latchkey.grants TABLE remembered; COMMIT');
         await sql('UPDATE latchkey.grants SET vouched = false');
+        await sql('UPDATE latchkey.site SET switched_at = clock_timestamp()');
+      },
+      settle: async () => {
+        await sql('UPDATE latchkey.site SET switched_at = NULL');
       },
     };
     const model = await modelSite();

@@ -1,4 +1,7 @@
-// What PostgreSQL does with the statements of src/store/postgres/tables/grants.ts, on rows in memory.
+// What PostgreSQL does with the statements about grants in src/store/postgres/tables, on rows in memory.
+
+import { REFRESH_LEASE } from '../../../src/store/postgres/link/lease-times.ts';
+import { SETTLING_TIME } from '../../../src/store/postgres/link/settling.ts';
 
 /** A row of `grants`. `leased_until` in ms since 1970, by the database's clock. */
 export interface TableRow {
@@ -18,6 +21,18 @@ export interface TableRow {
   readonly vouched: boolean;
 }
 
+/** When a statement is executed, in ms since 1970 by the database's clock. */
+export interface StatementTime {
+  readonly now: number;
+  /** The last switch to a server that may have lost commits; null if there was none. */
+  readonly switchedAt: number | null;
+}
+
+/** Until when a switch to another server settles, in ms since 1970; null if it has. */
+export function settlesAt({ now, switchedAt }: StatementTime): number | null {
+  return switchedAt === null || now > switchedAt + SETTLING_TIME ? null : switchedAt + SETTLING_TIME;
+}
+
 /** The rows by connection. */
 export type GrantTable = ReadonlyMap<string, TableRow>;
 
@@ -29,6 +44,8 @@ export type TableDefect =
   | 'lease_of_no_time'
   /** An attempt is begun without the doubt that led to it. */
   | 'begin_drops_doubt'
+  /** A hub vouches for a grant although another one may soon write a newer version again. */
+  | 'vouch_while_settling'
   /** The end of an attempt does not save its doubt. */
   | 'end_drops_doubt'
   /** New tokens leave the attempt open. */
@@ -51,24 +68,21 @@ export class GrantStatements {
     this.#defects = defects;
   }
 
-  /**
-   * @param now by the database's clock, in ms since 1970
-   * @throws Error for a statement that the model does not know
-   */
-  execute(table: GrantTable, now: number, text: string, values: readonly unknown[]): StatementResult {
+  /** @throws Error for a statement that the model does not know */
+  execute(table: GrantTable, time: StatementTime, text: string, values: readonly unknown[]): StatementResult {
     const statement = text.replaceAll(/\s+/g, ' ').trim();
     const found = this.#statements.find(([pattern]) => pattern.test(statement));
     if (found === undefined) throw new Error(`the model does not know this statement: ${statement}`);
-    return found[1](table, now, values);
+    return found[1](table, time, values);
   }
 
   readonly #statements: readonly (readonly [
     RegExp,
-    (table: GrantTable, now: number, values: readonly unknown[]) => StatementResult,
+    (table: GrantTable, time: StatementTime, values: readonly unknown[]) => StatementResult,
   ])[] = [
     [
       /^SELECT connection, generation, .* FROM grants WHERE sealed IS NOT NULL AND \(\$1::text\[\] IS NULL OR/,
-      (table, _now, [connections]) =>
+      (table, _time, [connections]) =>
         select(
           table,
           (row) => row.sealed !== null && (connections as string[] | null)?.includes(row.connection) !== false,
@@ -76,7 +90,14 @@ export class GrantStatements {
     ],
     [
       /^SELECT (generation|connection, generation, .*) FROM grants WHERE connection = \$1$/,
-      (table, _now, [connection]) => select(table, (row) => row.connection === connection),
+      (table, time, [connection]) => {
+        const found = select(table, (row) => row.connection === connection);
+        return { ...found, rows: found.rows.map((row) => ({ ...row, settles_at: settlesAt(time) })) };
+      },
+    ],
+    [
+      /^SELECT connection, generation, revision FROM grants WHERE connection = ANY \(\$1\)$/,
+      (table, _time, [connections]) => select(table, (row) => (connections as string[]).includes(row.connection)),
     ],
     [
       /^UPDATE grants SET attempt = \$1, attempt_id = \$2, holder = \$3, doubt = \$4/,
@@ -84,12 +105,12 @@ export class GrantStatements {
     ],
     [/^UPDATE grants SET attempt = NULL, .*, doubt = \$1, refused = \$2/, (...call) => this.#end(...call)],
     [
-      /^UPDATE grants SET distrusted = \$1, revision = revision \+ 1 WHERE connection = \$2 AND generation = \$3/,
-      (table, _now, [distrusted, connection, generation]) =>
+      /^UPDATE grants SET distrusted = \$1, revision = revision \+ vouched::int WHERE connection = \$2 AND generation = \$3/,
+      (table, _time, [distrusted, connection, generation]) =>
         update(
           table,
           (row) => row.connection === connection && row.generation === generation && row.sealed !== null,
-          (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + 1 }),
+          (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + (row.vouched ? 1 : 0) }),
         ),
     ],
     [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
@@ -97,7 +118,7 @@ export class GrantStatements {
     [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
     [
       /^SELECT revision FROM grants WHERE connection = \$1 AND generation = \$2 AND written_by = ANY \(\$3::uuid\[\]\)$/,
-      (table, _now, [connection, generation, ids]) =>
+      (table, _time, [connection, generation, ids]) =>
         select(
           table,
           (row) =>
@@ -107,21 +128,25 @@ export class GrantStatements {
         ),
     ],
     [
-      /^SELECT generation, grants.revision, attempt_id, doubt FROM connections LEFT JOIN grants .* WHERE id = \$1/,
+      /^SELECT generation, grants.revision, attempt_id, doubt, .* AS settling FROM connections LEFT JOIN grants .* WHERE id = \$1/,
       selectLocked,
     ],
     [
-      /^UPDATE grants SET vouched = true FROM unnest\(\$1::text\[\], \$2::bigint\[\]\) .* NOT vouched$/,
-      (table, _now, [connections, revisions]) =>
+      /^UPDATE grants SET vouched = true FROM unnest\(\$1::text\[\], \$2::bigint\[\], \$3::bigint\[\]\) .* AND NOT vouched AND NOT EXISTS/,
+      (table, time, [connections, generations, revisions]) =>
         update(
           table,
-          (row) => !row.vouched && revisionIn(row, connections, revisions) === row.revision,
+          (row) =>
+            !row.vouched &&
+            (settlesAt(time) === null || this.#defects.has('vouch_while_settling')) &&
+            valueFor(row, connections, generations) === row.generation &&
+            valueFor(row, connections, revisions) === row.revision,
           (row) => ({ ...row, vouched: true }),
         ),
     ],
     [
       /^UPDATE grants SET attempt = NULL, .*, revision = revision \+ 1 WHERE attempt_id = ANY/,
-      (table, _now, [ids]) =>
+      (table, _time, [ids]) =>
         update(
           table,
           (row) => row.attempt_id !== null && (ids as string[]).includes(row.attempt_id),
@@ -139,10 +164,11 @@ export class GrantStatements {
     ],
   ];
 
-  #begin(table: GrantTable, now: number, values: readonly unknown[]): StatementResult {
+  #begin(table: GrantTable, time: StatementTime, values: readonly unknown[]): StatementResult {
     const [attempt, id, hub, doubt, lease, connection, generation, revision] = values;
     const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
-    const time = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
+    const leaseTime = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
+    const isSettling = settlesAt(time) !== null;
     return update(
       table,
       (row) =>
@@ -151,20 +177,21 @@ export class GrantStatements {
         row.sealed !== null &&
         (ignoresOthers || row.revision === revision) &&
         (ignoresOthers || row.attempt === null || row.holder === hub) &&
-        ((row.vouched && row.doubt === null) || doubt !== null),
+        ((row.vouched && row.doubt === null) || doubt !== null) &&
+        (row.vouched || !isSettling),
       (row) => ({
         ...row,
         attempt: attempt as string,
         attempt_id: id as string,
         holder: hub as string,
-        leased_until: now + time,
+        leased_until: time.now + leaseTime,
         doubt: this.#defects.has('begin_drops_doubt') ? null : (doubt as string | null),
         revision: row.revision + 1,
       }),
     );
   }
 
-  #end(table: GrantTable, now: number, values: readonly unknown[]): StatementResult {
+  #end(table: GrantTable, { now }: StatementTime, values: readonly unknown[]): StatementResult {
     const [doubt, refused, misconfigured, connection, generation, revision, attempt, hub] = values;
     return update(
       table,
@@ -173,7 +200,10 @@ export class GrantStatements {
         row.generation === generation &&
         row.sealed !== null &&
         (row.attempt === null ? row.revision === revision : row.attempt_id === attempt) &&
-        (row.holder === null || row.holder === hub || (row.leased_until ?? 0) < now),
+        (row.holder === null ||
+          row.holder === hub ||
+          (row.leased_until ?? 0) < now ||
+          (row.leased_until ?? 0) > now + REFRESH_LEASE),
       (row) => ({
         ...row,
         ...NO_ATTEMPT,
@@ -185,7 +215,7 @@ export class GrantStatements {
     );
   }
 
-  #replace(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+  #replace(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
     const next = writtenRow(values);
     return update(
       table,
@@ -206,31 +236,33 @@ function writtenRow(values: readonly unknown[]): TableRow {
   return { ...texts, ...NO_ATTEMPT, generation: Number(generation), revision: 1, vouched: true } as TableRow;
 }
 
-function insert(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+function insert(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
   const row = writtenRow(values);
   if (table.has(row.connection)) return { rows: [], count: 0, table };
   return { rows: [row], count: 1, table: new Map([...table, [row.connection, row]]) };
 }
 
-function overwrite(table: GrantTable, _now: number, values: readonly unknown[]): StatementResult {
+function overwrite(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
   const written = writtenRow(values);
-  const least = Number(values[8]);
-  const [attempt, attempt_id, holder, leased_until] = values.slice(9);
-  const before = table.get(written.connection)?.revision;
-  const revision = before === undefined ? least : Math.max(before + 1, least);
-  const row = { ...written, attempt, attempt_id, holder, leased_until, revision } as TableRow;
-  return { rows: [row], count: 1, table: new Map([...table, [row.connection, row]]) };
+  const [revision, vouched, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(8);
+  const row = { ...written, revision, vouched, attempt, attempt_id, holder, leased_until } as TableRow;
+  const found = table.get(row.connection);
+  if (found !== undefined && (found.generation !== generation || found.revision !== before))
+    return { rows: [], count: 0, table };
+  const distrusted = row.distrusted ?? (found?.generation === row.generation ? found.distrusted : null);
+  return { rows: [row], count: 1, table: new Map([...table, [row.connection, { ...row, distrusted }]]) };
 }
 
 /** The table of connections is not modelled: the one of the check exists. */
-function selectLocked(table: GrantTable, _now: number, [connection]: readonly unknown[]): StatementResult {
+function selectLocked(table: GrantTable, time: StatementTime, [connection]: readonly unknown[]): StatementResult {
   const row = table.get(connection as string);
   const { generation = null, revision = null, attempt_id = null, doubt = null } = row ?? {};
-  return { rows: [{ generation, revision, attempt_id, doubt }], count: 1, table };
+  const found = { generation, revision, attempt_id, doubt, settling: settlesAt(time) !== null };
+  return { rows: [found], count: 1, table };
 }
 
-function revisionIn(row: TableRow, connections: unknown, revisions: unknown): number | undefined {
-  return (revisions as number[])[(connections as string[]).indexOf(row.connection)];
+function valueFor(row: TableRow, connections: unknown, values: unknown): number | undefined {
+  return (values as number[])[(connections as string[]).indexOf(row.connection)];
 }
 
 function select(table: GrantTable, where: (row: TableRow) => boolean): StatementResult {

@@ -200,6 +200,7 @@ export class LeaseWorld implements WorldParts {
       void hub.run?.grants.reportRejectedToken(CONNECTION, token);
     } else if (what === 'kill') {
       this.#fail(hub.name, 'killed');
+      this.invariants.killed(hub.name);
       for (const open of openRequests(this, hub.name)) open.isSettled = true;
       await hub.kill();
     } else if (what === 'disconnect') {
@@ -260,7 +261,7 @@ export class LeaseWorld implements WorldParts {
       this.#mark(name, 'disconnected');
     }
     this.database.promote(lost);
-    if (lost > 0) this.invariants.lostCommits();
+    this.invariants.promoted();
   }
 
   #committed(hub: HubName, isNews: boolean): void {
@@ -293,6 +294,8 @@ export class LeaseWorld implements WorldParts {
       this.#mark(name, 'paused');
     }
     this.#advances += 1;
+    this.invariants.passing(next);
     this.database.time = next;
+    for (const name of HUBS) this.hubs[name].noteTime();
   }
 }

@@ -72,18 +72,24 @@ describe('the lease of a refresh', () => {
 describe('the check of the lease', () => {
   const kill: LeaseScenario = { ...ONE_FAULT, faults: ['kill'] };
   const promotion: LeaseScenario = { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 };
+  /** A standby is promoted that has not received the attempt that one hub has sent. */
+  const lostAttempt: LeaseScenario = {
+    ...{ ...promotion, maxAdvances: 0, maxRequests: 2 },
+    opening: ['A request', 'A call 1', 'A send 0', 'A response 0', 'promote 1'],
+  };
   const pause: LeaseScenario = { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 };
   const requests: LeaseScenario = { ...QUIET, maxAdvances: 0, maxRequests: 2 };
 
   test.each<readonly [Defect, LeaseScenario, RegExp]>([
     ['begin_ignores_lease_and_revision', requests, /without an attempt of its own/],
-    ['lease_of_no_time', requests, /after the time for that/],
+    ['lease_of_no_time', requests, /its lease may end before the answer/],
     ['begin_drops_doubt', kill, /was sent 1 times, and knows of 0/],
     ['end_drops_doubt', kill, /was sent 1 times, and knows of 0/],
-    ['replace_keeps_attempt', requests, /not refreshed any more/],
+    ['replace_keeps_attempt', requests, /about another refresh token/],
     ['portal_client_ignores_deadline', pause, /after the time for that/],
-    ['news_applied_over_refresh', promotion, /holds generation 1, and the store has 2/],
-    ['nothing_is_put_back', promotion, /holds generation 2, and the store has 1/],
+    ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
+    ['nothing_is_put_back', promotion, /not refreshed any more/],
+    ['vouch_while_settling', lostAttempt, /without an attempt of its own/],
   ])('the check finds the defect %s', async (defect, scenario, message) => {
     const { counterExample } = await explore({ ...scenario, defects: [defect] });
     expect(counterExample?.message).toMatch(message);

@@ -1,10 +1,17 @@
 import { Failure } from '../../../src/core/failure.ts';
 import type { WriteWork } from '../../../src/store/postgres/connection/database.ts';
 import type { Statements } from '../../../src/store/postgres/connection/sql.ts';
-import { GrantStatements, type GrantTable, type TableDefect, type TableRow } from './grant-table.ts';
+import { isOlder, type RowVersion } from '../../../src/store/postgres/tables/site-grant-row.ts';
+import { GrantStatements, type GrantTable, settlesAt, type TableDefect, type TableRow } from './grant-table.ts';
 
 /** The database's clock at time 0, in ms since 1970. */
 const EPOCH = Date.UTC(2031, 4, 5, 6);
+
+/** The row of a grant as it was when an attempt was begun, and when that was, in ms from the start of the check. */
+export interface BegunAttempt {
+  readonly row: TableRow;
+  readonly at: number;
+}
 
 /** The database that two hubs share: one table, its commits, and a clock. */
 export class ModelDatabase {
@@ -16,7 +23,9 @@ export class ModelDatabase {
   /** How many servers were promoted, and how many of them a hub has seen. */
   timeline = 0;
   #knownTimeline = 0;
+  #switchedAt: number | null = null;
   readonly #statements: GrantStatements;
+  readonly #begun = new Map<string, BegunAttempt>();
   #onCommit: (hub: string, isNews: boolean) => void = () => undefined;
 
   constructor(defects: ReadonlySet<TableDefect> = new Set()) {
@@ -46,11 +55,26 @@ export class ModelDatabase {
     return this.#table.get(connection);
   }
 
+  /** The last attempt that a hub has begun. @throws Error if there is none */
+  begun(hub: string): BegunAttempt {
+    const begun = this.#begun.get(hub);
+    if (begun === undefined) throw new Error(`${hub} has begun no attempt`);
+    return begun;
+  }
+
   /** Statements of one transaction on a table that is not committed yet. */
-  transaction(): { readonly sql: Statements; readonly table: () => GrantTable } {
+  transaction(): {
+    readonly sql: Statements;
+    readonly table: () => GrantTable;
+    /** Whether a statement has read rows that a hub remembers. */
+    readonly isKept: () => boolean;
+  } {
     let table = this.#table;
+    let isKept = false;
     const execute = (text: string, values: readonly unknown[]) => {
-      const result = this.#statements.execute(table, this.now, text, values);
+      isKept ||= text.includes(' FROM grants WHERE sealed IS NOT NULL');
+      const time = { now: this.now, switchedAt: this.#switchedAt };
+      const result = this.#statements.execute(table, time, text, values);
       table = result.table;
       return result;
     };
@@ -58,13 +82,18 @@ export class ModelDatabase {
       all: async <Row>(text: string, ...values: unknown[]) => [...execute(text, values).rows] as Row[],
       run: async (text, ...values) => execute(text, values).count,
     };
-    return { sql, table: () => table };
+    return { sql, table: () => table, isKept: () => isKept };
   }
 
   /** @param isNews whether other hubs get news of it */
   commit(table: GrantTable, hub: string, isNews: boolean): void {
     this.#commits.push(this.#table);
+    const before = this.#table;
     this.#table = table;
+    for (const [connection, row] of table) {
+      const isBegun = row.holder === hub && row.attempt_id !== before.get(connection)?.attempt_id;
+      if (isBegun) this.#begun.set(hub, { row, at: this.time });
+    }
     this.#onCommit(hub, isNews);
   }
 
@@ -80,17 +109,35 @@ export class ModelDatabase {
     this.timeline += 1;
   }
 
-  /** After a promotion grants are no longer vouched for; a model of `checkTimeline`. */
-  checkTimeline(): void {
+  /** Until when a promotion settles, in ms from the start of the check; null if none does. */
+  get settlesAt(): number | null {
+    const at = settlesAt({ now: this.now, switchedAt: this.#switchedAt });
+    return at === null ? null : at - EPOCH;
+  }
+
+  /** After a promotion grants are no longer vouched for; a model of `checkServer`. */
+  checkServer(): void {
     if (this.#knownTimeline === this.timeline) return;
     this.#knownTimeline = this.timeline;
+    this.unvouch();
+  }
+
+  /** A switch to a server that may have lost commits begins to settle. */
+  unvouch(): void {
+    this.#switchedAt = this.now;
     this.#table = new Map([...this.#table].map(([connection, row]) => [connection, { ...row, vouched: false }]));
+  }
+
+  /** The last switch settles at once. */
+  settle(): void {
+    this.#switchedAt = null;
   }
 
   /** What everything that follows depends on. @param withHistory how many commits a promotion may lose */
   fingerprint(withHistory: number): string {
     const before = withHistory === 0 ? [] : this.#commits.slice(-withHistory).map((table) => [...table.values()]);
-    return JSON.stringify([[...this.#table.values()], before, this.timeline, this.#knownTimeline]);
+    const timelines = [this.timeline, this.#knownTimeline, this.#switchedAt];
+    return JSON.stringify([[...this.#table.values()], before, timelines]);
   }
 }
 
@@ -120,6 +167,8 @@ export class ModelConnections {
   #numbers = 0;
   readonly calls: DatabaseCall[] = [];
   isAway = false;
+  /** The newest version of the grant that an answer has shown. */
+  seen: RowVersion = { generation: 0, revision: 0 };
 
   /** @param run names this run of the hub */
   constructor(database: ModelDatabase, hub: string, run: string) {
@@ -149,13 +198,16 @@ export class ModelConnections {
     const database = this.#database;
     const number = this.#numbers++;
     const id = `${this.#run}-${number}`;
+    let shown: readonly [before: RowVersion, after: RowVersion] | null = null;
     const call = {
       number,
       kind,
       result: null as string | null,
       execute: async () => {
-        const { sql, table } = database.transaction();
+        const { sql, table, isKept } = database.transaction();
+        const before = versionIn(database.table);
         const value = await work(sql, id);
+        if (kind === 'write' || isKept()) shown = [before, versionIn(table())];
         if (kind === 'write' && value !== null) database.commit(table(), this.#hub, news.length > 0);
         outcome = { value };
         // What a write does in the hub depends on when it is done.
@@ -163,6 +215,7 @@ export class ModelConnections {
       },
       answer: () => {
         end();
+        if (shown !== null) this.seen = seenAfter(this.seen, kind, ...shown);
         resolve(outcome?.value ?? null);
       },
       lose: async () => {
@@ -185,6 +238,18 @@ export class ModelConnections {
       },
     };
   }
+}
+
+/** The version of the one grant that a check has. */
+function versionIn(table: GrantTable): RowVersion {
+  const [row] = table.values();
+  return { generation: row?.generation ?? 0, revision: row?.revision ?? 0 };
+}
+
+/** The newest version that a hub knows after a call. A write shows what was there before only if it depends on that. */
+function seenAfter(seen: RowVersion, kind: 'read' | 'write', before: RowVersion, after: RowVersion): RowVersion {
+  const isShown = kind === 'read' || after.generation > before.generation || !isOlder(seen, before);
+  return isShown && isOlder(seen, after) ? after : seen;
 }
 
 type Statement = readonly [text: string, values: readonly unknown[]];

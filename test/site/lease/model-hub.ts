@@ -58,6 +58,8 @@ export interface HubRun {
   news: 'none' | 'some' | 'all';
   /** The number of promotions that it knows of. */
   timeline: number;
+  /** When everything is news once more because a promotion has settled, in ms from the start; null if it is not. */
+  settlesAt: number | null;
   isLoaded: boolean;
   isApplying: boolean;
 }
@@ -68,6 +70,8 @@ export class ModelHub {
   readonly #context: HubContext;
   #run: HubRun | null = null;
   #runs = 0;
+  /** What the running hub does when the database can be used again. */
+  #onReturn: () => void = () => undefined;
   /** Stands for everything that the hub has seen so far, and so for its state. */
   #history = '';
   /** What the database may still execute for a run or connections that have ended. */
@@ -109,9 +113,24 @@ export class ModelHub {
     return isIdle && !run.connections.isAway && run.news === 'none';
   }
 
+  /** Whether it has read what the database has since the last promotion, and written again what that has lost. */
+  get hasCaughtUp(): boolean {
+    const run = this.#run;
+    if (run === null || !run.isLoaded || run.timeline !== this.#context.database.timeline) return false;
+    return !run.connections.isAway && !run.isApplying && run.news !== 'all';
+  }
+
   /** Notes what the hub sees. */
   note(...seen: unknown[]): void {
     this.#history = hash('sha1', JSON.stringify([this.#history, this.#context.database.time, seen]), 'base64');
+  }
+
+  /** Time has passed: everything is news once more when a promotion has settled. */
+  noteTime(): void {
+    const run = this.#run;
+    if (run === null || run.settlesAt === null || this.#context.database.time <= run.settlesAt) return;
+    run.settlesAt = null;
+    run.news = 'all';
   }
 
   /** Does what is due. */
@@ -125,7 +144,7 @@ export class ModelHub {
   async start(): Promise<void> {
     const { database } = this.#context;
     this.ghosts = [];
-    database.checkTimeline();
+    database.checkServer();
     const connections = new ModelConnections(database, this.name, `${this.name}${this.#runs}`);
     const { clock } = this.#environment;
     const clocks = new SiteClocks(clock, (work) => connections.read(work));
@@ -139,6 +158,7 @@ export class ModelHub {
       ...run,
       isApplying: false,
       timeline: database.timeline,
+      settlesAt: null,
       grants: this.#createGrants(site, () => started),
     };
     this.#run = started;
@@ -171,7 +191,7 @@ export class ModelHub {
     if (run === null) return;
     this.ghosts = [];
     const { database } = this.#context;
-    database.checkTimeline();
+    database.checkServer();
     if (run.timeline !== database.timeline) run.news = 'all';
     run.timeline = database.timeline;
     run.connections.isAway = false;
@@ -181,13 +201,15 @@ export class ModelHub {
       return;
     }
     await this.applyNews();
-    run.grants.onStoreWritable();
+    this.#onReturn();
   }
 
   /** Applies the news so far; if that fails, everything counts as news. */
   async applyNews(): Promise<void> {
     const run = this.#run;
     if (run === null || run.news === 'none' || run.isApplying) return;
+    // As `SiteLink` does.
+    if (run.news === 'all') run.settlesAt = this.#context.database.settlesAt;
     const isAll = run.news === 'all';
     run.news = 'none';
     run.isApplying = true;
@@ -206,8 +228,10 @@ export class ModelHub {
     const calls = run?.connections.calls.map(({ number, result }) => [number, result]);
     const ghosts = this.ghosts.map(({ text }) => text);
     const state =
-      run === null ? null : [run.number, run.timeline, run.news, run.isLoaded, run.isApplying, run.connections.isAway];
-    return JSON.stringify([this.#history, state, run?.plan?.at, calls, ghosts, this.isPaused]);
+      run === null
+        ? null
+        : [run.number, run.timeline, run.settlesAt, run.news, run.isLoaded, run.isApplying, run.connections.isAway];
+    return JSON.stringify([this.#history, state, run?.connections.seen, run?.plan?.at, calls, ghosts, this.isPaused]);
   }
 
   async #loseCalls(): Promise<void> {
@@ -233,7 +257,7 @@ export class ModelHub {
 
   #createGrants(site: SiteGrants, run: () => HubRun): Grants {
     const environment = this.#environment;
-    const { portal, retryLostAnswer, putsNothingBack } = this.#context;
+    const { portal, database, retryLostAnswer, putsNothingBack } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
@@ -243,7 +267,10 @@ export class ModelHub {
       grants: () => site.all(),
       grant: (connection: string) => site.find(connection),
       site: {
-        ...{ hubId: this.name, hubs, onHubsChanged: () => undefined, onReturn: () => undefined },
+        ...{ hubId: this.name, hubs, onHubsChanged: () => undefined },
+        onReturn: (listener: () => void) => {
+          this.#onReturn = listener;
+        },
         findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
         putBack: (...call: Parameters<SiteGrants['putBack']>) =>
           putsNothingBack ? Promise.resolve() : site.putBack(...call),
@@ -259,7 +286,9 @@ export class ModelHub {
     } as unknown as Scheduler;
     const connectionPortal = {
       name: CONNECTION,
-      portal: { refresh: (token, maySend = () => true) => portal.refresh(this.name, token, maySend) } as Portal,
+      portal: {
+        refresh: (token, maySend = () => true) => portal.refresh(this.name, token, database.begun(this.name), maySend),
+      } as Portal,
       identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
       credentialLocation: { portal: 'home' },
       ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },

@@ -1,5 +1,6 @@
 import type { TokenOutcome } from '../../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../../src/core/secret.ts';
+import type { BegunAttempt } from './model-database.ts';
 
 /** How a portal treats a refresh token that was replaced. */
 export interface PortalPolicy {
@@ -13,6 +14,8 @@ export interface PortalPolicy {
 export interface RefreshRequest {
   readonly number: number;
   readonly hub: string;
+  /** The row of its grant as its attempt was begun. */
+  readonly begun: BegunAttempt;
   readonly token: string;
   readonly maySend: () => boolean;
   readonly settle: (outcome: TokenOutcome) => void;
@@ -53,10 +56,18 @@ export class ModelPortal {
     return this.#issued;
   }
 
-  refresh(hub: string, token: Secret, maySend: () => boolean): Promise<TokenOutcome> {
+  refresh(hub: string, token: Secret, begun: BegunAttempt, maySend: () => boolean): Promise<TokenOutcome> {
     const { promise, resolve } = Promise.withResolvers<TokenOutcome>();
     this.requests.push({
-      ...{ number: this.requests.length, hub, token: token.reveal(), maySend, settle: resolve, state: 'connecting' },
+      ...{
+        number: this.requests.length,
+        hub,
+        begun,
+        token: token.reveal(),
+        maySend,
+        settle: resolve,
+        state: 'connecting',
+      },
       ...{ writtenAt: 0, outcome: null, mishaps: new Set(), isSettled: false, isSaved: false },
     });
     return promise;
@@ -89,9 +100,11 @@ export class ModelPortal {
 
   /** What everything that follows depends on. */
   fingerprint(): string {
-    const requests = this.requests.map(({ hub, token, state, writtenAt, outcome, mishaps, isSettled, isSaved }) => [
-      ...[hub, token, state, writtenAt, outcome?.kind, [...mishaps].sort(), isSettled, isSaved],
-    ]);
+    const requests = this.requests.map(
+      ({ hub, begun, token, state, writtenAt, outcome, mishaps, isSettled, isSaved }) => [
+        ...[hub, begun, token, state, writtenAt, outcome?.kind, [...mishaps].sort(), isSettled, isSaved],
+      ],
+    );
     const revoked = [this.revokedBy?.request.number, this.revokedBy?.before?.number];
     return JSON.stringify([this.#issued, this.#rotatedAt, this.#rotatedBy?.number, revoked, requests]);
   }

@@ -4,7 +4,7 @@ import type { RefreshRequest } from './model-portal.ts';
 import type { WorldParts } from './world-parts.ts';
 
 /** The longest time of a request to the portal, in ms. */
-const REQUEST_TIMEOUT = 120_000;
+export const REQUEST_TIMEOUT = 120_000;
 
 /** The requests of a hub's current run that wait for an outcome. */
 export function openRequests({ portal }: WorldParts, name: HubName): RefreshRequest[] {
@@ -18,6 +18,7 @@ export function openRequests({ portal }: WorldParts, name: HubName): RefreshRequ
 export function nextMoment({ database, hubs }: WorldParts): number | null {
   const { leased_until: leasedUntil = null } = database.row(CONNECTION) ?? {};
   const moments = HUBS.map((name) => hubs[name].dueAt ?? 0);
+  if (database.settlesAt !== null) moments.push(database.settlesAt + 1);
   if (leasedUntil !== null) {
     const end = leasedUntil - database.now + database.time;
     moments.push(end - REFRESH_LEASE + SEND_TIME + 1, end + 1);

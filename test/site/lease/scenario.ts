@@ -30,6 +30,8 @@ export interface LeaseScenario {
   /** Lifetime of access tokens, and for how long a portal repeats an answer; in ms. */
   readonly lifetime: number;
   readonly grace: number;
+  /** Steps by which each execution begins; none if left out. */
+  readonly opening?: readonly string[];
   readonly defects?: readonly Defect[];
 }
 

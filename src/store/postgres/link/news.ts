@@ -8,6 +8,9 @@ const MAX_LOOK_GAP = 3_600_000;
 /** The news of a restore: a backup was restored into the site. */
 export const RESTORED = 'restored';
 
+/** The news that anything may have changed. */
+export const ANYTHING = 'all';
+
 /** News as the store hears them. */
 export interface ParsedNews extends SiteNews {
   /** A backup was restored, so that everything may have changed. */
@@ -43,6 +46,9 @@ export function parseNews(entries: Iterable<string | null>): ParsedNews {
         news.invites = true;
         break;
       case 'fence':
+        break;
+      case ANYTHING:
+        news.all = true;
         break;
       case RESTORED:
         news.restored = true;

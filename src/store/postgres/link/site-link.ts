@@ -4,14 +4,18 @@ import type { Notification, SiteDatabase } from '../connection/database.ts';
 import { processOf, SiteConnection, type SiteConnectionOptions } from '../connection/site-connection.ts';
 import { inTransaction, type Statements } from '../connection/sql.ts';
 import type { SiteClocks } from './clocks.ts';
-import { ALL_NEWS, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
+import { ALL_NEWS, ANYTHING, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
+import { SETTLING_TIME, settlingTime } from './settling.ts';
 import { beat, checkServer, forgetHub, readHubs } from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
 const BEAT_INTERVAL = 5000;
 /** How long a hub waits before it tries to use a database again that it could not, in ms. */
-const RETRY_PAUSE = { first: 500, longest: 10_000 };
+const RETRY_PAUSE = { first: 500, longest: 5000 };
+
+/** How late a hub takes a switch to another server to have settled, in ms: clocks are not exact. */
+const SETTLING_MARGIN = 200;
 
 /** What a {@link SiteLink} needs. */
 export interface LinkOptions extends SiteConnectionOptions {
@@ -45,6 +49,8 @@ export class SiteLink implements AsyncDisposable {
   #lastBeat = Number.NEGATIVE_INFINITY;
   /** The server that this hub uses, see `checkServer`. */
   #server: string;
+  /** When a switch to another server settles, and grants can be vouched for, on the boot clock in ms; null if it has. */
+  #settlesAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
   /** Processes of the server whose connections this hub has given up. */
   readonly #formerProcesses = new Set<number>();
@@ -168,7 +174,7 @@ export class SiteLink implements AsyncDisposable {
     let pause = RETRY_PAUSE.first;
     while (!signal.aborted) {
       const isAway = database.outage !== null;
-      await timers.sleep(isAway ? pause : LOOK_INTERVAL, AbortSignal.any([signal, this.#wake.signal]));
+      await timers.sleep(isAway ? pause : this.#lookPause(), AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
       try {
         if (database.outage === null) await this.#lookAndBeat();
@@ -181,10 +187,20 @@ export class SiteLink implements AsyncDisposable {
     }
   }
 
+  /** How long until the next look, in ms. */
+  #lookPause(): number {
+    const untilSettled = (this.#settlesAt ?? Number.POSITIVE_INFINITY) - this.#options.clock.now().uptime;
+    return Math.max(0, Math.min(LOOK_INTERVAL, untilSettled));
+  }
+
   async #lookAndBeat(): Promise<void> {
     const { clock } = this.#options;
     // Shows too whether the connection still works that gets the notifications and holds the locks.
     await this.#look(this.#connection.sql);
+    if (this.#settlesAt !== null && clock.now().uptime >= this.#settlesAt) {
+      this.#settlesAt = null;
+      this.#deliver(ALL_NEWS);
+    }
     if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
   }
 
@@ -215,17 +231,22 @@ export class SiteLink implements AsyncDisposable {
     const formerProcesses = [...this.#formerProcesses];
     this.#connection = await SiteConnection.open({ ...this.#options, formerProcesses }, this.events);
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
-    const server = await database.run((sql) => inTransaction(sql, () => checkServer(sql, hubId, lastSeen)));
+    const former = { server: this.#server, lastSeen };
+    const { server, hasSurprised } = await database.run((sql) =>
+      inTransaction(sql, () => checkServer(sql, hubId, former)),
+    );
     await this.#beat();
     this.#formerProcesses.clear();
     const isOtherServer = server !== this.#server;
     if (isOtherServer) this.#changes.forget();
     this.#server = server;
     const news = await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
+    // What this hub could not write may be anything, and another server may have lost what this hub has read.
+    this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_NEWS : news);
     database.reportReturn();
     await onReturning();
-    // What this hub could not write may be anything, and another server may have lost what this hub has read.
-    this.#deliver(isOtherServer ? ALL_NEWS : news);
+    if (hasSurprised) await database.write([ANYTHING], async () => true);
+    this.#deliver(parseNews([]));
     await this.#delivering;
     for (const listener of this.#returnListeners) listener();
   }
@@ -262,7 +283,16 @@ export class SiteLink implements AsyncDisposable {
       if (this.#newsListener === null || !hasNews(pending)) return;
       this.#pending = parseNews([]);
       await this.#newsListener(pending).catch(() => undefined);
+      if (pending.all) await this.#noteSettling();
     });
+  }
+
+  /** Everything is news once more when a switch to another server has settled. */
+  async #noteSettling(): Promise<void> {
+    const { database, clock } = this.#options;
+    const remaining = await database.read(settlingTime).catch(() => SETTLING_TIME);
+    this.#settlesAt = remaining > 0 ? clock.now().uptime + remaining + SETTLING_MARGIN : null;
+    if (remaining > 0) this.#wakeUp();
   }
 }
 

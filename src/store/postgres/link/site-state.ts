@@ -78,37 +78,61 @@ const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system(
   current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS synchronous`;
 
+/** What a hub knows of the server that it has used so far. */
+interface FormerServer {
+  /** See {@link checkServer}. */
+  readonly server: string;
+  /** The time of this hub's last heartbeat that it knows to be committed, see `SiteHub`; null if there is none. */
+  readonly lastSeen: number | null;
+}
+
+/** The server that a hub uses from now on. */
+interface CheckedServer {
+  /** A hub that has used another one before reads everything again. */
+  readonly server: string;
+  /** Whether other hubs have believed it and must hear that it has lost commits. */
+  readonly hasSurprised: boolean;
+}
+
 /**
  * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a copy
- * restored: then the grants are no longer vouched for. Only a standby for which commits waited had everything, if a hub
- * that has used the former server finds its last heartbeat. Call it in a transaction.
- * @param lastSeen the time of this hub's last heartbeat that it knows to be committed, see `SiteHub`; null if there is
- * none
- * @returns the server; a hub that has used another one before reads everything again
+ * restored: then the grants are no longer vouched for. Only a standby for which commits waited is believed to have
+ * everything, if a hub that has used the former server finds its last heartbeat, and until one does not. Call it in a
+ * transaction.
+ * @param former null for a hub that starts
  */
-export async function checkServer(sql: Statements, hubId: string, lastSeen: number | null): Promise<string> {
-  const [before] = await sql.all<ServerRow>('SELECT server, synchronous FROM site FOR UPDATE');
-  const [now] = await sql.all<ServerRow>(`SELECT ${SERVER}`);
-  if (now === undefined) return '';
-  if (before?.server === now.server && before.synchronous === now.synchronous) return now.server;
-  if (before !== undefined && before.server !== now.server) {
-    const isPromotion = withoutTimeline(before.server) === withoutTimeline(now.server);
-    const hasAll = isPromotion && before.synchronous && lastSeen !== null && (await hasHeartbeat(sql, hubId, lastSeen));
-    if (!hasAll) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
-  }
-  await sql.run(
-    `INSERT INTO site (server, synchronous) VALUES ($1, $2)
-     ON CONFLICT (id) DO UPDATE SET server = excluded.server, synchronous = excluded.synchronous`,
-    ...[now.server, now.synchronous],
+export async function checkServer(sql: Statements, hubId: string, former: FormerServer | null): Promise<CheckedServer> {
+  const [before] = await sql.all<ServerRow & { readonly is_believed: boolean }>(
+    'SELECT server, synchronous, switched_at IS NULL AS is_believed FROM site FOR UPDATE',
   );
-  return now.server;
+  const [now] = await sql.all<ServerRow>(`SELECT ${SERVER}`);
+  if (now === undefined) return { server: '', hasSurprised: false };
+  const { server, synchronous } = now;
+  const isSwitch = before !== undefined && before.server !== server;
+  const lastSeen = former?.lastSeen ?? null;
+  const hasHeartbeat = lastSeen !== null && (await findsHeartbeat(sql, hubId, lastSeen));
+  const isPromotion = isSwitch && withoutTimeline(before.server) === withoutTimeline(server);
+  const hasAll = isPromotion && before.synchronous && hasHeartbeat;
+  const hasSurprised =
+    before?.server === server && before.is_believed && lastSeen !== null && former?.server !== server && !hasHeartbeat;
+  const mayHaveLost = (isSwitch && !hasAll) || hasSurprised;
+  if (mayHaveLost) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
+  if (isSwitch || mayHaveLost || before?.synchronous !== synchronous) {
+    await sql.run(
+      `INSERT INTO site (server, synchronous) VALUES ($1, $2)
+       ON CONFLICT (id) DO UPDATE SET server = $1, synchronous = $2,
+         switched_at = CASE WHEN $3 THEN clock_timestamp() WHEN $4 THEN NULL ELSE site.switched_at END`,
+      ...[server, synchronous, mayHaveLost, isSwitch],
+    );
+  }
+  return { server, hasSurprised };
 }
 
 function withoutTimeline(server: string): string {
   return server.slice(0, server.lastIndexOf('/'));
 }
 
-async function hasHeartbeat(sql: Statements, hubId: string, lastSeen: number): Promise<boolean> {
+async function findsHeartbeat(sql: Statements, hubId: string, lastSeen: number): Promise<boolean> {
   const hubs = await readHubs(sql);
   return hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
 }

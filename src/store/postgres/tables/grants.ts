@@ -3,13 +3,16 @@ import type { Doubt, Grant } from '../../../core/grants/grant.ts';
 import type { FoundGrant } from '../../../core/site.ts';
 import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
-import { type GrantRow, readGrant, toGrantRow } from '../../rows/grant-row.ts';
+import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../connection/database.ts';
 import type { Statements } from '../connection/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
 import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
-import { KnownRevisions } from './revisions.ts';
+import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
+import { KnownGrants } from './known-grants.ts';
+import { LostGrants } from './lost-grants.ts';
+import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
 /** What {@link SiteGrants} works with. */
 export interface GrantsContext {
@@ -20,57 +23,16 @@ export interface GrantsContext {
   readonly hubId: string;
 }
 
-/** A row of `grants`; `leased_until` in ms since 1970, by the database's clock. */
-interface SiteGrantRow extends GrantRow {
-  readonly attempt_id: string | null;
-  readonly holder: string | null;
-  readonly leased_until: number | null;
-  readonly revision: number;
-  readonly vouched: boolean;
-}
-
-/** An open attempt as it is stored. */
-interface OpenAttempt {
-  /** Of the grant. */
-  readonly generation: number;
-  readonly id: string;
-  readonly holder: string;
-  /** The column `attempt`. */
-  readonly attempt: string;
-  /** When its lease ends, in ms since 1970 by the database's clock. */
-  readonly leasedUntil: number;
-  /** The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set. */
-  readonly endsAt: number;
-}
-
-/** What tells whether a row is older than what a hub knows. */
-type KnownState = Pick<SiteGrantRow, 'generation' | 'revision'>;
-
-type Nullable<Row> = { readonly [Name in keyof Row]: Row[Name] | null };
-
-const NOTHING_KNOWN: KnownState = { generation: 0, revision: 0 };
-
-const LEASED_UNTIL = '(extract(epoch FROM leased_until) * 1000)::float8 AS leased_until';
-const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
-  ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, vouched`;
 /** How late a hub takes a lease to end, in ms: it does not know the database's clock exactly. */
 const LEASE_END_MARGIN = 1000;
-/** How many grants are vouched for in one transaction. */
-const MAX_CONFIRMED = 1000;
-/** The open attempt of a row ends, or a new grant has none. */
-const NO_ATTEMPT = 'attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL';
-
 /**
  * The grants of a site. An attempt is a lease: no other hub may begin one while it is open, and what ends it names it.
  */
 export class SiteGrants {
   readonly #context: GrantsContext;
   readonly #damaged = new Set<string>();
-  readonly #revisions = new KnownRevisions();
-  /** The newest state of each grant that no replaced server has lost as far as this hub knows. */
-  readonly #vouched = new Map<string, KnownState>();
-  /** The open attempts of all hubs by connection, as this hub has read or written them last. */
-  readonly #attempts = new Map<string, OpenAttempt>();
+  readonly #known = new KnownGrants();
+  readonly #lost: LostGrants;
   /** Ids of writes of new tokens whose outcome is unknown, by connection. */
   readonly #unknownWrites = new Map<string, string[]>();
   /** The connections of attempts that were not sent, and that the database may have, by the ids of the attempts. */
@@ -78,6 +40,7 @@ export class SiteGrants {
 
   constructor(context: GrantsContext) {
     this.#context = context;
+    this.#lost = new LostGrants(context, this.#known);
   }
 
   get damaged(): ReadonlySet<string> {
@@ -96,7 +59,7 @@ export class SiteGrants {
   async findMany(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
     const { database } = this.#context;
     const query = `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`;
-    const rows = await this.#revisions.read(
+    const rows = await this.#known.revisions.read(
       connections,
       (ids) => database.read((sql) => sql.all<SiteGrantRow>(query, ids && [...ids])),
       (row) => row.connection,
@@ -123,7 +86,7 @@ export class SiteGrants {
     const { database, clock, hubId } = this.#context;
     const stored = JSON.stringify({ token, at });
     // What is read from now on, the caller does not know yet.
-    const known = this.#revisions.get(connection);
+    const known = this.#known.revisions.get(connection);
     let attemptId = '';
     let sendBefore = 0;
     // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
@@ -136,6 +99,7 @@ export class SiteGrants {
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
            AND (attempt IS NULL OR holder = $3) AND (vouched AND doubt IS NULL OR $4::text IS NOT NULL)
+           AND (vouched OR NOT ${IS_SETTLING})
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
         ...[connection, generation, known],
@@ -146,23 +110,35 @@ export class SiteGrants {
     if (begun !== null) {
       const { revision, leased_until: leasedUntil } = begun;
       const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
-      this.#attempts.set(connection, { ...attempt, endsAt: sendBefore - SEND_TIME + REFRESH_LEASE });
-      this.#wrote({ connection, generation, revision });
+      const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
+      this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
       return { kind: 'begun', sendBefore };
     }
+    return this.#whyNotBegun(connection, { generation, revision: known });
+  }
+
+  /** @param known the version that the caller knows */
+  async #whyNotBegun(connection: string, known: RowVersion): Promise<AttemptStart> {
+    const { database, hubId, clock, clocks } = this.#context;
     const [row] = await database.read((sql) =>
-      sql.all<SiteGrantRow>(`SELECT ${COLUMNS} FROM grants WHERE connection = $1`, connection),
+      sql.all<SiteGrantRow & { readonly settles_at: number | null }>(
+        `SELECT ${COLUMNS}, ${SETTLES_AT} AS settles_at FROM grants WHERE connection = $1`,
+        connection,
+      ),
     );
-    const isUnderWay = row?.generation === generation && row.holder !== null && row.holder !== hubId;
-    if (!isUnderWay || row?.revision !== known) return { kind: 'superseded' };
-    return { kind: 'under_way', until: this.#endOfLease(row) };
+    if (row?.generation !== known.generation || row.revision !== known.revision) return { kind: 'superseded' };
+    const isLeased = row.holder !== null && row.holder !== hubId;
+    const settlesAt = row.vouched ? null : row.settles_at;
+    if (!isLeased && settlesAt === null) return { kind: 'superseded' };
+    const settled = Math.min(clocks.toUptime(settlesAt ?? 0), clock.now().uptime + SETTLING_TIME) + LEASE_END_MARGIN;
+    return { kind: 'under_way', until: isLeased ? Math.max(this.#endOfLease(row), settled) : settled };
   }
 
   /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     const { connection, generation, doubt, refused, misconfigured } = grant;
-    const attempt = this.#attempts.get(connection)?.id ?? null;
-    const known = this.#revisions.get(connection);
+    const attempt = this.#known.attempt(connection)?.id ?? null;
+    const known = this.#known.revisions.get(connection);
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
         `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
@@ -176,23 +152,23 @@ export class SiteGrants {
       return row?.revision ?? null;
     });
     if (revision === null) return false;
-    this.#attempts.delete(connection);
-    this.#wrote({ connection, generation, revision });
+    this.#known.wroteWithoutAttempt(connection, { generation, revision });
     return true;
   }
 
+  /** A row that nobody vouches for keeps its revision, so that it stays older than what another hub may put back. */
   async rejectAccessToken(connection: string, generation: number, at: Instant): Promise<boolean> {
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
-        `UPDATE grants SET distrusted = $1, revision = revision + 1
+        `UPDATE grants SET distrusted = $1, revision = revision + vouched::int
          WHERE connection = $2 AND generation = $3 AND sealed IS NOT NULL RETURNING revision`,
         ...[JSON.stringify(at), connection, generation],
       );
       return row?.revision ?? null;
     });
     // Another hub's write may lie between: then its revision must be read before anything is begun.
-    if (revision !== null && revision === this.#revisions.get(connection) + 1) {
-      this.#wrote({ connection, generation, revision });
+    if (revision !== null && revision === this.#known.revisions.get(connection) + 1) {
+      this.#known.wrote(connection, { generation, revision });
     }
     return revision !== null;
   }
@@ -224,7 +200,7 @@ export class SiteGrants {
     const row = toGrantRow(grant, this.#context.sealing);
     const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
     const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
-    const known = this.#revisions.get(connection);
+    const known = this.#known.revisions.get(connection);
     const unknownWrites = this.#unknownWrites.get(connection) ?? [];
     const [replaced] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5, distrusted = $6,
@@ -254,8 +230,7 @@ export class SiteGrants {
   /** Call this when the transaction of {@link replaceIn} was committed. */
   noteReplaced({ connection, generation }: Grant, revision: number): void {
     this.#unknownWrites.delete(connection);
-    this.#attempts.delete(connection);
-    this.#wrote({ connection, generation, revision });
+    this.#known.wroteWithoutAttempt(connection, { generation, revision });
   }
 
   /** Call this when it is unknown whether it was. @param id of the transaction; empty if there was none */
@@ -264,75 +239,9 @@ export class SiteGrants {
     this.#unknownWrites.set(connection, [...(this.#unknownWrites.get(connection) ?? []), id]);
   }
 
-  /**
-   * Writes a grant, whatever the store has.
-   * @param id of the transaction
-   * @param attempt of this grant, which is open; null if there is none
-   */
-  async overwriteIn(sql: Statements, id: string, grant: Grant, attempt: OpenAttempt | null = null): Promise<void> {
-    const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
-    await sql.run(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, written_by, revision,
-         attempt, attempt_id, holder, leased_until)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, to_timestamp($13::float8 / 1000))
-       ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5, distrusted = $6,
-         misconfigured = $7, written_by = $8, revision = greatest(grants.revision + 1, $9), vouched = true,
-         attempt = $10, attempt_id = $11, holder = $12, leased_until = excluded.leased_until`,
-      ...[grant.connection, grant.generation, sealed, doubt, refused, distrusted, misconfigured, id],
-      (this.#vouched.get(grant.connection)?.revision ?? 0) + 1,
-      ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
-    );
-  }
-
-  /**
-   * Writes what this hub knows of grants again after the database has lost it, and their open attempts: another hub may
-   * still get an answer. What the database has not lost stays.
-   * @param grants as this hub holds them
-   */
-  async putBack(grants: readonly Grant[]): Promise<void> {
-    for (let from = 0; from < grants.length; from += MAX_CONFIRMED) {
-      await this.#confirm(grants.slice(from, from + MAX_CONFIRMED).map(({ connection }) => connection));
-    }
-    for (const grant of grants) await this.#putBackOne(grant);
-  }
-
-  /** Vouches for grants of which the database has lost nothing. */
-  async #confirm(connections: readonly string[]): Promise<void> {
-    const revisions = connections.map((connection) => this.#vouched.get(connection)?.revision ?? 0);
-    const news = connections.map((connection) => `grants/${connection}`);
-    await this.#context.database.write(news, async (sql) => {
-      const count = await sql.run(
-        `UPDATE grants SET vouched = true FROM unnest($1::text[], $2::bigint[]) AS known (id, revision)
-         WHERE connection = known.id AND grants.revision = known.revision AND NOT vouched`,
-        ...[connections, revisions],
-      );
-      return count > 0 || null;
-    });
-  }
-
-  async #putBackOne(grant: Grant): Promise<void> {
-    const { connection, generation } = grant;
-    const known = { generation, revision: this.#vouched.get(connection)?.revision ?? 0 };
-    const revision = await this.#context.database.write([`grants/${connection}`], async (sql, id) => {
-      const [row] = await sql.all<Nullable<KnownState & Pick<SiteGrantRow, 'attempt_id' | 'doubt'>>>(
-        `SELECT generation, grants.revision, attempt_id, doubt FROM connections LEFT JOIN grants ON connection = id
-         WHERE id = $1 FOR NO KEY UPDATE OF connections`,
-        connection,
-      );
-      if (row === undefined) return null;
-      const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
-      // A hub that knows less may have put back an older generation before, with any revision.
-      if (found.generation > generation || !isOlder(found, known)) return null;
-      // Somebody may have sent the refresh token since then: what the store says of that stays.
-      if (found.generation === generation && (row.attempt_id !== null || row.doubt !== null)) {
-        this.#vouched.set(connection, found);
-        return null;
-      }
-      const attempt = this.#attempts.get(connection);
-      await this.overwriteIn(sql, id, grant, attempt?.generation === generation ? attempt : null);
-      return Math.max(found.revision, known.revision) + 1;
-    });
-    if (revision !== null) this.#wrote({ connection, generation, revision });
+  /** See `SiteStore.putBack`. */
+  putBack(grants: readonly Grant[]): Promise<void> {
+    return this.#lost.putBack(grants);
   }
 
   /**
@@ -352,9 +261,7 @@ export class SiteGrants {
   /** Call this when the transaction of {@link clearIn} was committed. */
   noteCleared(connection: string, revision: number): void {
     this.#damaged.delete(connection);
-    this.#attempts.delete(connection);
-    this.#vouched.set(connection, { generation: this.#vouched.get(connection)?.generation ?? 0, revision });
-    this.#revisions.removed(connection);
+    this.#known.cleared(connection, revision);
   }
 
   /** Removes this hub's attempts that were not sent, after it was unknown whether the database has them. */
@@ -372,27 +279,16 @@ export class SiteGrants {
     for (const id of ids) this.#abandoned.delete(id);
   }
 
-  /** What was read meanwhile may be newer. */
-  #wrote({ connection, generation, revision }: KnownState & { readonly connection: string }): void {
-    if (isOlder({ generation, revision }, this.#vouched.get(connection) ?? NOTHING_KNOWN)) return;
-    this.#revisions.wrote(connection, revision);
-    this.#vouched.set(connection, { generation, revision });
-  }
-
   async #read(row: SiteGrantRow): Promise<FoundGrant | null> {
     const { clocks, sealing, hubId } = this.#context;
-    const { connection, generation, revision, holder } = row;
+    const { connection, holder } = row;
     const opened = nullIfDamaged(() => readGrant(row, sealing));
     if (opened === null) {
       this.#damaged.add(connection);
       return null;
     }
     this.#damaged.delete(connection);
-    const known = this.#vouched.get(connection) ?? NOTHING_KNOWN;
-    const hasLostWrites = isOlder(row, known) || (!row.vouched && revision === known.revision);
-    if (row.vouched && !hasLostWrites) this.#vouched.set(connection, { generation, revision });
-    const endsAt = this.#endOfLease(row) - LEASE_END_MARGIN;
-    if (!hasLostWrites) this.#noteAttempt(row, endsAt);
+    const hasLostWrites = this.#known.read(row, this.#endOfLease(row) - LEASE_END_MARGIN);
     const { grant, attempt } = await clocks.translateRead(opened);
     const leasedUntil = holder === hubId || holder === null ? null : this.#endOfLease(row);
     return {
@@ -404,19 +300,13 @@ export class SiteGrants {
     };
   }
 
-  #noteAttempt(row: SiteGrantRow, endsAt: number): void {
-    const { connection, generation, attempt_id: id, holder, attempt, leased_until: leasedUntil } = row;
-    if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
-    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil, endsAt });
-  }
-
   /**
    * When this hub takes the lease of an open attempt to end, on its boot clock in ms: as it was when this hub first saw
    * the attempt, and no later than a whole lease after that, whatever happens to the database's clock.
    */
   #endOfLease({ connection, attempt_id: id, leased_until: leasedUntil }: SiteGrantRow): number {
     const { clock, clocks } = this.#context;
-    const known = this.#attempts.get(connection);
+    const known = this.#known.attempt(connection);
     if (known?.id === id) return known.endsAt + LEASE_END_MARGIN;
     return Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE) + LEASE_END_MARGIN;
   }
@@ -425,9 +315,4 @@ export class SiteGrants {
   #copyDoubt(): Doubt {
     return { kind: 'copy', lostAt: { ...this.#context.clock.now(), boot: '' }, sends: 0 };
   }
-}
-
-/** A generation never comes back, and its revisions only grow, unless the database loses writes. */
-function isOlder(row: KnownState, known: KnownState): boolean {
-  return row.generation < known.generation || (row.generation === known.generation && row.revision < known.revision);
 }

@@ -1,0 +1,88 @@
+import { KnownRevisions } from './revisions.ts';
+import { isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
+
+/** An open attempt as it is stored. */
+export interface OpenAttempt {
+  /** Of the grant. */
+  readonly generation: number;
+  readonly id: string;
+  readonly holder: string;
+  /** The column `attempt`. */
+  readonly attempt: string;
+  /** When its lease ends, in ms since 1970 by the database's clock. */
+  readonly leasedUntil: number;
+  /** The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set. */
+  readonly endsAt: number;
+}
+
+const NOTHING_KNOWN: RowVersion = { generation: 0, revision: 0 };
+
+/** What a hub knows of the rows of `grants`, by connection, even if a server that replaced another one has lost it. */
+export class KnownGrants {
+  /** As this hub has read or written them last. */
+  readonly revisions = new KnownRevisions();
+  readonly #newest = new Map<string, RowVersion>();
+  readonly #attempts = new Map<string, OpenAttempt>();
+
+  /** The newest version that was in use. */
+  newest(connection: string): RowVersion {
+    return this.#newest.get(connection) ?? NOTHING_KNOWN;
+  }
+
+  /** The open attempt of any hub. */
+  attempt(connection: string): OpenAttempt | null {
+    return this.#attempts.get(connection) ?? null;
+  }
+
+  /**
+   * Notes a row that was read.
+   * @param endsAt when the lease of its open attempt ends, on this hub's boot clock in ms
+   * @returns whether the database has lost writes that this hub knows, or this hub knows the row although it is not
+   * vouched for
+   */
+  read(row: SiteGrantRow, endsAt: number): boolean {
+    const { connection, generation, revision, vouched } = row;
+    const known = this.newest(connection);
+    const hasLostWrites = isOlder(row, known) || (!vouched && revision === known.revision);
+    if (vouched && !hasLostWrites) this.#newest.set(connection, { generation, revision });
+    if (!hasLostWrites) this.#readAttempt(row, endsAt);
+    return hasLostWrites;
+  }
+
+  /** Notes what a committed transaction of this hub has written. What was read meanwhile may be newer. */
+  wrote(connection: string, version: RowVersion): void {
+    if (isOlder(version, this.newest(connection))) return;
+    this.revisions.wrote(connection, version.revision);
+    this.#newest.set(connection, version);
+  }
+
+  /** Notes that it has written a new version, or the end of the attempt, so that none is open. */
+  wroteWithoutAttempt(connection: string, version: RowVersion): void {
+    this.#attempts.delete(connection);
+    this.wrote(connection, version);
+  }
+
+  /** Notes that it has begun an attempt. */
+  began(connection: string, version: RowVersion, attempt: OpenAttempt): void {
+    this.#attempts.set(connection, attempt);
+    this.wrote(connection, version);
+  }
+
+  /** Notes that it has deleted the tokens of a grant. @param revision of the row */
+  cleared(connection: string, revision: number): void {
+    this.#attempts.delete(connection);
+    this.accept(connection, { ...this.newest(connection), revision });
+    this.revisions.removed(connection);
+  }
+
+  /** What the database has is in use, although this hub knows a newer version. */
+  accept(connection: string, version: RowVersion): void {
+    this.#newest.set(connection, version);
+  }
+
+  #readAttempt(row: SiteGrantRow, endsAt: number): void {
+    const { connection, generation, attempt_id: id, holder, attempt, leased_until: leasedUntil } = row;
+    if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
+    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil, endsAt });
+  }
+}

@@ -1,0 +1,148 @@
+import type { Grant } from '../../../core/grants/grant.ts';
+import type { Sealing } from '../../keys/sealing.ts';
+import { toGrantRow } from '../../rows/grant-row.ts';
+import type { SiteDatabase } from '../connection/database.ts';
+import type { Statements } from '../connection/sql.ts';
+import { IS_SETTLING } from '../link/settling.ts';
+import type { KnownGrants } from './known-grants.ts';
+import { isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
+
+/** How many grants are compared in one transaction. */
+const MAX_COMPARED = 1000;
+
+/** What {@link LostGrants} works with. */
+interface LostGrantsContext {
+  readonly database: SiteDatabase;
+  readonly sealing: Sealing;
+}
+
+/** The row of a connection, which may not exist. */
+interface FoundRow {
+  readonly generation: number | null;
+  readonly revision: number | null;
+  readonly attempt_id: string | null;
+  readonly doubt: string | null;
+  readonly settling: boolean;
+}
+
+/**
+ * Grants after a switch to a server that may have lost commits. While that settles, each hub writes what it knows again,
+ * with the same revision, unless it finds something newer: so the newest that any of them knows remains. After that the
+ * hubs vouch for what is equal to what they know.
+ */
+export class LostGrants {
+  readonly #context: LostGrantsContext;
+  readonly #known: KnownGrants;
+
+  constructor(context: LostGrantsContext, known: KnownGrants) {
+    this.#context = context;
+    this.#known = known;
+  }
+
+  /** See `SiteStore.putBack`. */
+  async putBack(grants: readonly Grant[]): Promise<void> {
+    for (let from = 0; from < grants.length; from += MAX_COMPARED) {
+      const some = grants.slice(from, from + MAX_COMPARED);
+      await this.#vouch(some.map(({ connection }) => connection));
+      for (const grant of await this.#lostAmong(some)) await this.#putBackOne(grant);
+    }
+  }
+
+  /** Vouches for grants of which the database has lost nothing, when that is certain. */
+  async #vouch(connections: readonly string[]): Promise<void> {
+    const versions = connections.map((connection) => this.#known.newest(connection));
+    const news = connections.map((connection) => `grants/${connection}`);
+    await this.#context.database.write(news, async (sql) => {
+      const count = await sql.run(
+        `UPDATE grants SET vouched = true
+         FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS known (id, generation, revision)
+         WHERE connection = known.id AND grants.generation = known.generation AND grants.revision = known.revision
+           AND NOT vouched AND NOT ${IS_SETTLING}`,
+        ...[connections, versions.map(({ generation }) => generation), versions.map(({ revision }) => revision)],
+      );
+      return count > 0 || null;
+    });
+  }
+
+  /** Those that the database has an older version of, or none. */
+  async #lostAmong(grants: readonly Grant[]): Promise<Grant[]> {
+    const rows = await this.#context.database.read((sql) =>
+      sql.all<RowVersion & { readonly connection: string }>(
+        'SELECT connection, generation, revision FROM grants WHERE connection = ANY ($1)',
+        grants.map(({ connection }) => connection),
+      ),
+    );
+    const found = new Map(rows.map((row) => [row.connection, row]));
+    return grants.filter((grant) => {
+      const row = found.get(grant.connection);
+      return row === undefined || isOlder(row, this.#versionOf(grant));
+    });
+  }
+
+  async #putBackOne(grant: Grant): Promise<void> {
+    const { connection, generation } = grant;
+    const known = this.#versionOf(grant);
+    const news = [`grants/${connection}`];
+    const revision = await this.#context.database.write(news, async (sql, id) => {
+      const [row] = await sql.all<FoundRow>(
+        `SELECT generation, grants.revision, attempt_id, doubt, ${IS_SETTLING} AS settling
+         FROM connections LEFT JOIN grants ON connection = id WHERE id = $1 FOR NO KEY UPDATE OF connections`,
+        connection,
+      );
+      if (row === undefined) return null;
+      const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
+      // A hub that knows less may have put back an older generation before, with any revision.
+      if (found.generation > generation || !isOlder(found, known)) return null;
+      // While the switch settles, all that the database has is from before it.
+      const mayBeUsed = !row.settling && found.generation === generation;
+      // Somebody may have sent the refresh token since then: what the store says of that stays.
+      if (mayBeUsed && (row.attempt_id !== null || row.doubt !== null)) {
+        this.#known.accept(connection, found);
+        return null;
+      }
+      const written = row.settling ? known.revision : Math.max(found.revision, known.revision) + 1;
+      const isWritten = await this.#overwrite(sql, id, grant, found, { revision: written, vouched: !row.settling });
+      return isWritten ? written : null;
+    });
+    if (revision !== null) this.#known.wrote(connection, { generation, revision });
+  }
+
+  /**
+   * Writes a grant and its open attempt.
+   * @param id of the transaction
+   * @param found what the database has
+   * @returns false if another hub has just written the grant, so that there will be news of it
+   */
+  async #overwrite(
+    sql: Statements,
+    id: string,
+    grant: Grant,
+    found: RowVersion,
+    { revision, vouched }: Pick<SiteGrantRow, 'revision' | 'vouched'>,
+  ): Promise<boolean> {
+    const { connection, generation } = grant;
+    const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
+    const last = this.#known.attempt(connection);
+    const attempt = last?.generation === generation ? last : null;
+    const count = await sql.run(
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, written_by, revision,
+         vouched, attempt, attempt_id, holder, leased_until)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14::float8 / 1000))
+       ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5,
+         distrusted = coalesce($6, CASE WHEN grants.generation = $2 THEN grants.distrusted END), misconfigured = $7,
+         written_by = $8, revision = $9, vouched = $10, attempt = $11, attempt_id = $12, holder = $13,
+         leased_until = excluded.leased_until
+       WHERE grants.generation = $15 AND grants.revision = $16`,
+      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, id, revision, vouched],
+      ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
+      ...[found.generation, found.revision],
+    );
+    return count > 0;
+  }
+
+  /** The version in which this hub holds a grant. New tokens that it could not write yet are a version of their own. */
+  #versionOf({ connection, generation }: Grant): RowVersion {
+    const newest = this.#known.newest(connection);
+    return { generation, revision: newest.revision + (generation > newest.generation ? 1 : 0) };
+  }
+}
