@@ -94,6 +94,18 @@ test('an attempt of a hub that has died counts as a lost answer when its lease h
   await expectSoon(() => second.emitted.map(({ kind }) => kind), ['refresh_failed']);
 });
 
+test('a hub that has a grant in memory goes on with it although its row was damaged', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await (await siteServer()).sql(site.site.database, "UPDATE latchkey.grants SET doubt = 'nonsense'");
+  await first.broker.grants.applyNews(new Set([id]), false);
+  await second.broker.grants.refresh(id);
+  for (const { broker } of [first, second]) {
+    expect(await broker.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
+  }
+  expect(site.refreshes()).toBe(0);
+});
+
 test('a new grant that a replaced server has lost is written again by a hub that knows it', async () => {
   await using site = await startPaired();
   const { first, second, id } = site;

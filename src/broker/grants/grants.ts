@@ -197,7 +197,9 @@ export class Grants implements AsyncDisposable {
     for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
       if (news === undefined) {
-        if (managed !== undefined && !managed.isUnsaved) this.stopManaging(connection);
+        // A damaged row hides a grant that this hub may have in memory.
+        const isGone = managed?.isUnsaved === false && !this.#store.damagedGrants.has(connection);
+        if (isGone) this.stopManaging(connection);
       } else if (managed === undefined || managed.hasEnded) {
         const resumed = await ManagedGrant.resume(this.#context, news.stored);
         this.#grants.set(connection, resumed);

@@ -1,5 +1,5 @@
 import type { Instant } from '../../core/clock.ts';
-import { messageOf, messageWithoutAdvice } from '../../core/failure.ts';
+import { Failure, messageOf, messageWithoutAdvice } from '../../core/failure.ts';
 import { carryOverRejection, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { afterPortalResponse, RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
@@ -20,7 +20,7 @@ import type { RefreshSchedule } from './refresh-schedule.ts';
 /** What all managed grants work with. */
 export interface GrantContext {
   readonly environment: Pick<Environment, 'clock' | 'random' | 'log'>;
-  readonly store: Pick<BrokerStore, 'site'> & Store;
+  readonly store: Pick<BrokerStore, 'site' | 'damagedGrants'> & Store;
   readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;
   readonly logger: RefreshLogger;
@@ -437,13 +437,16 @@ export class ManagedGrant {
     }
   }
 
-  /** The grant as it is stored; null if there is none. */
+  /**
+   * The grant as it is stored; null if there is none.
+   * @throws Failure as {@link Store}, also if the row is damaged: what is in memory is better
+   */
   async #find(): Promise<FoundGrant | null> {
     const { store } = this.#context;
     const { connection } = this.#grant;
-    if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
-    const stored = await store.grant(connection);
-    return stored === null ? null : { stored, hasLostWrites: false };
+    const found = await findGrant(store, connection);
+    if (found !== null || !store.damagedGrants.has(connection)) return found;
+    throw new Failure('store_unreadable', 'the grant in the store was damaged or changed by something else');
   }
 
   /** As {@link #find}, after what this hub knows was written again if the database has lost it. */
@@ -534,4 +537,10 @@ function hasSameState(one: Grant, other: Grant): boolean {
     (one.refused === null) === (other.refused === null) &&
     (one.misconfigured === null) === (other.misconfigured === null)
   );
+}
+
+async function findGrant(store: GrantContext['store'], connection: string): Promise<FoundGrant | null> {
+  if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
+  const stored = await store.grant(connection);
+  return stored === null ? null : { stored, hasLostWrites: false };
 }
