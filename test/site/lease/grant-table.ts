@@ -40,6 +40,8 @@ export type GrantTable = ReadonlyMap<string, TableRow>;
 export type TableDefect =
   /** An attempt begins although another one is open, and whatever has changed since the grant was read. */
   | 'begin_ignores_lease_and_revision'
+  /** An attempt begins although another hub has begun and ended one since the grant was read. */
+  | 'begin_ignores_revision'
   /** An attempt has no lease: its end is when it begins. */
   | 'lease_of_no_time'
   /** An attempt is begun without the doubt that led to it. */
@@ -48,6 +50,14 @@ export type TableDefect =
   | 'vouch_while_settling'
   /** The end of an attempt does not save its doubt. */
   | 'end_drops_doubt'
+  /** The end of an attempt ends whatever attempt is open. */
+  | 'end_ignores_attempt_id'
+  /** The end of an attempt ends one of another hub whose lease is about to end. */
+  | 'end_ignores_lease'
+  /** A hub writes that it vouches for a grant that is vouched for. */
+  | 'vouch_for_vouched'
+  /** New tokens replace those of any generation. */
+  | 'replace_ignores_generation'
   /** New tokens leave the attempt open. */
   | 'replace_keeps_attempt';
 
@@ -137,7 +147,7 @@ export class GrantStatements {
         update(
           table,
           (row) =>
-            !row.vouched &&
+            (!row.vouched || this.#defects.has('vouch_for_vouched')) &&
             (settlesAt(time) === null || this.#defects.has('vouch_while_settling')) &&
             valueFor(row, connections, generations) === row.generation &&
             valueFor(row, connections, revisions) === row.revision,
@@ -167,6 +177,7 @@ export class GrantStatements {
   #begin(table: GrantTable, time: StatementTime, values: readonly unknown[]): StatementResult {
     const [attempt, id, hub, doubt, lease, connection, generation, revision] = values;
     const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
+    const ignoresRevision = this.#defects.has('begin_ignores_revision');
     const leaseTime = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
     const isSettling = settlesAt(time) !== null;
     return update(
@@ -175,7 +186,7 @@ export class GrantStatements {
         row.connection === connection &&
         row.generation === generation &&
         row.sealed !== null &&
-        (ignoresOthers || row.revision === revision) &&
+        (ignoresOthers || ignoresRevision || row.revision === revision) &&
         (ignoresOthers || row.attempt === null || row.holder === hub) &&
         ((row.vouched && row.doubt === null) || doubt !== null) &&
         (row.vouched || !isSettling),
@@ -193,16 +204,18 @@ export class GrantStatements {
 
   #end(table: GrantTable, { now }: StatementTime, values: readonly unknown[]): StatementResult {
     const [doubt, refused, misconfigured, connection, generation, revision, attempt, hub] = values;
+    const ignoredTime = this.#defects.has('end_ignores_lease') ? 60_000 : 0;
+    const ignoresAttempt = this.#defects.has('end_ignores_attempt_id');
     return update(
       table,
       (row) =>
         row.connection === connection &&
         row.generation === generation &&
         row.sealed !== null &&
-        (row.attempt === null ? row.revision === revision : row.attempt_id === attempt) &&
+        (row.attempt === null ? row.revision === revision : ignoresAttempt || row.attempt_id === attempt) &&
         (row.holder === null ||
           row.holder === hub ||
-          (row.leased_until ?? 0) < now ||
+          (row.leased_until ?? 0) < now + ignoredTime ||
           (row.leased_until ?? 0) > now + REFRESH_LEASE),
       (row) => ({
         ...row,
@@ -217,9 +230,10 @@ export class GrantStatements {
 
   #replace(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
     const next = writtenRow(values);
+    const ignoresGeneration = this.#defects.has('replace_ignores_generation');
     return update(
       table,
-      (row) => row.connection === next.connection && row.generation === next.generation - 1,
+      (row) => row.connection === next.connection && (ignoresGeneration || row.generation === next.generation - 1),
       (row) => {
         const { attempt, attempt_id, holder, leased_until } = row;
         const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
