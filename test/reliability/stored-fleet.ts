@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Appliances } from '../../src/broker/appliances/appliances.ts';
 import { Connections } from '../../src/broker/connections/connections.ts';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
-import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
+import { type Grant, grantFromTokenResponse } from '../../src/core/grants/grant.ts';
 import { nextRefreshAt } from '../../src/core/grants/schedule.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
@@ -101,12 +101,10 @@ export async function storeMadeUpFleet(
 export async function addMadeUpFleet(
   store: Pick<Store, 'saveRegistry' | 'replaceGrant'>,
   owner: string,
-  { frontendUrl, clientId }: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
+  portal: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
   lifetime: number,
   dueAt: readonly number[],
 ): Promise<FleetMember[]> {
-  const issuer = { name: PORTAL, origin: new URL(frontendUrl).origin, clientId };
-  const now = systemClock().now();
   const fleet = dueAt.map((due, index) => {
     const [id, name, secret] = [systemRandom.uuid(), `appliance-${index}`, systemRandom.token(32)];
     return { id, name, due, secret };
@@ -120,20 +118,32 @@ export async function addMadeUpFleet(
       return { id, clientId: id, name, connection: id, credentials, origin: 'added', ...none };
     }),
   });
-  const write = async ({ id, due }: (typeof fleet)[number]) => {
-    const [accessToken, refreshToken] = [new Secret(systemRandom.token(60)), madeUpRefreshToken(id)];
-    const none = { connection: id, generation: 0, scope: null, requestedScope: null, issuer };
-    const tokens = { accessToken, refreshToken, lifetime, scope: null };
-    const fresh = grantFromTokenResponse(none, refreshToken, tokens, now, now.wall);
-    const jitterOffset = jitterOffsetFor(owner, id);
-    const input = { now, confirmed: null, lastForcedRefresh: null, startedAt: now.uptime, jitterOffset };
-    const age = (nextRefreshAt(fresh, input) ?? Number.NaN) - due;
-    const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
-    await store.replaceGrant({ ...fresh, obtained, portalTime: obtained.wall });
-  };
+  const write = ({ id, due }: (typeof fleet)[number]) =>
+    store.replaceGrant(madeUpGrant(owner, id, portal, lifetime, due));
   for (let from = 0; from < fleet.length; from += 500) await Promise.all(fleet.slice(from, from + 500).map(write));
   rememberSecrets(fleet.map(({ secret }) => secret));
   return fleet.map(({ id, name, secret }) => ({ name, client_id: id, client_secret: secret }));
+}
+
+/** The grant of one of these appliances, see {@link addMadeUpFleet}. */
+export function madeUpGrant(
+  owner: string,
+  connection: string,
+  { frontendUrl, clientId }: Pick<FleetPortal, 'frontendUrl' | 'clientId'>,
+  lifetime: number,
+  due: number,
+): Grant {
+  const now = systemClock().now();
+  const issuer = { name: PORTAL, origin: new URL(frontendUrl).origin, clientId };
+  const [accessToken, refreshToken] = [new Secret(systemRandom.token(60)), madeUpRefreshToken(connection)];
+  const none = { connection, generation: 0, scope: null, requestedScope: null, issuer };
+  const tokens = { accessToken, refreshToken, lifetime, scope: null };
+  const fresh = grantFromTokenResponse(none, refreshToken, tokens, now, now.wall);
+  const jitterOffset = jitterOffsetFor(owner, connection);
+  const input = { now, confirmed: null, lastForcedRefresh: null, startedAt: now.uptime, jitterOffset };
+  const age = (nextRefreshAt(fresh, input) ?? Number.NaN) - due;
+  const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
+  return { ...fresh, obtained, portalTime: obtained.wall };
 }
 
 /** As long as the emulator's tokens; it begins with the id of its connection, so that a portal can tell which one it is. */

@@ -1,13 +1,13 @@
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FleetMember } from '../../../test/reliability/stored-fleet.ts';
-import { copyStoreKey, prepareSiteHub } from '../../../test/site/site-hubs.ts';
+import { prepareSiteHub } from '../../../test/site/site-hubs.ts';
 import { eventually, type HubProcess } from '../../../test/support/hub-process.ts';
-import type { PostgresServer } from '../../../test/support/postgres/server.ts';
 import { likeService, prepareHub, storedFleetCode } from '../hub.ts';
 import type { PermissivePortal } from '../permissive-portal.ts';
 import { cpuTime } from '../program.ts';
 import type { BenchSubject } from '../suite.ts';
-import { SiteDatabase } from './site-database.ts';
+import type { SiteDatabase } from './site-database.ts';
 
 /** Hubs that share their connections, or one hub on SQLite. */
 export interface HubGroup extends AsyncDisposable {
@@ -49,21 +49,18 @@ export async function startSingleHub({ subject, portal, lifetime, dueAt }: Group
 }
 
 /** Starts the hubs of a site, one after another. */
-export async function startSite(server: PostgresServer, count: number, options: GroupOptions): Promise<HubGroup> {
+export async function startSite(database: SiteDatabase, count: number, options: GroupOptions): Promise<HubGroup> {
   const { subject, portal, lifetime, dueAt } = options;
   await using parts = new AsyncDisposableStack();
-  const database = parts.use(await SiteDatabase.create(server));
+  const fleet = await database.fill(portal, lifetime, dueAt);
   const hubs: HubProcess[] = [];
   for (let number = 1; number <= count; number += 1) {
     const prepared = prepareSiteHub(database.database, `hub ${number}`, likeService(subject, { emulator: portal }));
     hubs.push(parts.use(await prepared));
   }
-  const [first] = hubs;
-  if (first === undefined) throw new Error('a site has at least one hub');
-  const fleet = await database.fill(join(first.directory, 'state'), portal, lifetime, dueAt);
   const startUps: number[] = [];
   for (const hub of hubs) {
-    if (hub !== first) await copyStoreKey(first, hub);
+    await copyFile(join(database.directory, 'store.key'), join(hub.directory, 'state/store.key'));
     startUps.push(await launch(hub));
   }
   const running = parts.move();

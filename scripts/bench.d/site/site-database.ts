@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { jweSealing, STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
+import { jweSealing, type Sealing, STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
 import { loadStoreKey } from '../../../src/store/keys/store-key.ts';
+import { type DatabaseAddress, newClient } from '../../../src/store/postgres/connection/connections.ts';
 import { readDatabaseAddress } from '../../../src/store/postgres/connection/database-address.ts';
 import { parsePostgresUrl } from '../../../src/store/postgres/connection/postgres-url.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open-postgres-store.ts';
+import { toGrantRow } from '../../../src/store/rows/grant-row.ts';
 import { systemClock, systemTimers } from '../../../src/system/clock.ts';
 import { systemRandom } from '../../../src/system/random.ts';
-import { addMadeUpFleet, type FleetMember } from '../../../test/reliability/stored-fleet.ts';
+import { addMadeUpFleet, type FleetMember, madeUpGrant } from '../../../test/reliability/stored-fleet.ts';
 import { type PostgresServer, startPostgres, type TestDatabase } from '../../../test/support/postgres/server.ts';
 import type { PermissivePortal } from '../permissive-portal.ts';
 import { cpuTime, programTime } from '../program.ts';
@@ -18,6 +20,11 @@ const WRITER = 'latchkey-00000000';
 const CHANGE = /^WITH change AS/;
 const GRANT_WRITE = /^UPDATE grants/;
 const GRANT_READ = /^SELECT connection, generation, sealed[\s\S]* FROM grants/;
+
+/** Forgets the hubs that have used the database. */
+const FORGET = ['changes', 'hubs', 'hub_settings', 'history', 'usage', 'leases']
+  .map((table) => `DELETE FROM latchkey.${table}`)
+  .join(';');
 
 /** What the hubs have asked the server for since {@link SiteDatabase.resetCounts}. */
 export interface DatabaseCounts {
@@ -53,46 +60,69 @@ export function serverMemory({ pids }: PostgresServer): number {
 }
 
 /** The database of a site, with connections. */
-export class SiteDatabase implements AsyncDisposable {
+export class SiteDatabase {
   readonly server: PostgresServer;
   readonly database: TestDatabase;
+  /** Where the hubs' `store.key` is. */
+  readonly directory: string;
+  #site: { readonly id: string; readonly fleet: readonly FleetMember[] } | null = null;
   #wal = 0;
   #changes = 0;
 
-  private constructor(server: PostgresServer, database: TestDatabase) {
+  private constructor(server: PostgresServer, database: TestDatabase, directory: string) {
     this.server = server;
     this.database = database;
+    this.directory = directory;
   }
 
-  static async create(server: PostgresServer): Promise<SiteDatabase> {
-    const created = new SiteDatabase(server, await server.createDatabase());
+  /** @param directory for the store key */
+  static async create(server: PostgresServer, directory: string): Promise<SiteDatabase> {
+    const created = new SiteDatabase(server, await server.createDatabase(), directory);
     await created.#sql('CREATE EXTENSION pg_stat_statements');
     return created;
   }
 
   /**
-   * Writes connections and appliances with made-up tokens, see `addMadeUpFleet`.
-   * @param directory the state directory of a hub of the site, for the store key
+   * Writes connections and appliances with made-up tokens, see `addMadeUpFleet`; from the second time on only the tokens.
+   * @returns the client ids and secrets; the ids are those of the connections
    */
-  async fill(
-    directory: string,
+  async fill(portal: PermissivePortal, lifetime: number, dueAt: readonly number[]): Promise<readonly FleetMember[]> {
+    const { name } = this.database;
+    const key = await loadStoreKey(this.directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
+    const address = await readDatabaseAddress(parsePostgresUrl(this.database.url));
+    const sealing = jweSealing(key);
+    // Nothing here needs to outlive a crash.
+    await this.#sql(`ALTER DATABASE ${name} SET synchronous_commit = off`);
+    if (this.#site === null) {
+      const environment = { clock: systemClock(), timers: systemTimers, random: systemRandom };
+      await using store = await openPostgresStore({ address, hubId: WRITER, sealing, ...environment });
+      this.#site = { id: store.siteId, fleet: await addMadeUpFleet(store, store.siteId, portal, lifetime, dueAt) };
+    } else await this.#replaceTokens(address, sealing, portal, lifetime, dueAt);
+    await this.#sql(`${FORGET}; ALTER DATABASE ${name} RESET synchronous_commit`);
+    await this.#sql('VACUUM FULL ANALYZE; CHECKPOINT');
+    return this.#site.fleet;
+  }
+
+  async #replaceTokens(
+    address: DatabaseAddress,
+    sealing: Sealing,
     portal: PermissivePortal,
     lifetime: number,
     dueAt: readonly number[],
-  ): Promise<FleetMember[]> {
-    const { name } = this.database;
-    // Nothing here needs to outlive a crash.
-    await this.#sql(`ALTER DATABASE ${name} SET synchronous_commit = off`);
-    const key = await loadStoreKey(directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
-    const address = await readDatabaseAddress(parsePostgresUrl(this.database.url));
-    const environment = { clock: systemClock(), timers: systemTimers, random: systemRandom };
-    const fleet = await (async () => {
-      await using store = await openPostgresStore({ address, hubId: WRITER, sealing: jweSealing(key), ...environment });
-      return await addMadeUpFleet(store, store.siteId, portal, lifetime, dueAt);
-    })();
-    await this.#sql(`DELETE FROM latchkey.hubs; ALTER DATABASE ${name} RESET synchronous_commit`);
-    await this.#sql('VACUUM ANALYZE; CHECKPOINT');
-    return fleet;
+  ): Promise<void> {
+    const { id: site = '', fleet = [] } = this.#site ?? {};
+    const rows = fleet.map(({ client_id: id }, index) =>
+      toGrantRow(madeUpGrant(site, id, portal, lifetime, dueAt[index] ?? Number.NaN), sealing),
+    );
+    const client = newClient(address, WRITER, {});
+    await client.connect();
+    await client.query(
+      `UPDATE grants SET generation = 1, revision = 1, sealed = given.sealed, attempt = NULL, attempt_id = NULL,
+         holder = NULL, leased_until = NULL, doubt = NULL
+       FROM unnest($1::text[], $2::text[]) AS given (connection, sealed) WHERE grants.connection = given.connection`,
+      [rows.map(({ connection }) => connection), rows.map(({ sealed }) => sealed)],
+    );
+    await client.end();
   }
 
   async resetCounts(): Promise<void> {
@@ -117,10 +147,6 @@ export class SiteDatabase implements AsyncDisposable {
       ...{ grantReads, otherStatements: count(/^(?!BEGIN|COMMIT)/) - counted - grantReads },
       ...{ wal: wal - this.#wal, changes: changes - this.#changes },
     };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.server.sql('postgres', `DROP DATABASE ${this.database.name} WITH (FORCE)`);
   }
 
   /** The position in the write-ahead log, and the number of rows of `changes`. */

@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/system/clock.ts';
 import { postgresSkipReason } from '../../../test/support/postgres/cluster.ts';
@@ -21,7 +23,7 @@ import {
 } from '../suite.ts';
 import { type HubGroup, hubsCpu, startSingleHub, startSite } from './bench-site.ts';
 import { NewTokenWatch } from './new-tokens.ts';
-import { serverCpu, serverMemory, startBenchServer } from './site-database.ts';
+import { SiteDatabase, serverCpu, serverMemory, startBenchServer } from './site-database.ts';
 
 /** The lifetime of access tokens, in ms: so long that no grant is due twice. */
 const LIFETIME = 12 * 3_600_000;
@@ -43,7 +45,7 @@ const SETTLE = 6000;
  */
 const FULL = {
   ...{ rounds: 3, hubs: [1, 2, 3, 5], grants: 10_000 },
-  ...{ setUp: 40, start: 4, single: 40, warmUp: 1, seconds: 4, counted: 8 },
+  ...{ setUp: 30, start: 4, single: 40, warmUp: 1, seconds: 4, counted: 8 },
 };
 const QUICK: typeof FULL = {
   ...{ rounds: 1, hubs: [3], grants: 100 },
@@ -95,12 +97,15 @@ interface Turn {
   readonly hubs: number;
 }
 
-async function measure({ quick, subjects, progress }: BenchOptions): Promise<Measurement[]> {
+async function measure({ quick, subjects, scratch, progress }: BenchOptions): Promise<Measurement[]> {
   const plan = quick ? QUICK : FULL;
   const measured = new MeasurementCollector();
   // The server and the portal, too, are not on the core of the hubs.
   using _pinned = pinThisProcess(LOAD_CORE);
   await using server = await startBenchServer();
+  const directory = join(scratch, 'site');
+  mkdirSync(directory, { mode: 0o700 });
+  const database = await SiteDatabase.create(server, directory);
   await using portal = await startPermissivePortal(LIFETIME);
   // Another revision may have no sites, or another schema of them.
   const sites = subjects.length > 1 ? [] : plan.hubs;
@@ -125,7 +130,7 @@ async function measure({ quick, subjects, progress }: BenchOptions): Promise<Mea
         index < plan.single ? begin + index * APART : allDue,
       );
       const options = { subject, portal, lifetime: LIFETIME, dueAt };
-      await using group = await (hubs === 0 ? startSingleHub(options) : startSite(server, hubs, options));
+      await using group = await (hubs === 0 ? startSingleHub(options) : startSite(database, hubs, options));
       await sleep(quick ? 1000 : SETTLE);
       const idle = memoryOf(group);
       const tokens = await requestTokens(group);
