@@ -18,7 +18,7 @@ const WRITER = 'latchkey-00000000';
 
 /** Statements of the store, see `SiteDatabase.write` and `SiteGrants`: each transaction has one of the first kind. */
 const CHANGE = /^WITH change AS/;
-const GRANT_WRITE = /^UPDATE grants/;
+const GRANT_WRITE = /^UPDATE grants SET (attempt|generation) = /;
 const GRANT_READ = /^SELECT connection, generation, sealed[\s\S]* FROM grants/;
 
 /** Forgets the hubs that have used the database. */
