@@ -9,7 +9,7 @@ export type Defect =
   | 'nothing_is_put_back';
 
 /** What may go wrong. */
-export type Fault = 'pause' | 'late_write' | 'kill' | 'disconnect' | 'promotion' | 'lost_answer' | 'unreachable';
+type Fault = 'pause' | 'late_write' | 'kill' | 'disconnect' | 'promotion' | 'lost_answer' | 'unreachable';
 
 /** What a check tries. */
 export interface LeaseScenario {
