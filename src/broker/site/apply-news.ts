@@ -19,7 +19,7 @@ const RETRY_DELAY = 3000;
 /** The parts of the broker that keep in memory what the hubs of a site share. */
 export interface NewsParts {
   readonly environment: Environment;
-  readonly store: Pick<BrokerStore, 'site' | 'connections' | 'appliances'>;
+  readonly store: Pick<BrokerStore, 'site' | 'connections' | 'appliances' | 'writeProblem'>;
   readonly connections: Connections;
   readonly appliances: Appliances;
   readonly sessions: Sessions;
@@ -133,8 +133,11 @@ export class NewsApplier implements AsyncDisposable {
   }
 
   #logFailure(part: NewsPart, error: unknown): void {
-    const level = this.#deduplicator.recordOccurrence(part, part) === null ? 'debug' : 'error';
-    this.#parts.environment.log.at(level, 'site_news_not_applied', { part, error: messageOf(error) });
+    const { store, environment } = this.#parts;
+    // An outage of the database is logged as such, and everything is read again after it.
+    const isLogged = store.writeProblem === null && this.#deduplicator.recordOccurrence(part, part) !== null;
+    const level = isLogged ? 'error' : 'debug';
+    environment.log.at(level, 'site_news_not_applied', { part, error: messageOf(error) });
   }
 
   #scheduleRetry(): void {
