@@ -13,8 +13,9 @@ import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
+import type { GrantContext, SaveGrant } from './held-grant.ts';
 import { createHubRanking } from './hub-ranking.ts';
-import { type GrantContext, ManagedGrant, type SaveGrant } from './managed-grant.ts';
+import { ManagedGrant } from './managed-grant.ts';
 import { RefreshLogger } from './refresh-logger.ts';
 import { RefreshSchedule } from './refresh-schedule.ts';
 
