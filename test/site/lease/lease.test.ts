@@ -10,6 +10,16 @@ type Row = readonly [name: string, scenario: LeaseScenario];
 
 const ONE_FAULT = { ...QUIET, maxFaults: 1, maxAdvances: 1 };
 
+/** A hub sends a refresh, and its answer comes. Then a standby is promoted that has lost commits. */
+const ANSWERED = ['A request', 'A call 1', 'A send 0', 'A response 0'];
+const PROMOTION: LeaseScenario = {
+  ...{ ...QUIET, faults: ['promotion'], maxFaults: 1, maxAdvances: 0, maxRequests: 2, maxLostCommits: 2 },
+};
+const PROMOTION_AND_KILL: LeaseScenario = { ...PROMOTION, faults: ['promotion', 'kill'], maxFaults: 2 };
+const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'promote 1'] };
+const LOST_TOKENS: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 1'] };
+const LOST_BOTH: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 2'] };
+
 /** Small enough that every state is visited in seconds. */
 const SHORT: readonly Row[] = [
   ['without faults, with late answers of the database', { ...QUIET, maxSlowAnswers: 1 }],
@@ -20,6 +30,17 @@ const SHORT: readonly Row[] = [
   ['with a hub that loses the database', { ...ONE_FAULT, faults: ['disconnect'] }],
   ['with a lost answer', { ...ONE_FAULT, faults: ['lost_answer', 'unreachable'], maxAdvances: 2 }],
   ['with a pause between the check and the write', { ...ONE_FAULT, faults: ['late_write'], maxAdvances: 2 }],
+  ['with a promotion that loses an attempt, and a request', LOST_ATTEMPT],
+  ['with a promotion that loses new tokens, and a request', LOST_TOKENS],
+  ['with a promotion that loses an attempt and its tokens, and a request', LOST_BOTH],
+  [
+    'with a promotion that loses an attempt and its tokens, and a killed hub',
+    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: LOST_BOTH.opening ?? [] } },
+  ],
+  [
+    'with a promotion that loses an attempt under way',
+    { ...PROMOTION, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+  ],
 ];
 const LONG: readonly Row[] = [
   ...SHORT,
@@ -27,6 +48,16 @@ const LONG: readonly Row[] = [
   ['with a pause, and a request', { ...ONE_FAULT, faults: ['pause'], maxRequests: 1 }],
   ['with a killed hub, and time for another refresh', { ...ONE_FAULT, faults: ['kill'], maxAdvances: 2 }],
   ['with a promotion that loses two commits', { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 }],
+  [
+    'with a promotion that loses an attempt under way, and a request',
+    { ...PROMOTION, opening: [...ANSWERED.slice(0, 3), 'promote 1'] },
+  ],
+  [
+    'with a promotion that loses an attempt under way, and a killed hub',
+    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+  ],
+  ['with a promotion that loses an attempt, and a late hub', { ...LOST_ATTEMPT, maxAdvances: 1 }],
+  ['with a promotion that loses an attempt and its tokens, and a late hub', { ...LOST_BOTH, maxAdvances: 1 }],
   ['with a pause and a promotion', { ...ONE_FAULT, faults: ['pause', 'promotion'], maxFaults: 2, maxLostCommits: 1 }],
   ['with a lost answer, and requests', { ...ONE_FAULT, faults: ['lost_answer'], maxAdvances: 0, maxRequests: 2 }],
   ['with a late write, and a request', { ...ONE_FAULT, faults: ['late_write'], maxRequests: 1 }],
@@ -72,10 +103,10 @@ describe('the lease of a refresh', () => {
 describe('the check of the lease', () => {
   const kill: LeaseScenario = { ...ONE_FAULT, faults: ['kill'] };
   const promotion: LeaseScenario = { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 };
-  /** A standby is promoted that has not received the attempt that one hub has sent. */
-  const lostAttempt: LeaseScenario = {
-    ...{ ...promotion, maxAdvances: 0, maxRequests: 2 },
-    opening: ['A request', 'A call 1', 'A send 0', 'A response 0', 'promote 1'],
+  /** The other hub is back first, and gets a request at once. */
+  const otherHubFirst: LeaseScenario = {
+    ...LOST_ATTEMPT,
+    opening: [...ANSWERED, 'promote 1', 'B return', 'B call 1', 'B call 2', 'B call 3', 'B request'],
   };
   const pause: LeaseScenario = { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 };
   const requests: LeaseScenario = { ...QUIET, maxAdvances: 0, maxRequests: 2 };
@@ -89,7 +120,7 @@ describe('the check of the lease', () => {
     ['portal_client_ignores_deadline', pause, /after the time for that/],
     ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
     ['nothing_is_put_back', promotion, /not refreshed any more/],
-    ['vouch_while_settling', lostAttempt, /without an attempt of its own/],
+    ['vouch_while_settling', otherHubFirst, /B sends refresh-1/],
   ])('the check finds the defect %s', async (defect, scenario, message) => {
     const { counterExample } = await explore({ ...scenario, defects: [defect] });
     expect(counterExample?.message).toMatch(message);
