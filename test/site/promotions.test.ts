@@ -210,6 +210,19 @@ test('a standby that one hub believes is believed no longer when another hub doe
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: null } } });
 });
 
+test('a refresh does not begin on a server that no hub has compared with the former one', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  await using store = await openSiteStore(siteAddress(database), HUB_A);
+  await addAppliance(store, WALLBOX);
+  await store.replaceGrant(grantOf(WALLBOX, 1));
+  const returned = whenReturned(store);
+  await server.sql(database, "UPDATE latchkey.site SET server = 'of the former one'");
+  await expect(store.beginAttempt(grantOf(WALLBOX, 1), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await returned;
+  expect(await find(store, WALLBOX)).toMatchObject({ hasLostWrites: true, stored: { attempt: null } });
+});
+
 test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {
   const server = await siteServer();
   const database = await server.createDatabase();

@@ -72,11 +72,12 @@ interface ServerRow {
   readonly synchronous: boolean;
 }
 
-const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+/** SQL: the server that executes it, see {@link ServerRow}. */
+export const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()), '${SCHEMA}.grants'::regclass::oid,
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)) AS server,
-  current_setting('synchronous_standby_names') <> ''
-    AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS synchronous`;
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))`;
+const IS_SYNCHRONOUS = `current_setting('synchronous_standby_names') <> ''
+  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
 
 /** What a hub knows of the server that it has used so far. */
 interface FormerServer {
@@ -105,7 +106,7 @@ export async function checkServer(sql: Statements, hubId: string, former: Former
   const [before] = await sql.all<ServerRow & { readonly is_believed: boolean }>(
     'SELECT server, synchronous, switched_at IS NULL AS is_believed FROM site FOR UPDATE',
   );
-  const [now] = await sql.all<ServerRow>(`SELECT ${SERVER}`);
+  const [now] = await sql.all<ServerRow>(`SELECT ${SERVER} AS server, ${IS_SYNCHRONOUS} AS synchronous`);
   if (now === undefined) return { server: '', hasSurprised: false };
   const { server, synchronous } = now;
   const isSwitch = before !== undefined && before.server !== server;

@@ -1,4 +1,5 @@
 import type { Clock, Instant } from '../../../core/clock.ts';
+import { Failure } from '../../../core/failure.ts';
 import type { Doubt, Grant } from '../../../core/grants/grant.ts';
 import type { FoundGrant } from '../../../core/site.ts';
 import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
@@ -10,6 +11,7 @@ import type { Statements } from '../connection/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
 import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
 import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
+import { SERVER } from '../link/site-state.ts';
 import { KnownGrants } from './known-grants.ts';
 import { LostGrants } from './lost-grants.ts';
 import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
@@ -99,7 +101,7 @@ export class SiteGrants {
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
            AND (attempt IS NULL OR holder = $3) AND (vouched AND doubt IS NULL OR $4::text IS NOT NULL)
-           AND (vouched OR NOT ${IS_SETTLING})
+           AND (vouched OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
         ...[connection, generation, known],
@@ -121,11 +123,18 @@ export class SiteGrants {
   async #whyNotBegun(connection: string, known: RowVersion): Promise<AttemptStart> {
     const { database, hubId, clock, clocks } = this.#context;
     const [row] = await database.read((sql) =>
-      sql.all<SiteGrantRow & { readonly settles_at: number | null }>(
-        `SELECT ${COLUMNS}, ${SETTLES_AT} AS settles_at FROM grants WHERE connection = $1`,
+      sql.all<SiteGrantRow & { readonly settles_at: number | null; readonly is_other_server: boolean }>(
+        `SELECT ${COLUMNS}, ${SETTLES_AT} AS settles_at, (SELECT server FROM site) <> ${SERVER} AS is_other_server
+         FROM grants WHERE connection = $1`,
         connection,
       ),
     );
+    if (row?.is_other_server === true) {
+      // A connection of the pool has reached it before this hub has noticed that the former one is gone.
+      const failure = new Failure('store_unwritable', `the server of the site's ${database.description} was replaced`);
+      database.reportOutage(failure);
+      throw failure;
+    }
     if (row?.generation !== known.generation || row.revision !== known.revision) return { kind: 'superseded' };
     const isLeased = row.holder !== null && row.holder !== hubId;
     const settlesAt = row.vouched ? null : row.settles_at;
