@@ -175,8 +175,15 @@ export class Grants implements AsyncDisposable {
   async refresh(connection: string): Promise<void> {
     const managed = this.get(connection);
     if (managed === undefined) return;
+    const { generation } = managed.grant;
     if (managed.endedElsewhere === null) await this.#refresh(managed, true);
+    if (managed.endedElsewhere === null) return;
     await managed.endedElsewhere;
+    // The other hub has failed, or only waited for a switch of servers.
+    const isUnchanged = this.get(connection) === managed && managed.grant.generation === generation;
+    if (isUnchanged && managed.endedElsewhere === null && this.schedule.mayRefreshOnDemand(managed)) {
+      await this.#refresh(managed, true);
+    }
   }
 
   /**

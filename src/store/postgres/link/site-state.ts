@@ -12,12 +12,18 @@ const CHANGES_HOURS = 2;
 /** How long the clocks of boots are kept, in days: no token that was stored then is still valid. */
 const CLOCKS_DAYS = 400;
 
-/** Writes that this hub is alive, and reads the hubs of the site, by id. */
+/** Whether commits wait for a standby. */
+const IS_SYNCHRONOUS = `current_setting('synchronous_standby_names') <> ''
+  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
+
+/** Writes that this hub is alive and whether commits wait for a standby, and reads the hubs of the site, by id. */
 export async function beat(
   sql: Statements,
   hubId: string,
   { name, address, version }: OwnSiteEntry,
 ): Promise<SiteHub[]> {
+  // Like any commit, this one waits for the standby, which has everything before it too then.
+  await sql.run(`UPDATE site SET synchronous = NOT synchronous WHERE synchronous <> (${IS_SYNCHRONOUS})`);
   await sql.run(
     `INSERT INTO hubs (id, name, address, version, last_seen) VALUES ($1, $2, $3, $4, clock_timestamp())
      ON CONFLICT (id) DO UPDATE SET name = $2, address = $3, version = $4, last_seen = clock_timestamp()`,
@@ -76,8 +82,6 @@ interface ServerRow {
 export const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()), '${SCHEMA}.grants'::regclass::oid,
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))`;
-const IS_SYNCHRONOUS = `current_setting('synchronous_standby_names') <> ''
-  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
 
 /** What a hub knows of the server that it has used so far. */
 interface FormerServer {
