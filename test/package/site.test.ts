@@ -159,7 +159,7 @@ describe('the commands of docs/site.md', () => {
     );
     await site.type('database', alone);
     await eventually(
-      async () => (await site.machines.attic.sh('latchkey refresh wallbox --json')).includes('"active"'),
+      async () => (await site.machines.attic.run('latchkey refresh wallbox --json')).stdout.includes('"active"'),
       30,
     );
     await site.machines.standby.sh(`systemctl start ${POSTGRESQL}`);
