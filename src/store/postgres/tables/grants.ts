@@ -1,48 +1,29 @@
-import type { Clock, Instant } from '../../../core/clock.ts';
-import { Failure } from '../../../core/failure.ts';
+import type { Instant } from '../../../core/clock.ts';
 import type { Doubt, Grant } from '../../../core/grants/grant.ts';
 import type { FoundGrant } from '../../../core/site.ts';
-import type { AttemptStart, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
-import type { Sealing } from '../../keys/sealing.ts';
+import type { AttemptStart, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
-import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
-import type { SiteDatabase } from '../connection/database.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../connection/sql.ts';
-import type { SiteClocks } from '../link/clocks.ts';
-import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
-import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
-import { SERVER } from '../link/site-state.ts';
 import { KnownGrants } from './known-grants.ts';
 import { LostGrants } from './lost-grants.ts';
-import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
+import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
+import { COLUMNS, NO_ATTEMPT, type SiteGrantRow } from './site-grant-row.ts';
 
-/** What {@link SiteGrants} works with. */
-export interface GrantsContext {
-  readonly database: SiteDatabase;
-  readonly sealing: Sealing;
-  readonly clocks: SiteClocks;
-  readonly clock: Clock;
-  readonly hubId: string;
-}
-
-/** How late a hub takes a lease to end, in ms: it does not know the database's clock exactly. */
-const LEASE_END_MARGIN = 1000;
-/**
- * The grants of a site. An attempt is a lease: no other hub may begin one while it is open, and what ends it names it.
- */
+/** The grants of a site. */
 export class SiteGrants {
   readonly #context: GrantsContext;
   readonly #damaged = new Set<string>();
   readonly #known = new KnownGrants();
   readonly #lost: LostGrants;
+  readonly #leases: RefreshLeases;
   /** Ids of writes of new tokens whose outcome is unknown, by connection. */
   readonly #unknownWrites = new Map<string, string[]>();
-  /** The connections of attempts that were not sent, and that the database may have, by the ids of the attempts. */
-  readonly #abandoned = new Map<string, string>();
 
   constructor(context: GrantsContext) {
     this.#context = context;
     this.#lost = new LostGrants(context, this.#known);
+    this.#leases = new RefreshLeases(context, this.#known);
   }
 
   get damaged(): ReadonlySet<string> {
@@ -81,88 +62,19 @@ export class SiteGrants {
     return row?.generation ?? 0;
   }
 
-  async beginAttempt(
-    { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
-    { token, at }: RefreshAttempt,
-  ): Promise<AttemptStart> {
-    const { database, clock, hubId } = this.#context;
-    const stored = JSON.stringify({ token, at });
-    // What is read from now on, the caller does not know yet.
-    const known = this.#known.revisions.get(connection);
-    let attemptId = '';
-    let sendBefore = 0;
-    // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
-    const begun = await database.write([`grants/${connection}`], async (sql, id) => {
-      attemptId = id;
-      this.#abandoned.set(id, connection);
-      sendBefore = clock.now().uptime + SEND_TIME;
-      const [row] = await sql.all<{ revision: number; leased_until: number }>(
-        `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
-           leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
-         WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
-           AND (attempt IS NULL OR holder = $3) AND (vouched AND doubt IS NULL OR $4::text IS NOT NULL)
-           AND (vouched OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
-         RETURNING revision, ${LEASED_UNTIL}`,
-        ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, known],
-      );
-      return row ?? null;
-    });
-    this.#abandoned.delete(attemptId);
-    if (begun !== null) {
-      const { revision, leased_until: leasedUntil } = begun;
-      const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
-      const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
-      this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
-      return { kind: 'begun', sendBefore };
-    }
-    return this.#whyNotBegun(connection, { generation, revision: known });
+  /** See `Store.beginAttempt`. */
+  beginAttempt(...attempt: Parameters<RefreshLeases['begin']>): Promise<AttemptStart> {
+    return this.#leases.begin(...attempt);
   }
 
-  /** @param known the version that the caller knows */
-  async #whyNotBegun(connection: string, known: RowVersion): Promise<AttemptStart> {
-    const { database, hubId, clock, clocks } = this.#context;
-    const [row] = await database.read((sql) =>
-      sql.all<SiteGrantRow & { readonly settles_at: number | null; readonly is_other_server: boolean }>(
-        `SELECT ${COLUMNS}, ${SETTLES_AT} AS settles_at, (SELECT server FROM site) <> ${SERVER} AS is_other_server
-         FROM grants WHERE connection = $1`,
-        connection,
-      ),
-    );
-    if (row?.is_other_server === true) {
-      // A connection of the pool has reached it before this hub has noticed that the former one is gone.
-      const failure = new Failure('store_unwritable', `the server of the site's ${database.description} was replaced`);
-      database.reportOutage(failure);
-      throw failure;
-    }
-    if (row?.generation !== known.generation || row.revision !== known.revision) return { kind: 'superseded' };
-    const isLeased = row.holder !== null && row.holder !== hubId;
-    const settlesAt = row.vouched ? null : row.settles_at;
-    if (!isLeased && settlesAt === null) return { kind: 'superseded' };
-    const settled = Math.min(clocks.toUptime(settlesAt ?? 0), clock.now().uptime + SETTLING_TIME) + LEASE_END_MARGIN;
-    return { kind: 'under_way', until: isLeased ? Math.max(this.#endOfLease(row), settled) : settled };
+  /** See {@link RefreshLeases.end}. */
+  endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+    return this.#leases.end(grant);
   }
 
-  /** Ends this hub's attempt, or another hub's whose lease has ended, as {@link all} or {@link findMany} has read it. */
-  async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    const { connection, generation, doubt, refused, misconfigured } = grant;
-    const attempt = this.#known.attempt(connection)?.id ?? null;
-    const known = this.#known.revisions.get(connection);
-    const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
-      const [row] = await sql.all<{ revision: number }>(
-        `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
-         WHERE connection = $4 AND generation = $5 AND sealed IS NOT NULL
-           AND CASE WHEN attempt IS NULL THEN revision = $6 ELSE attempt_id = $7 END
-           AND (holder IS NULL OR holder = $8 OR ${hasEnded('leased_until', REFRESH_LEASE)})
-         RETURNING revision`,
-        ...[jsonOrNull(doubt), jsonOrNull(refused), jsonOrNull(misconfigured), connection, generation],
-        ...[known, attempt, this.#context.hubId],
-      );
-      return row?.revision ?? null;
-    });
-    if (revision === null) return false;
-    this.#known.wroteWithoutAttempt(connection, { generation, revision });
-    return true;
+  /** See {@link RefreshLeases.removeAbandoned}. */
+  removeAbandoned(): Promise<void> {
+    return this.#leases.removeAbandoned();
   }
 
   /** A row that nobody vouches for keeps its revision, so that it stays older than what another hub may put back. */
@@ -273,21 +185,6 @@ export class SiteGrants {
     this.#known.cleared(connection, revision);
   }
 
-  /** Removes this hub's attempts that were not sent, after it was unknown whether the database has them. */
-  async removeAbandoned(): Promise<void> {
-    const abandoned = new Map(this.#abandoned);
-    if (abandoned.size === 0) return;
-    const ids = [...abandoned.keys()];
-    const news = [...abandoned.values()].map((connection) => `grants/${connection}`);
-    const { database } = this.#context;
-    await database.write(news, async (sql) => {
-      await database.fence(sql, ids);
-      await sql.run(`UPDATE grants SET ${NO_ATTEMPT}, revision = revision + 1 WHERE attempt_id = ANY ($1)`, ids);
-      return true;
-    });
-    for (const id of ids) this.#abandoned.delete(id);
-  }
-
   async #read(row: SiteGrantRow): Promise<FoundGrant | null> {
     const { clocks, sealing, hubId } = this.#context;
     const { connection, holder } = row;
@@ -297,9 +194,9 @@ export class SiteGrants {
       return null;
     }
     this.#damaged.delete(connection);
-    const hasLostWrites = this.#known.read(row, this.#endOfLease(row) - LEASE_END_MARGIN);
+    const hasLostWrites = this.#known.read(row, this.#leases.endOf(row));
     const { grant, attempt } = await clocks.translateRead(opened);
-    const leasedUntil = holder === hubId || holder === null ? null : this.#endOfLease(row);
+    const leasedUntil = holder === hubId || holder === null ? null : this.#leases.endOf(row) + LEASE_END_MARGIN;
     return {
       stored: {
         grant: row.vouched ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
@@ -307,17 +204,6 @@ export class SiteGrants {
       },
       hasLostWrites,
     };
-  }
-
-  /**
-   * When this hub takes the lease of an open attempt to end, on its boot clock in ms: as it was when this hub first saw
-   * the attempt, and no later than a whole lease after that, whatever happens to the database's clock.
-   */
-  #endOfLease({ connection, attempt_id: id, leased_until: leasedUntil }: SiteGrantRow): number {
-    const { clock, clocks } = this.#context;
-    const known = this.#known.attempt(connection);
-    if (known?.id === id) return known.endsAt + LEASE_END_MARGIN;
-    return Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE) + LEASE_END_MARGIN;
   }
 
   /** The server was replaced by one that may have lost the last writes. */
