@@ -272,7 +272,7 @@ export class SiteLink implements AsyncDisposable {
   /** Delivers news, one after another; those that come meanwhile are delivered together. */
   #deliver(news: ParsedNews): void {
     this.#pending = mergeNews(this.#pending, news);
-    if (news.restored && !this.#wasRestored) {
+    if (this.#pending.restored && !this.#wasRestored) {
       this.#wasRestored = true;
       this.#restoredListener?.();
     }
