@@ -112,6 +112,7 @@ function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore
   const store: Partial<BrokerStore> = {
     setting: async () => null,
     saveSetting: async () => undefined,
+    site: null,
     connections: async () => connections,
     appliances: async () => appliances,
     grants: async () => grants.map((grant) => ({ grant, attempt: null })),
