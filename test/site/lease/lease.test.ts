@@ -38,6 +38,10 @@ const SHORT: readonly Row[] = [
     { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: LOST_BOTH.opening ?? [] } },
   ],
   [
+    'with a promotion that loses an attempt and its tokens, and a late hub',
+    { ...LOST_BOTH, ...{ maxAdvances: 1, maxRequests: 1 } },
+  ],
+  [
     'with a promotion that loses an attempt under way',
     { ...PROMOTION, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
   ],
@@ -56,9 +60,14 @@ const LONG: readonly Row[] = [
     'with a promotion that loses an attempt under way, and a killed hub',
     { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
   ],
-  ['with a promotion that loses an attempt, and a late hub', { ...LOST_ATTEMPT, maxAdvances: 1 }],
-  ['with a promotion that loses an attempt and its tokens, and a late hub', { ...LOST_BOTH, maxAdvances: 1 }],
-  ['with a pause and a promotion', { ...ONE_FAULT, faults: ['pause', 'promotion'], maxFaults: 2, maxLostCommits: 1 }],
+  ['with a promotion that loses new tokens, a request, and a late hub', { ...LOST_TOKENS, maxAdvances: 1 }],
+  [
+    'with a promotion that loses an attempt and its tokens, and a pause or another promotion',
+    {
+      ...{ ...LOST_BOTH, faults: ['promotion', 'pause'], maxFaults: 2 },
+      ...{ maxAdvances: 1, maxRequests: 1, maxLostCommits: 1 },
+    },
+  ],
   ['with a lost answer, and requests', { ...ONE_FAULT, faults: ['lost_answer'], maxAdvances: 0, maxRequests: 2 }],
   ['with a late write, and a request', { ...ONE_FAULT, faults: ['late_write'], maxRequests: 1 }],
   ['with a rejected access token', { ...QUIET, maxAdvances: 0, maxRejections: 1 }],
