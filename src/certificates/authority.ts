@@ -147,7 +147,7 @@ export class HubAuthority {
 
   /** @returns false if another hub of the site has changed the CA */
   async #saveOld(old: OldAuthorityEntry): Promise<boolean> {
-    if (!(await this.#settings.replaceOld({ authority: this.#authority, old }))) return false;
+    if (!(await this.#settings.replaceOld(old))) return false;
     this.#old = old;
     return true;
   }

@@ -64,18 +64,17 @@ export interface Store {
   saveSetting(name: string, value: string): Promise<void>;
   /** Saves several settings in one transaction. */
   saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
+  /** Several settings as they are at one moment, by name; those that are not set are left out. */
+  settings(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /**
-   * Saves several settings unless one of them is set already, so that of two hubs that create the same at once only one
-   * does.
-   * @returns whether they were saved
+   * Saves several settings in one transaction, unless another hub of a site has changed what the caller has read.
+   * @param expected what was read: values by name, null for those that were not set
+   * @returns false if one of them has another value; nothing has changed then
    */
-  createSettings(values: Readonly<Record<string, string>>): Promise<boolean>;
-  /**
-   * Changes a setting in one transaction, so that hubs of a site do not undo each other's changes.
-   * @param change the new value from the stored one, null if it is not set; called again if another hub was faster
-   * @returns the new value
-   */
-  changeSetting(name: string, change: (stored: string | null) => string): Promise<string>;
+  replaceSettings(
+    expected: Readonly<Record<string, string | null>>,
+    values: Readonly<Record<string, string>>,
+  ): Promise<boolean>;
 
   connections(): Promise<Connection[]>;
   appliances(): Promise<Appliance[]>;

@@ -52,7 +52,7 @@ class NoticesHarness implements AsyncDisposable {
         this.writes += 1;
         await store.saveSetting(name, value);
       },
-      changeSetting: store.changeSetting.bind(store),
+      replaceSettings: store.replaceSettings.bind(store),
       site: null,
     };
     const harness = this;
@@ -467,7 +467,7 @@ test('stored notices that cannot be read are discarded with an error in the log'
   for (const text of broken) {
     const settings = {
       ...{ setting: async () => text, saveSetting: async () => undefined },
-      ...{ changeSetting: async () => text, site: null },
+      ...{ replaceSettings: async () => true, site: null },
     };
     const { time } = harness;
     const failures: string[] = [];

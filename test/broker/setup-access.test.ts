@@ -66,12 +66,11 @@ async function load(memory?: SignInState, settings = store): Promise<StoredSetup
         writes += 1;
         await settings.saveSetting(name, value);
       },
-      async createSettings(values) {
+      async replaceSettings(expected, values) {
         if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
         writes += 1;
-        return settings.createSettings(values);
+        return settings.replaceSettings(expected, values);
       },
-      changeSetting: settings.changeSetting.bind(settings),
       site: null,
     },
     { clock: time, random: systemRandom, log: logTo(recordEvent) },

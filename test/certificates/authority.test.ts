@@ -193,20 +193,6 @@ describe('CA in the store', () => {
     expect([authority, old]).toEqual([first, null]);
   });
 
-  it("a hub that was restored from a site's backup serves the rotated CA of the site, and can rotate it", async () => {
-    await hubAuthority(first, settings);
-    const entry = { replaces: spkiFingerprint(first.certificate), ...other, old: null };
-    settings.set('ca_key', '').set('ca_of_site', JSON.stringify(entry));
-    const ca = await load();
-    expect(ca.authority).toEqual(other);
-    await ca.rotate(DAY, PERMITTED, time.now(), []);
-    const again = await load();
-    expect([again.authority, again.old?.certificate]).toEqual([ca.authority, other.certificate]);
-    await again.setOldServingTime(0, time.now(), []);
-    expect((await load()).old).toBeNull();
-    expect([...settings.values()].join()).not.toContain(other.key);
-  });
-
   it('the hub creates a new CA if the stored key and certificate do not match', async () => {
     await hubAuthority(first, settings);
     settings.set('ca_key', other.key);

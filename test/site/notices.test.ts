@@ -61,7 +61,7 @@ function pausable(store: PostgresStore, isPaused: () => boolean): NoticesContext
   return {
     setting: (name) => store.setting(name),
     saveSetting: (name, value) => store.saveSetting(name, value),
-    changeSetting: (name, change) => store.changeSetting(name, change),
+    replaceSettings: (expected, values) => store.replaceSettings(expected, values),
     site: new Proxy(store.site, {
       get: (site, name) => {
         if (name === 'holdLease' && isPaused()) return async () => true;

@@ -103,8 +103,8 @@ const WRITES: [
   ],
   [
     'setting',
-    (hub) => hub.changeSetting('page_sessions', (stored) => `${stored ?? ''}x`),
-    'x',
+    (hub) => hub.replaceSettings({ page_sessions: null }, { page_sessions: 'x' }),
+    true,
     (other) => other.setting('page_sessions'),
     'x',
   ],

@@ -10,15 +10,11 @@ export function memorySettingsStore(settings: Map<string, string>) {
     async saveSettings(values: Readonly<Record<string, string>>) {
       for (const [name, value] of Object.entries(values)) settings.set(name, value);
     },
-    async createSettings(values: Readonly<Record<string, string>>) {
-      if (Object.keys(values).some((name) => settings.has(name))) return false;
+    settings: async (names: readonly string[]) => new Map([...settings].filter(([name]) => names.includes(name))),
+    async replaceSettings(expected: Readonly<Record<string, string | null>>, values: Readonly<Record<string, string>>) {
+      if (Object.entries(expected).some(([name, value]) => (settings.get(name) ?? null) !== value)) return false;
       await this.saveSettings(values);
       return true;
-    },
-    async changeSetting(name: string, change: (stored: string | null) => string) {
-      const value = change(settings.get(name) ?? null);
-      settings.set(name, value);
-      return value;
     },
     site: null as SiteStore | null,
   };

@@ -33,7 +33,7 @@ interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
 
-type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'changeSetting' | 'site'>;
+type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
 
 /**
  * The sessions of the installer's page. The store holds hashes of their cookies, so that a restart signs nobody out; it
@@ -219,12 +219,20 @@ export class PageSessions {
   /** Adds what was added here, and removes what was removed here. */
   async #writeChanges(): Promise<void> {
     const [added, removed] = [new Set(this.#added), new Set(this.#removed)];
-    const changed = await this.#store.changeSetting(PAGE_SESSIONS_SETTING, (stored) =>
-      this.#serialize(this.#withOwnChanges(parseSessions(stored, this.#setupCodeHash))),
-    );
+    const changed = await this.#writeMerged();
     for (const hash of added) this.#added.delete(hash);
     for (const hash of removed) this.#removed.delete(hash);
-    this.#merge(parseSessions(changed, this.#setupCodeHash));
+    this.#merge(changed);
+  }
+
+  /** @returns what is stored then. Another hub that writes at the same time makes this one start from what that has written */
+  async #writeMerged(): Promise<Map<string, StoredPageSession>> {
+    for (;;) {
+      const stored = await this.#store.setting(PAGE_SESSIONS_SETTING);
+      const merged = this.#withOwnChanges(parseSessions(stored, this.#setupCodeHash));
+      const values = { [PAGE_SESSIONS_SETTING]: this.#serialize(merged) };
+      if (await this.#store.replaceSettings({ [PAGE_SESSIONS_SETTING]: stored }, values)) return merged;
+    }
   }
 
   #merge(stored: Map<string, StoredPageSession>): void {

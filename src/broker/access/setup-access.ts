@@ -59,7 +59,7 @@ export class SignInState {
   readonly loginThrottle = new LoginThrottle();
 }
 
-type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'createSettings' | 'changeSetting' | 'site'>;
+type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
 type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /** The setup code, the browsers that are signed in with it, and the failed attempts. */
@@ -264,10 +264,9 @@ async function loadOrCreate(
   if (known !== null) return known;
   const created = create();
   try {
-    if (stored !== null) await store.saveSetting(name, created);
-    // Otherwise another hub of the site has created it meanwhile.
-    else if (!(await store.createSettings({ [name]: created })))
-      return parse((await store.setting(name)) ?? '') ?? created;
+    const isCreated = await store.replaceSettings({ [name]: stored }, { [name]: created });
+    // Another hub of the site has created it meanwhile.
+    if (!isCreated) return parse((await store.setting(name)) ?? '') ?? created;
   } catch (error) {
     log.error('store_unwritable', { error: messageOf(error) });
   }

@@ -330,7 +330,7 @@ export class Pairings implements AsyncDisposable {
     const { store } = this.#context;
     const stored = await store.setting(BROWSER_KEY_SETTING);
     if (stored !== null) return stored;
-    await store.createSettings({ [BROWSER_KEY_SETTING]: this.#browserTokenKey });
+    await store.replaceSettings({ [BROWSER_KEY_SETTING]: null }, { [BROWSER_KEY_SETTING]: this.#browserTokenKey });
     return (await store.setting(BROWSER_KEY_SETTING)) ?? this.#browserTokenKey;
   }
 

@@ -20,7 +20,7 @@ function concernsThisHub(key: string): boolean {
 /** What a {@link NoticeArchive} works with. */
 export interface NoticeArchiveContext {
   readonly environment: Pick<Environment, 'log'>;
-  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'changeSetting' | 'site'>;
+  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
 }
 
 /**
@@ -130,12 +130,14 @@ export class NoticeArchive {
   }
 
   async #writeShared(text: string): Promise<boolean> {
-    const before = this.#sharedText;
-    const written = await this.#context.store.changeSetting(NOTICES_SETTING, (stored) =>
-      stored === before ? text : (stored ?? '[]'),
+    const isWritten = await this.#context.store.replaceSettings(
+      { [NOTICES_SETTING]: this.#sharedText },
+      { [NOTICES_SETTING]: text },
     );
-    this.#sharedText = written;
-    if (written === text) return true;
+    if (isWritten) {
+      this.#sharedText = text;
+      return true;
+    }
     // This hub was paused for longer than its lease.
     this.#isReporter = false;
     await this.reload();

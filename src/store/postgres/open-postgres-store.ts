@@ -57,10 +57,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     events.resolve(link.events);
     await link.start();
     const settings = new SiteSettings(database, sealing, hubId);
-    if ((await settings.read(KEY_CHECK_SETTING)) === null) await settings.create({ [KEY_CHECK_SETTING]: 'ok' });
-    if ((await settings.read(SITE_ID_SETTING)) === null) {
-      await settings.create({ [SITE_ID_SETTING]: `site-${randomBytes(4).toString('hex')}` });
-    }
+    await settings.replace({ [KEY_CHECK_SETTING]: null }, { [KEY_CHECK_SETTING]: 'ok' });
+    await settings.replace(
+      { [SITE_ID_SETTING]: null },
+      { [SITE_ID_SETTING]: `site-${randomBytes(4).toString('hex')}` },
+    );
     const siteId = (await settings.read(SITE_ID_SETTING)) ?? '';
     const store = new PostgresStore({ database, link, sealing, clocks, grants, settings, hubId, siteId });
     parts.move();

@@ -122,12 +122,15 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#settings.save(values);
   }
 
-  createSettings(values: Readonly<Record<string, string>>): Promise<boolean> {
-    return this.#settings.create(values);
+  settings(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return this.#settings.readAll(names);
   }
 
-  changeSetting(name: string, change: (stored: string | null) => string): Promise<string> {
-    return this.#settings.change(name, change);
+  replaceSettings(
+    expected: Readonly<Record<string, string | null>>,
+    values: Readonly<Record<string, string>>,
+  ): Promise<boolean> {
+    return this.#settings.replace(expected, values);
   }
 
   connections(): Promise<Connection[]> {

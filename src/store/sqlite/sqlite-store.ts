@@ -167,19 +167,23 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
   }
 
-  createSettings(values: Readonly<Record<string, string>>): Promise<boolean> {
-    return this.commits.writeNow(null, () => {
-      if (Object.keys(values).some((name) => this.#settings.read(name) !== null)) return false;
-      for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
-      return true;
-    });
+  async settings(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return new Map(
+      names.flatMap((name) => {
+        const value = this.#settings.read(name);
+        return value === null ? [] : [[name, value]];
+      }),
+    );
   }
 
-  changeSetting(name: string, change: (stored: string | null) => string): Promise<string> {
+  replaceSettings(
+    expected: Readonly<Record<string, string | null>>,
+    values: Readonly<Record<string, string>>,
+  ): Promise<boolean> {
     return this.commits.writeNow(null, () => {
-      const value = change(this.#settings.read(name));
-      this.#settings.save(name, value);
-      return value;
+      if (Object.entries(expected).some(([name, value]) => this.#settings.read(name) !== value)) return false;
+      for (const [name, value] of Object.entries(values)) this.#settings.save(name, value);
+      return true;
     });
   }
 

@@ -15,32 +15,33 @@ describeStores('settings', (newPlace) => {
     expect(await store.setting('another')).toBeNull();
   });
 
-  test('settings are created together, unless one of them is set already', async () => {
+  test('settings are replaced together, unless one of them has another value than was read', async () => {
     await using place = await newPlace();
     await using store = await place.open();
-    expect(await store.createSettings({ ca_key: 'a key', ca_certificate: 'its certificate' })).toBe(true);
-    expect(await store.createSettings({ ca_old: 'another', ca_key: 'another key' })).toBe(false);
-    expect(await store.setting('ca_key')).toBe('a key');
-    expect(await store.setting('ca_old')).toBeNull();
+    const nothing = { ca_key: null, ca_certificate: null };
+    expect(await store.replaceSettings(nothing, { ca_key: 'a key', ca_certificate: 'its certificate' })).toBe(true);
+    expect(await store.replaceSettings(nothing, { ca_old: 'another', ca_key: 'another key' })).toBe(false);
+    expect(await store.replaceSettings({ ca_key: 'a key', ca_old: 'another' }, { ca_key: 'another key' })).toBe(false);
+    const all = ['ca_key', 'ca_certificate', 'ca_old'];
+    expect(await store.settings(all)).toEqual(
+      new Map([
+        ['ca_key', 'a key'],
+        ['ca_certificate', 'its certificate'],
+      ]),
+    );
+    expect(await store.replaceSettings({ ca_key: 'a key', ca_old: null }, { ca_key: 'another key' })).toBe(true);
+    expect(await store.setting('ca_key')).toBe('another key');
   });
 
   test('of several callers that create the same settings at once, one does', async () => {
     await using place = await newPlace();
     await using store = await place.open();
-    const created = ['one', 'two', 'three', 'four', 'five'].map((value) => store.createSettings({ setup_code: value }));
+    const created = ['one', 'two', 'three', 'four', 'five'].map((value) =>
+      store.replaceSettings({ setup_code: null }, { setup_code: value }),
+    );
     const results = await Promise.all(created);
     expect(results.filter((isCreated) => isCreated)).toHaveLength(1);
     expect(await store.setting('setup_code')).toBe(['one', 'two', 'three', 'four', 'five'][results.indexOf(true)]);
-  });
-
-  test('changes of a setting at once are all kept', async () => {
-    await using place = await newPlace();
-    await using store = await place.open();
-    const add = (entry: number) => (stored: string | null) => JSON.stringify([...JSON.parse(stored ?? '[]'), entry]);
-    const entries = Array.from({ length: 8 }, (_, entry) => entry);
-    const values = await Promise.all(entries.map((entry) => store.changeSetting('page_sessions', add(entry))));
-    expect(JSON.parse((await store.setting('page_sessions')) ?? '').toSorted()).toEqual(entries);
-    expect(values).toContain(await store.setting('page_sessions'));
   });
 
   test('several settings are saved together, and the others stay', async () => {

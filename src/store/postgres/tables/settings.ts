@@ -19,7 +19,12 @@ export class SiteSettings {
 
   /** Null also if the value can't be read: the caller creates it again. */
   async read(name: string): Promise<string | null> {
-    return this.#database.read((sql) => this.#readIn(sql, name));
+    return (await this.readAll([name])).get(name) ?? null;
+  }
+
+  /** Several, as they are at one moment, without those that are not set or can't be read. */
+  readAll(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return this.#database.read((sql) => this.#readIn(sql, names));
   }
 
   async save(values: Readonly<Record<string, string>>): Promise<void> {
@@ -29,27 +34,20 @@ export class SiteSettings {
     });
   }
 
-  /** @returns false if one of them is set already; nothing has changed then */
-  async create(values: Readonly<Record<string, string>>): Promise<boolean> {
-    const names = Object.keys(values);
-    const created = await this.#database.write(newsOf(names), async (sql) => {
-      await lock(sql);
-      for (const name of names) if ((await this.#readIn(sql, name)) !== null) return null;
+  /** See `Store.replaceSettings`. */
+  async replace(
+    expected: Readonly<Record<string, string | null>>,
+    values: Readonly<Record<string, string>>,
+  ): Promise<boolean> {
+    const replaced = await this.#database.write(newsOf(Object.keys(values)), async (sql) => {
+      // Rare, and a setting that does not exist has no row to lock.
+      await sql.run('LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE');
+      const stored = await this.#readIn(sql, Object.keys(expected));
+      if (Object.entries(expected).some(([name, value]) => (stored.get(name) ?? null) !== value)) return null;
       for (const [name, value] of Object.entries(values)) await this.saveIn(sql, name, value);
       return true;
     });
-    return created !== null;
-  }
-
-  async change(name: string, change: (stored: string | null) => string): Promise<string> {
-    let value = '';
-    await this.#database.write(newsOf([name]), async (sql) => {
-      await lock(sql);
-      value = change(await this.#readIn(sql, name));
-      await this.saveIn(sql, name, value);
-      return true;
-    });
-    return value;
+    return replaced !== null;
   }
 
   /** Saves a setting in a transaction. */
@@ -69,22 +67,21 @@ export class SiteSettings {
     );
   }
 
-  async #readIn(sql: Statements, name: string): Promise<string | null> {
-    const [row] = HUB_SETTINGS.has(name)
-      ? await sql.all<SettingRow>(
-          'SELECT name, sealed FROM hub_settings WHERE hub = $1 AND name = $2',
-          ...[this.#hubId, name],
-        )
-      : await sql.all<SettingRow>('SELECT name, sealed FROM settings WHERE name = $1', name);
-    return row === undefined ? null : nullIfDamaged(() => readSetting(row, this.#sealing));
+  async #readIn(sql: Statements, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await sql.all<SettingRow>(
+      `SELECT name, sealed FROM settings WHERE name = ANY ($1)
+       UNION ALL SELECT name, sealed FROM hub_settings WHERE name = ANY ($1) AND hub = $2`,
+      ...[names, this.#hubId],
+    );
+    return new Map(
+      rows.flatMap((row) => {
+        const value = nullIfDamaged(() => readSetting(row, this.#sealing));
+        return value === null ? [] : [[row.name, value]];
+      }),
+    );
   }
 }
 
 function newsOf(names: readonly string[]): string[] {
   return names.filter((name) => !HUB_SETTINGS.has(name)).map((name) => `settings/${name}`);
-}
-
-/** Changes of settings exclude each other: they are rare, and a setting that does not exist has no row to lock. */
-async function lock(sql: Statements): Promise<void> {
-  await sql.run('LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE');
 }
