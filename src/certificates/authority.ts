@@ -90,7 +90,8 @@ export class HubAuthority {
   /**
    * Sets how long the old CA is kept, counted from now.
    * @param keep in ms; 0 ends it
-   * @throws Failure `not_allowed` if there is no old CA, or another hub of the site has changed the CA; `store_unwritable`
+   * @throws Failure `not_allowed` if there is no old CA, or another hub of the site has changed the CA;
+   * `store_unwritable`
    */
   setOldServingTime(keep: number, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
     return this.#runExclusive(async () => {
@@ -125,7 +126,8 @@ export class HubAuthority {
   }
 
   /**
-   * Looks at the CA of the site again, which another hub may have changed, and takes over how long the old one is served.
+   * Looks at the CA of the site again, which another hub may have changed, and takes over how long the old one is
+   * served.
    * @returns whether this hub serves another CA, or another old one, so that it must start again
    * @throws Failure as the store
    */

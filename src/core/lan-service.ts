@@ -173,8 +173,8 @@ export interface LanService {
   /** The appliance with this client_id. It may not be approved yet, see {@link Appliance.waitingSince}. */
   findClient(clientId: string): Appliance | undefined;
   /**
-   * On a site: looks for what other hubs have changed a moment ago, such as an appliance that is unknown here. Takes some
-   * seconds at most.
+   * On a site: looks for what other hubs have changed a moment ago, such as an appliance that is unknown here. Takes
+   * some seconds at most.
    * @returns whether it has looked, so that another try may end differently
    */
   lookForNews(): Promise<boolean>;

@@ -29,7 +29,9 @@ export const HUB_SETTINGS: ReadonlySet<string> = new Set([
   OWN_DECLARATIONS_SETTING,
 ]);
 
-/** What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed. */
+/**
+ * What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed.
+ */
 export interface SiteNews {
   readonly connections: ReadonlySet<string>;
   readonly appliances: ReadonlySet<string>;
@@ -45,12 +47,18 @@ export interface SiteNews {
   readonly all: boolean;
 }
 
+/** Everything may have changed. */
+export const ALL_NEWS: SiteNews = {
+  ...{ connections: new Set(), appliances: new Set(), sessions: new Set(), pairings: new Set() },
+  ...{ grants: new Set(), settings: new Set(), invites: false, all: true },
+};
+
 /** A grant as another hub may have changed it. */
 export interface FoundGrant {
   readonly stored: StoredGrant;
   /**
-   * The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored; or it may
-   * have lost some, and has what this hub knows.
+   * The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored; or it
+   * may have lost some, and has what this hub knows.
    */
   readonly hasLostWrites: boolean;
 }
@@ -123,8 +131,8 @@ export interface SiteStore {
   /** By connection. @param connections null for all */
   findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /**
-   * Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. Vouches for those
-   * that are equal, if no other hub may still write something newer again.
+   * Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. Vouches for
+   * those that are equal, if no other hub may still write something newer again.
    */
   putBack(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */

@@ -20,7 +20,9 @@ export interface RefreshAttempt {
 
 /** Whether a refresh may be sent. Times are ms on the boot clock. */
 export type AttemptStart =
-  /** It is written ahead. On a site it may be sent before `sendBefore`, and not later; null if there is no such limit. */
+  /**
+   * It is written ahead. On a site it may be sent before `sendBefore`, and not later; null if there is no such limit.
+   */
   | { readonly kind: 'begun'; readonly sendBefore: number | null }
   /** The store has another generation, or another hub has begun and ended an attempt since the grant was read. */
   | { readonly kind: 'superseded' }

@@ -51,7 +51,10 @@ export interface ListenerOptions {
   readonly allowHalfOpen: boolean;
   readonly timers: Timers;
   readonly limits?: ConnectionLimits;
-  /** The text of the 403 response to a connection that is refused, whatever it requests; null: it is served. Default: all are. */
+  /**
+   * The text of the 403 response to a connection that is refused, whatever it requests; null: it is served. Default:
+   * all are.
+   */
   refusal?(connection: Socket): string | null;
 }
 

@@ -50,7 +50,10 @@ async function createTables(): Promise<void> {
   const address = await readDatabaseAddress(parsePostgresUrl(database.url));
   const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES));
   const environment = { clock: systemClock('boot'), timers: systemTimers, random: { uuid: randomUUID } };
-  await using store = await openPostgresStore({ address, hubId: 'latchkey-0000000a', sealing, ...environment });
+  await using store = await openPostgresStore({
+    ...{ address, hubId: 'latchkey-0000000a', hubName: 'attic', sealing },
+    ...environment,
+  });
   await store.startupDone();
 }
 

@@ -146,7 +146,9 @@ export function madeUpGrant(
   return { ...fresh, obtained, portalTime: obtained.wall };
 }
 
-/** As long as the emulator's tokens; it begins with the id of its connection, so that a portal can tell which one it is. */
+/**
+ * As long as the emulator's tokens; it begins with the id of its connection, so that a portal can tell which one it is.
+ */
 function madeUpRefreshToken(connection: string): Secret {
   return new Secret(`${connection}.${systemRandom.token(32)}`);
 }

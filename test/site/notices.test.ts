@@ -92,7 +92,9 @@ async function endLease(): Promise<void> {
   await (await siteServer()).sql(database, "UPDATE latchkey.leases SET until = now() - interval '1 s'");
 }
 
-/** Lets all hubs look for notices, and waits until they have reported these, in any order, and for what must not come. */
+/**
+ * Lets all hubs look for notices, and waits until they have reported these, in any order, and for what must not come.
+ */
 async function expectReports(all: readonly NoticesOfHub[], expected: readonly string[]): Promise<void> {
   for (const { notices } of all) notices.scheduleCheck();
   const reported = () => all.flatMap(({ delivered }) => delivered).toSorted();

@@ -41,7 +41,9 @@ function returnOf(store: PostgresStore): Promise<void> {
 const countConnections = async (server: PostgresServer, name: string) =>
   Number(await server.sql('postgres', `SELECT count(*) FROM pg_stat_activity WHERE datname = '${name}';`));
 
-/** The most connections that two hubs keep: four each for reads and writes, one for heartbeats, and one that listens. */
+/**
+ * The most connections that two hubs keep: four each for reads and writes, one for heartbeats, and one that listens.
+ */
 const MAX_CONNECTIONS = 2 * (4 + 1 + 1);
 
 test.each<[string, (server: PostgresServer) => Promise<void>]>([

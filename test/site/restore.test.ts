@@ -185,7 +185,7 @@ const SCRIPT = `
   const { parseBackup } = await load('store/backup/backup-file.js');
   const { restoreState } = await load('store/backup/backup.js');
   const store = await openPostgresStore({
-    address, hubId: '${OTHER_ID}', sealing: jweSealing(Uint8Array.from(key)), clock: systemClock('boot'),
+    address, hubId: '${OTHER_ID}', hubName: 'cellar', sealing: jweSealing(Uint8Array.from(key)), clock: systemClock('boot'),
     timers: systemTimers, random: { uuid: () => crypto.randomUUID() },
   });
   await store.startupDone();
@@ -229,7 +229,8 @@ async function openProxiedHub(site: Awaited<ReturnType<typeof openSite>>) {
   const real = systemClock('boot');
   const clock = { skew: 0, now: () => ({ ...real.now(), uptime: real.now().uptime + clock.skew }) };
   const store = await openPostgresStore({
-    ...{ address: site.proxied, hubId: OTHER_ID, sealing: jweSealing(SITE_KEY), clock, timers: systemTimers },
+    ...{ address: site.proxied, hubId: OTHER_ID, hubName: 'cellar', sealing: jweSealing(SITE_KEY) },
+    ...{ clock, timers: systemTimers },
     random: { uuid: randomUUID },
   });
   await store.startupDone();

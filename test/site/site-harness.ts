@@ -70,7 +70,15 @@ export function startSiteStore(
   hubId: string,
   { boot = randomUUID(), clock = systemClock(boot), timers = systemTimers, key = SITE_KEY }: SiteHubOptions = {},
 ): Promise<PostgresStore> {
-  const options = { address, hubId, sealing: jweSealing(key), clock, timers, random: { uuid: randomUUID } };
+  const options = {
+    address,
+    hubId,
+    hubName: hubId,
+    sealing: jweSealing(key),
+    clock,
+    timers,
+    random: { uuid: randomUUID },
+  };
   return openPostgresStore(options);
 }
 

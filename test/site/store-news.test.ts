@@ -181,19 +181,22 @@ test('a hub that was suspended for longer than changes are kept reads everything
   expect(news).toEqual(['all']);
 });
 
-test('news that this version does not know may be anything', async () => {
-  const database = await (await siteServer()).createDatabase();
-  await using store = await openSiteStore(siteAddress(database), HUB_A);
-  const news = collectNews(store);
-  const client = await connect(database);
-  await client.query(CHANGE, [['of_a_newer_version/1']]);
-  await store.catchUp();
-  await client.query("NOTIFY latchkey, 'nonsense'");
-  await client.query(CHANGE, [['grants/3']]);
-  await store.catchUp();
-  expect(news).toEqual(['all', 'grants/3']);
-  await client.end();
-});
+test.each(['of_a_newer_version/1', 'constructor/1'])(
+  'news that this version does not know may be anything: %s',
+  async (unknown) => {
+    const database = await (await siteServer()).createDatabase();
+    await using store = await openSiteStore(siteAddress(database), HUB_A);
+    const news = collectNews(store);
+    const client = await connect(database);
+    await client.query(CHANGE, [[unknown]]);
+    await store.catchUp();
+    await client.query("NOTIFY latchkey, 'nonsense'");
+    await client.query(CHANGE, [['grants/3']]);
+    await store.catchUp();
+    expect(news).toEqual(['all', 'grants/3']);
+    await client.end();
+  },
+);
 
 test('news are delivered one after the other, and a listener that fails does not end them', async () => {
   const database = await (await siteServer()).createDatabase();

@@ -83,7 +83,8 @@ export class SiteDatabase {
   }
 
   /**
-   * Writes connections and appliances with made-up tokens, see `addMadeUpFleet`; from the second time on only the tokens.
+   * Writes connections and appliances with made-up tokens, see `addMadeUpFleet`; from the second time on only the
+   * tokens.
    * @returns the client ids and secrets; the ids are those of the connections
    */
   async fill(portal: PermissivePortal, lifetime: number, dueAt: readonly number[]): Promise<readonly FleetMember[]> {
@@ -95,7 +96,7 @@ export class SiteDatabase {
     await this.#sql(`ALTER DATABASE ${name} SET synchronous_commit = off`);
     if (this.#site === null) {
       const environment = { clock: systemClock(), timers: systemTimers, random: systemRandom };
-      await using store = await openPostgresStore({ address, hubId: WRITER, sealing, ...environment });
+      await using store = await openPostgresStore({ address, hubId: WRITER, hubName: WRITER, sealing, ...environment });
       this.#site = { id: store.siteId, fleet: await addMadeUpFleet(store, store.siteId, portal, lifetime, dueAt) };
     } else await this.#replaceTokens(address, sealing, portal, lifetime, dueAt);
     await this.#sql(`${FORGET}; ALTER DATABASE ${name} RESET synchronous_commit`);

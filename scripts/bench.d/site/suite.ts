@@ -40,8 +40,9 @@ const SETTLE = 6000;
 
 /**
  * `setUp` is the time until the first grant is due, of which `start` is for each hub, in s. It is doubled for a machine
- * that takes longer, and follows what the rounds before have taken. `single` is how many grants are refreshed one after another. `warmUp` and `seconds` are those of the token
- * requests, `counted` is how long refreshes are counted at most, in s.
+ * that takes longer, and follows what the rounds before have taken. `single` is how many grants are refreshed one after
+ * another. `warmUp` and `seconds` are those of the token requests, `counted` is how long refreshes are counted at most,
+ * in s.
  */
 const FULL = {
   ...{ rounds: 3, hubs: [1, 2, 3, 5], grants: 10_000 },

@@ -192,7 +192,8 @@ export class PageSessions {
 
   /**
    * The age of a session in ms. On a site another boot may be that of another hub, and may have begun later than the
-   * session: then only the two wall clocks give the age, and it is at least the time for which this hub knows the session.
+   * session: then only the two wall clocks give the age, and it is at least the time for which this hub knows the
+   * session.
    */
   #age(id: string, begun: Instant, now: Instant): number {
     if (this.#store.site === null || begun.boot === now.boot) return sessionAge(begun, now);
@@ -225,7 +226,10 @@ export class PageSessions {
     this.#merge(changed);
   }
 
-  /** @returns what is stored then. Another hub that writes at the same time makes this one start from what that has written */
+  /**
+   * @returns what is stored then. Another hub that writes at the same time makes this one start from what that has
+   * written
+   */
   async #writeMerged(): Promise<Map<string, StoredPageSession>> {
     for (;;) {
       const stored = await this.#store.setting(PAGE_SESSIONS_SETTING);

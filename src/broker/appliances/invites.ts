@@ -200,8 +200,8 @@ export class RedeemedInvites {
   }
 
   /**
-   * No registration of this appliance may be repeated any more: it has authenticated, so it has received the response, or
-   * it was removed.
+   * No registration of this appliance may be repeated any more: it has authenticated, so it has received the response,
+   * or it was removed.
    * @param appliance its id
    */
   forget(appliance: string): void {

@@ -34,7 +34,9 @@ interface AttemptElsewhere {
 /** Writes a grant that is only in memory. @returns false if the store has another one by now */
 export type SaveGrant = () => Promise<boolean>;
 
-/** A grant and what this hub knows of it: its version in the store, its refresh health, and the attempt of another hub. */
+/**
+ * A grant and what this hub knows of it: its version in the store, its refresh health, and the attempt of another hub.
+ */
 export class HeldGrant implements ScheduledGrant {
   readonly #context: GrantContext;
   grant: Grant;

@@ -41,8 +41,8 @@ export class PairingOwnership {
   }
 
   /**
-   * Becomes the owner, because somebody waits, or to change how it has ended. If the owner exchanges a code, the end of that is awaited for some
-   * seconds.
+   * Becomes the owner, because somebody waits, or to change how it has ended. If the owner exchanges a code, the end of
+   * that is awaited for some seconds.
    * @returns whether this hub is the owner
    * @throws Failure as {@link Store}
    */

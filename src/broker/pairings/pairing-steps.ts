@@ -63,7 +63,9 @@ async function runSteps({ context, state, links, renewal, exchange, receiver }: 
   }
 }
 
-/** Requests links until the pairing changes its step. Without an installer it waits until a person opens the pairing. */
+/**
+ * Requests links until the pairing changes its step. Without an installer it waits until a person opens the pairing.
+ */
 async function requestLink(state: PairingStateMachine, links: LinkRequests): Promise<void> {
   const { signal } = state;
   for (let failures = 0; !signal.aborted && state.isRunning; ) {

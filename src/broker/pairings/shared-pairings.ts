@@ -16,9 +16,9 @@ interface SharedPairingsContext extends PairingContext {
 }
 
 /**
- * The pairings of a site. Every hub knows all of them, and one hub runs each: its owner, which requests its links, polls
- * and exchanges its code. A hub that a browser or a person reaches becomes the owner before it changes a pairing; and
- * another hub does if the owner is dead.
+ * The pairings of a site. Every hub knows all of them, and one hub runs each: its owner, which requests its links,
+ * polls and exchanges its code. A hub that a browser or a person reaches becomes the owner before it changes a pairing;
+ * and another hub does if the owner is dead.
  */
 export class SharedPairings implements AsyncDisposable {
   readonly #context: SharedPairingsContext;
@@ -145,8 +145,8 @@ export class SharedPairings implements AsyncDisposable {
   }
 
   /**
-   * Keeps the open pairings of this hub, and becomes the owner of those whose owner is dead. A device flow that nobody has
-   * opened needs no owner until its time is over.
+   * Keeps the open pairings of this hub, and becomes the owner of those whose owner is dead. A device flow that nobody
+   * has opened needs no owner until its time is over.
    */
   async #keepAndAcquire(): Promise<void> {
     const { site, index } = this.#context;

@@ -18,7 +18,8 @@ import type { Scheduler } from '../time/scheduler.ts';
 /** Lines that were not written along with something else are written separately after this long, in ms. */
 const MAX_WAIT = 3_600_000;
 /**
- * The same on a site, if the true time is confirmed: its database has no SD card, and its other hubs show the lines too.
+ * The same on a site, if the true time is confirmed: its database has no SD card, and its other hubs show the lines
+ * too.
  */
 const MAX_SITE_WAIT = 60_000;
 /** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */

@@ -24,8 +24,8 @@ export interface NoticeArchiveContext {
 }
 
 /**
- * The records of the notices that were reported, in memory and in the store. A hub that is alone reports all notices. On
- * a site each hub reports those about itself, and one hub, which holds a lease for that, those about connections and
+ * The records of the notices that were reported, in memory and in the store. A hub that is alone reports all notices.
+ * On a site each hub reports those about itself, and one hub, which holds a lease for that, those about connections and
  * appliances. The others know its records, so that each can take over.
  */
 export class NoticeArchive {

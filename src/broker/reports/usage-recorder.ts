@@ -61,8 +61,8 @@ interface UsageContext {
  * possible. They are not written before the true time is confirmed, or, when the hub stops, if the wall clock is
  * implausible.
  *
- * On a site each hub records what it issues itself. It writes that from time to time, because the database of a site has
- * no SD card, and reads what the others have written.
+ * On a site each hub records what it issues itself. It writes that from time to time, because the database of a site
+ * has no SD card, and reads what the others have written.
  */
 export class UsageRecorder implements PendingUsage, AsyncDisposable {
   readonly #context: UsageContext;
@@ -128,8 +128,8 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   }
 
   /**
-   * The tokens of an appliance, written or not, by the best known time; on a site at all hubs. `last` is the time of the last one in ms since
-   * 1970, null if there was none.
+   * The tokens of an appliance, written or not, by the best known time; on a site at all hubs. `last` is the time of
+   * the last one in ms since 1970, null if there was none.
    * @param appliance its id
    */
   usageOf(

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/failure.ts';
-import type { SiteNews } from '../../core/site.ts';
+import { ALL_NEWS, type SiteNews } from '../../core/site.ts';
 import type { StoredSetupAccess } from '../access/setup-access.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Registrations } from '../appliances/registrations.ts';
@@ -33,15 +33,9 @@ export interface NewsParts {
 /** The parts, as the log names them. */
 type NewsPart = 'registry' | 'sessions' | 'registrations' | 'access' | 'notices' | 'grants' | 'pairings' | 'hub';
 
-/** Everything may have changed. */
-const ALL_NEWS: SiteNews = {
-  ...{ connections: new Set(), appliances: new Set(), sessions: new Set(), pairings: new Set() },
-  ...{ grants: new Set(), settings: new Set(), invites: true, all: true },
-};
-
 /**
- * Takes over in memory what other hubs of a site have changed. It writes nothing and emits no events: the hub that made a
- * change has done both.
+ * Takes over in memory what other hubs of a site have changed. It writes nothing and emits no events: the hub that made
+ * a change has done both.
  */
 export class NewsApplier implements AsyncDisposable {
   readonly #parts: NewsParts;

@@ -25,8 +25,8 @@ export class SharedRecords {
   }
 
   /**
-   * Tries a change of the store. If it is refused on a site, it is tried again from the current records, because another
-   * hub may have been faster.
+   * Tries a change of the store. If it is refused on a site, it is tried again from the current records, because
+   * another hub may have been faster.
    * @param attempt resolves with null if the change is refused
    * @returns null if it is refused all the same
    */

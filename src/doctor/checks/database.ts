@@ -5,7 +5,9 @@ import type { DatabaseInspection } from '../../store/postgres/connection/inspect
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
-/** Checks the database of a site: whether it can be reached and used, its schema, its clock, and how safe commits are. */
+/**
+ * Checks the database of a site: whether it can be reached and used, its schema, its clock, and how safe commits are.
+ */
 export async function checkDatabase(context: DoctorContext): Promise<CheckResult[]> {
   const { site } = context.configuration;
   if (isTestMode(context.hub)) return [];

@@ -12,7 +12,7 @@ import { loadHubId, saveHubId } from './hub-id.ts';
  * @throws Failure `site_away` if it may work later; others if a person has to do something
  */
 export async function openSiteStore(
-  configuration: Pick<Configuration, 'site' | 'stateDirectory' | 'credentialsDirectory'>,
+  configuration: Pick<Configuration, 'name' | 'site' | 'stateDirectory' | 'credentialsDirectory'>,
   environment: Pick<Environment, 'clock' | 'timers' | 'random'>,
 ): Promise<PostgresStore> {
   const { stateDirectory } = configuration;
@@ -29,7 +29,7 @@ export async function openSiteStore(
 
 async function openAs(
   hubId: string,
-  { site, stateDirectory, credentialsDirectory: credentials }: Parameters<typeof openSiteStore>[0],
+  { name: hubName, site, stateDirectory, credentialsDirectory: credentials }: Parameters<typeof openSiteStore>[0],
   { clock, timers, random }: Parameters<typeof openSiteStore>[1],
 ): Promise<PostgresStore> {
   if (site === null) throw new Failure('unexpected', 'no site is configured');
@@ -40,6 +40,6 @@ async function openAs(
   const address = await readDatabaseAddress(site.url);
   const freshKey = () => random.token(STORE_KEY_BYTES);
   return openWithSiteKey({ stateDirectory, credentials, freshKey }, (key) =>
-    openPostgresStore({ address, hubId, sealing: jweSealing(key), clock, timers, random }),
+    openPostgresStore({ address, hubId, hubName, sealing: jweSealing(key), clock, timers, random }),
   );
 }

@@ -52,8 +52,8 @@ export async function captureState(store: BackupStore, now: number): Promise<Bac
 }
 
 /**
- * Restores a backup, all of it or nothing: the identity of the hub or the site, the connections and appliances that it does not have, and
- * each grant that is newer than the current one, with its sessions. What is not in the backup stays.
+ * Restores a backup, all of it or nothing: the identity of the hub or the site, the connections and appliances that it
+ * does not have, and each grant that is newer than the current one, with its sessions. What is not in the backup stays.
  * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance or connection
  *   that has a grant; or as {@link Store}
  */

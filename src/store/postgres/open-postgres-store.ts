@@ -23,6 +23,8 @@ import { SiteSettings } from './tables/settings.ts';
 export interface PostgresStoreOptions {
   readonly address: DatabaseAddress;
   readonly hubId: string;
+  /** The hub's name, as configured. */
+  readonly hubName: string;
   readonly sealing: Sealing;
   readonly clock: Clock;
   readonly timers: Timers;

@@ -39,7 +39,8 @@ export class RestoreWriter {
 
   /**
    * @param hubId the hub that restores
-   * @throws Failure `appliance_exists` if two connections or appliances have the same name or client_id; the errors of `pg`
+   * @throws Failure `appliance_exists` if two connections or appliances have the same name or client_id; the errors of
+   * `pg`
    */
   async apply(state: RestoredState, hubId: string): Promise<void> {
     const sql = this.#sql;
@@ -155,8 +156,8 @@ export class RestoreWriter {
   }
 
   /**
-   * Reserves the id of the hub that made the backup, unless another hub of the site has it. The hub that restores has it
-   * as its setting `hub_id` until its next start, which takes it over.
+   * Reserves the id of the hub that made the backup, unless another hub of the site has it. The hub that restores has
+   * it as its setting `hub_id` until its next start, which takes it over.
    */
   async #claimHubId(wanted: string | undefined, hubId: string): Promise<void> {
     if (wanted === undefined || wanted === hubId || !HUB_ID.test(wanted)) return;

@@ -1,6 +1,6 @@
 /**
- * The appliances of a site, on a host of a test's network: a program that takes commands on stdin and reports on stdout.
- * Each appliance asks all hubs at once, and uses every token that it gets.
+ * The appliances of a site, on a host of a test's network: a program that takes commands on stdin and reports on
+ * stdout. Each appliance asks all hubs at once, and uses every token that it gets.
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -139,7 +139,10 @@ export class ChaosSite implements AsyncDisposable {
     return this.hubs.find(({ name, isUp }) => isUp && !this.faults.isFaulty(name));
   }
 
-  /** Adds an appliance for each connection, pairs the connections, and starts the load. @param every see {@link Appliances.load} */
+  /**
+   * Adds an appliance for each connection, pairs the connections, and starts the load.
+   * @param every see {@link Appliances.load}
+   */
   async begin(every: number): Promise<void> {
     const fleet: LoadAppliance[] = [];
     const queue = [...this.connections];

@@ -37,7 +37,8 @@ export class ReplicatedDatabase implements AsyncDisposable {
 
   /**
    * Starts both servers, and creates the database.
-   * @param options `clients`: the hosts that connect to it; `caFile`: where the CA of the servers' certificates is written
+   * @param options `clients`: the hosts that connect to it; `caFile`: where the CA of the servers' certificates is
+   * written
    */
   static async start(
     hosts: { readonly primary: Host; readonly standby: Host },

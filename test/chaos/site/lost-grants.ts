@@ -85,7 +85,10 @@ export class LostGrants {
   }
 }
 
-/** Refreshes every connection, and looks whether all hubs of a site then issue the same token for it. @returns what is wrong */
+/**
+ * Refreshes every connection, and looks whether all hubs of a site then issue the same token for it.
+ * @returns what is wrong
+ */
 export async function findDisagreement(site: ChaosSite): Promise<string[]> {
   const broken: string[] = [];
   await Promise.all(

@@ -31,8 +31,8 @@ export interface Resend {
   readonly first: TokenSend;
   readonly second: TokenSend;
   /**
-   * Why the outcome of the first send was lost; `paused_before_send` if the hub was paused between its check of the lease
-   * and the second send; null if nothing explains it.
+   * Why the outcome of the first send was lost; `paused_before_send` if the hub was paused between its check of the
+   * lease and the second send; null if nothing explains it.
    */
   readonly reason: LossReason | 'paused_before_send' | null;
 }

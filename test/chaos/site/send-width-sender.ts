@@ -1,6 +1,7 @@
 /**
- * Sends refreshes to an emulator with the hub's own HTTP client, one after another, and writes when the hub asked whether
- * it may send each: a line with nanoseconds (CLOCK_MONOTONIC). Arguments: the emulator's origin, its CA file, how many.
+ * Sends refreshes to an emulator with the hub's own HTTP client, one after another, and writes when the hub asked
+ * whether it may send each: a line with nanoseconds (CLOCK_MONOTONIC). Arguments: the emulator's origin, its CA file,
+ * how many.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -11,8 +11,8 @@ const FOLDER = import.meta.dirname;
 const REQUEST_BYTES = 200;
 
 /**
- * How long after the hub's check of its lease the bytes of a refresh have been written to the socket, in ms: within this
- * time a hub that is paused sends what another hub may have sent meanwhile.
+ * How long after the hub's check of its lease the bytes of a refresh have been written to the socket, in ms: within
+ * this time a hub that is paused sends what another hub may have sent meanwhile.
  */
 export interface SendWidth {
   readonly sends: number;

@@ -35,7 +35,9 @@ export class SiteFaults {
     this.#progress = progress;
   }
 
-  /** Injects faults until the run is stopped: the hubs, the database and the guest each have a sequence of their own. */
+  /**
+   * Injects faults until the run is stopped: the hubs, the database and the guest each have a sequence of their own.
+   */
   async run(seed: number): Promise<void> {
     await Promise.all([
       ...this.#site.hubs.map((hub, index) => this.#hubFaults(hub, new SeededRandom(seed + index))),

@@ -36,9 +36,9 @@ export class LeaseInvariants {
   }
 
   /**
-   * A standby was promoted that may have lost commits. An attempt that it has lost is known to those hubs that have read
-   * it. It is forgotten, and counts as if it had never been, only if none of them lives on, is back within the time in
-   * which the switch settles, and has written it again: then no program can know of it.
+   * A standby was promoted that may have lost commits. An attempt that it has lost is known to those hubs that have
+   * read it. It is forgotten, and counts as if it had never been, only if none of them lives on, is back within the
+   * time in which the switch settles, and has written it again: then no program can know of it.
    */
   promoted(): void {
     const { portal, hubs, database } = this.#world;

@@ -44,7 +44,10 @@ export function onHost(host: PostgresHost | undefined): readonly string[] {
   return host === undefined ? [] : ['ip', 'netns', 'exec', host.namespace];
 }
 
-/** Runs a program as PostgreSQL's user to its end, on a host if one is given. @throws Error with its output if it fails */
+/**
+ * Runs a program as PostgreSQL's user to its end, on a host if one is given.
+ * @throws Error with its output if it fails
+ */
 export async function runAsPostgres(command: readonly string[], host?: PostgresHost): Promise<void> {
   const [program = '', ...args] = [...onHost(host), 'setpriv', ...AS_POSTGRES, ...command];
   await run(program, args, {
@@ -73,8 +76,8 @@ export async function createClusterFiles(authority: Authority | null, host?: Pos
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-postgres-'));
   creating.defer(() => rm(folder, { recursive: true, force: true }));
   const caFile = join(folder, 'ca.pem');
-  // Connections over TCP need a password, and TLS if the server has it. Only root and the server's own user can open the
-  // Unix socket.
+  // Connections over TCP need a password, and TLS if the server has it. Only root and the server's own user can open
+  // the Unix socket.
   const connection = authority === null ? 'host' : 'hostssl';
   await writeFile(
     join(folder, 'pg_hba.conf'),

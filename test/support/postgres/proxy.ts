@@ -8,7 +8,10 @@ export const COMMIT = /^\s*commit\b/i;
 
 /** One message that is to be lost. */
 interface Loss {
-  /** `request`: the server does not receive the statement. `response`: it executes it, and the client does not learn that. */
+  /**
+   * `request`: the server does not receive the statement. `response`: it executes it, and the client does not learn
+   * that.
+   */
   readonly message: 'request' | 'response';
   /** Matches the text of the statement, or of a query of several statements. */
   readonly statement: RegExp;
@@ -71,7 +74,9 @@ export class PostgresProxy implements AsyncDisposable {
     this.cut();
   }
 
-  /** Leads all further connections to another server on 127.0.0.1, as an address does that moves to a promoted standby. */
+  /**
+   * Leads all further connections to another server on 127.0.0.1, as an address does that moves to a promoted standby.
+   */
   redirect(target: { readonly port: number }): void {
     this.#target = target.port;
   }
@@ -95,8 +100,8 @@ export class PostgresProxy implements AsyncDisposable {
   }
 
   /**
-   * Loses one request or response: cuts its connection, or holds all data when it would be passed on. Sees only statements
-   * of connections without TLS.
+   * Loses one request or response: cuts its connection, or holds all data when it would be passed on. Sees only
+   * statements of connections without TLS.
    * @param message `request`: the server does not receive the statement; `response`: it has executed and, outside a
    *   transaction, committed it, and the client does not learn that
    * @param statement matches the text of the statement, or of a query of several statements

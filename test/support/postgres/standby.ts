@@ -7,8 +7,8 @@ import { PostgresServer } from './server.ts';
 
 export interface StandbyOptions {
   /**
-   * Whether each commit on the primary waits until the standby has flushed it. If the primary has several such standbys,
-   * commits wait for all of them. Default: false.
+   * Whether each commit on the primary waits until the standby has flushed it. If the primary has several such
+   * standbys, commits wait for all of them. Default: false.
    */
   readonly synchronous?: boolean;
   /** The host that the standby runs on. Default: it listens on 127.0.0.1. */
@@ -53,7 +53,9 @@ export async function addStandby(primary: PostgresServer, options: StandbyOption
   return new PostgresStandby(server, connection);
 }
 
-/** A server that replicates another one by streaming; it answers queries, but accepts no writes until it is promoted. */
+/**
+ * A server that replicates another one by streaming; it answers queries, but accepts no writes until it is promoted.
+ */
 export class PostgresStandby implements AsyncDisposable {
   readonly server: PostgresServer;
   /** Its connection to the primary (`primary_conninfo`). */
@@ -73,8 +75,8 @@ export class PostgresStandby implements AsyncDisposable {
   }
 
   /**
-   * Disconnects the standby from the primary. What the primary commits from then on is lost if it ends and the standby is
-   * promoted. Commits wait if the standby is synchronous.
+   * Disconnects the standby from the primary. What the primary commits from then on is lost if it ends and the standby
+   * is promoted. Commits wait if the standby is synchronous.
    */
   async pauseReplication(): Promise<void> {
     await this.#connectTo('');

@@ -75,7 +75,10 @@ function configuration(
   };
 }
 
-/** The connections for reads and writes, and for heartbeats. An error of an idle one is ignored: the next use opens another. */
+/**
+ * The connections for reads and writes, and for heartbeats. An error of an idle one is ignored: the next use opens
+ * another.
+ */
 export function openPool(address: DatabaseAddress, hubId: string, sockets: DatabaseSockets): Pool {
   const options = { max: MAX_CONNECTIONS + 1, idleTimeoutMillis: 60_000 };
   const pool = new Pool({ ...configuration(address, hubId, { sockets }), ...options });

@@ -15,7 +15,7 @@ const FULL_SERVER_PAUSE = 100;
 /** The pause before the outcome is asked for again, in ms. */
 const SETTLE_PAUSE = 300;
 /** The news of a row that takes the place of a transaction that was not committed. */
-const FENCE = 'fence';
+export const FENCE = 'fence';
 /** The channel on which hubs tell each other what they have changed. */
 export const CHANNEL = 'latchkey';
 /** Bytes of a notification; a longer one only says that there is news. PostgreSQL allows 7999. */
@@ -240,8 +240,8 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /**
-   * Whether a transaction was committed. A row with its id takes its place, which waits for its end, so that it can't be
-   * committed later.
+   * Whether a transaction was committed. A row with its id takes its place, which waits for its end, so that it can't
+   * be committed later.
    * @param deadline on the boot clock, in ms
    * @throws the errors of `pg` if that can't be known by then; it counts as an outage
    */

@@ -13,8 +13,8 @@ export const POOLER_ADVICE =
 /** What poolers say that do not pass on the settings of a session. */
 const POOLER = /unsupported startup parameter/;
 /**
- * A transaction that met another one, and may simply be repeated: a serialization failure, a deadlock, or a row that was
- * there when the transaction looked for it, and was removed before one that refers to it was written.
+ * A transaction that met another one, and may simply be repeated: a serialization failure, a deadlock, or a row that
+ * was there when the transaction looked for it, and was removed before one that refers to it was written.
  */
 const CONFLICTS = [/^40001$/, /^40P01$/, /^23503$/];
 /** A lock or an answer took too long. */

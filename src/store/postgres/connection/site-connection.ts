@@ -40,8 +40,8 @@ export interface SiteConnectionEvents {
 }
 
 /**
- * The connection of a hub that lasts: it gets the notifications, and holds the locks that tell other processes that this
- * hub runs.
+ * The connection of a hub that lasts: it gets the notifications, and holds the locks that tell other processes that
+ * this hub runs.
  */
 export class SiteConnection implements AsyncDisposable {
   readonly sql: Statements;
@@ -178,7 +178,9 @@ export interface ServerFacts {
   readonly search_path: string;
 }
 
-/** @throws Failure `site_unusable` if the server can't be used, `site_away` if it is a standby, which may be promoted */
+/**
+ * @throws Failure `site_unusable` if the server can't be used, `site_away` if it is a standby, which may be promoted
+ */
 export function assertUsable({ version, number, standby, search_path: searchPath }: ServerFacts): void {
   if (number < MIN_SERVER_VERSION) {
     throw new Failure(

@@ -3,8 +3,8 @@ import { Secret } from '../../../core/secret.ts';
 import type { Statements } from '../connection/sql.ts';
 
 /**
- * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has its
- * time at uptime 0 of each boot. So every hub knows the age of what another one, or itself before a restart, has
+ * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has
+ * its time at uptime 0 of each boot. So every hub knows the age of what another one, or itself before a restart, has
  * stored, however wrong its own wall clock is.
  */
 export class SiteClocks {
@@ -35,8 +35,8 @@ export class SiteClocks {
        ON CONFLICT (boot) DO UPDATE SET zero = excluded.zero, updated = excluded.updated`,
       ...[before.boot, zero],
     );
-    this.#zeros.set(before.boot, zero);
     await this.load(sql);
+    // As it was measured: the database rounds it.
     this.#zeros.set(before.boot, zero);
   }
 

@@ -1,5 +1,5 @@
-import type { SiteNews } from '../../../core/site.ts';
-import type { Notification } from '../connection/database.ts';
+import { ALL_NEWS, type SiteNews } from '../../../core/site.ts';
+import { FENCE, type Notification } from '../connection/database.ts';
 import type { Statements } from '../connection/sql.ts';
 
 /** Rows of `changes` are kept for two hours; a hub that has not looked for longer reads everything again, in ms. */
@@ -17,48 +17,28 @@ export interface ParsedNews extends SiteNews {
   readonly restored: boolean;
 }
 
-/** No news, or `all`. */
-function emptyNews(all: boolean): ParsedNews {
-  const none = () => new Set<string>();
-  const ids = { connections: none(), appliances: none(), sessions: none(), pairings: none() };
-  return { ...ids, grants: none(), settings: none(), invites: false, restored: false, all };
-}
-
 /** Everything may have changed. */
-export const ALL_NEWS: ParsedNews = emptyNews(true);
+export const ALL_PARSED_NEWS: ParsedNews = { ...ALL_NEWS, restored: false };
 
-/** The news of some rows, such as `grants/<connection>`; what this version does not know may be anything. */
+/** The news of some rows, such as `grants/<connection>`. What this version does not know may be anything. */
 export function parseNews(entries: Iterable<string | null>): ParsedNews {
-  const news = { ...emptyNews(false), invites: false, restored: false, all: false };
+  const ids = {
+    connections: new Set<string>(),
+    appliances: new Set<string>(),
+    sessions: new Set<string>(),
+    pairings: new Set<string>(),
+    grants: new Set<string>(),
+    settings: new Set<string>(),
+  };
+  const flags = { invites: false, restored: false, all: false };
   for (const entry of entries) {
-    const [kind, ...rest] = (entry ?? '').split('/');
-    const id = rest.join('/');
-    switch (kind) {
-      case 'connections':
-      case 'appliances':
-      case 'sessions':
-      case 'pairings':
-      case 'grants':
-      case 'settings':
-        (news[kind] as Set<string>).add(id);
-        break;
-      case 'invites':
-        news.invites = true;
-        break;
-      case 'fence':
-        break;
-      case ANYTHING:
-        news.all = true;
-        break;
-      case RESTORED:
-        news.restored = true;
-        news.all = true;
-        break;
-      default:
-        news.all = true;
-    }
+    const [kind = '', ...rest] = (entry ?? '').split('/');
+    if (Object.hasOwn(ids, kind)) ids[kind as keyof typeof ids].add(rest.join('/'));
+    else if (kind === 'invites') flags.invites = true;
+    else if (kind !== FENCE) flags.all = true;
+    if (kind === RESTORED) flags.restored = true;
   }
-  return news;
+  return { ...ids, ...flags };
 }
 
 function union(first: ReadonlySet<string>, second: ReadonlySet<string>): ReadonlySet<string> {
@@ -87,9 +67,9 @@ export function hasNews(news: SiteNews): boolean {
 }
 
 /**
- * Reads what other hubs have changed since the last look. A look finds the transactions that the snapshot of the last one
- * did not show, so none is missed, however late it has ended or its notification is, or whether that comes at all. Rows
- * that a copy of another server has with later transactions are left out: no snapshot would ever show them.
+ * Reads what other hubs have changed since the last look. A look finds the transactions that the snapshot of the last
+ * one did not show, so none is missed, however late it has ended or its notification is, or whether that comes at all.
+ * Rows that a copy of another server has with later transactions are left out: no snapshot would ever show them.
  */
 export class ChangeReader {
   readonly #hubId: string;
@@ -155,7 +135,7 @@ export class ChangeReader {
     this.#lastLook = now;
     this.#knownBefore = this.#known;
     this.#known = new Set(found.map(({ id }) => id));
-    return since === null ? ALL_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
+    return since === null ? ALL_PARSED_NEWS : parseNews(found.flatMap(({ news }) => news ?? []));
   }
 
   #isKnown(id: string): boolean {

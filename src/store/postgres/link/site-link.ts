@@ -1,10 +1,20 @@
 import type { Clock, Timers } from '../../../core/clock.ts';
 import type { OwnSiteEntry, SiteHub, SiteNews } from '../../../core/site.ts';
+import { version } from '../../../system/version.ts';
 import type { Notification, SiteDatabase } from '../connection/database.ts';
 import { processOf, SiteConnection, type SiteConnectionOptions } from '../connection/site-connection.ts';
 import { inTransaction, type Statements } from '../connection/sql.ts';
 import type { SiteClocks } from './clocks.ts';
-import { ALL_NEWS, ANYTHING, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews, RESTORED } from './news.ts';
+import {
+  ALL_PARSED_NEWS,
+  ANYTHING,
+  ChangeReader,
+  hasNews,
+  mergeNews,
+  type ParsedNews,
+  parseNews,
+  RESTORED,
+} from './news.ts';
 import { SETTLING_TIME, settlingTime } from './settling.ts';
 import { beat, checkServer, forgetHub, readHubs } from './site-state.ts';
 
@@ -23,6 +33,8 @@ export interface LinkOptions extends SiteConnectionOptions {
   readonly timers: Timers;
   readonly database: SiteDatabase;
   readonly clocks: SiteClocks;
+  /** The hub's name, as configured. */
+  readonly hubName: string;
   /** Called when the database can be used again, before the news of that time. */
   readonly onReturning: () => Promise<void>;
 }
@@ -33,7 +45,7 @@ export class SiteLink implements AsyncDisposable {
   readonly #changes: ChangeReader;
   #connection: SiteConnection;
   #hubs: readonly SiteHub[] = [];
-  #entry: OwnSiteEntry = { name: '', address: null, version: '' };
+  #entry: OwnSiteEntry;
   #pending = parseNews([]);
   #delivering: Promise<void> = Promise.resolve();
   #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
@@ -49,7 +61,9 @@ export class SiteLink implements AsyncDisposable {
   #lastBeat = Number.NEGATIVE_INFINITY;
   /** The server that this hub uses, see `checkServer`. */
   #server: string;
-  /** When a switch to another server settles, and grants can be vouched for, on the boot clock in ms; null if it has. */
+  /**
+   * When a switch to another server settles, and grants can be vouched for, on the boot clock in ms; null if it has.
+   */
   #settlesAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
   /** Processes of the server whose connections this hub has given up. */
@@ -61,6 +75,7 @@ export class SiteLink implements AsyncDisposable {
    */
   constructor(options: LinkOptions, connection: SiteConnection, server: string) {
     this.#options = options;
+    this.#entry = { name: options.hubName, address: null, version: version() };
     this.#server = server;
     this.#changes = new ChangeReader(options.hubId);
     this.#connection = connection;
@@ -199,7 +214,7 @@ export class SiteLink implements AsyncDisposable {
     await this.#look(this.#connection.sql);
     if (this.#settlesAt !== null && clock.now().uptime >= this.#settlesAt) {
       this.#settlesAt = null;
-      this.#deliver(ALL_NEWS);
+      this.#deliver(ALL_PARSED_NEWS);
     }
     if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
   }
@@ -242,7 +257,7 @@ export class SiteLink implements AsyncDisposable {
     this.#server = server;
     const news = await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
     // What this hub could not write may be anything, and another server may have lost what this hub has read.
-    this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_NEWS : news);
+    this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_PARSED_NEWS : news);
     database.reportReturn();
     await onReturning();
     if (hasSurprised) await database.write([ANYTHING], async () => true);

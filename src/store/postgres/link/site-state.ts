@@ -72,7 +72,9 @@ export async function forgetHub(sql: Statements, hubId: string): Promise<boolean
 
 /** A server as {@link checkServer} knows it. */
 interface ServerRow {
-  /** The cluster, the database, its tables and the timeline: a promotion changes only that, a copy something before it. */
+  /**
+   * The cluster, the database, its tables and the timeline: a promotion changes only that, a copy something before it.
+   */
   readonly server: string;
   /** Whether commits wait for a standby. */
   readonly synchronous: boolean;
@@ -100,8 +102,8 @@ interface CheckedServer {
 }
 
 /**
- * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a copy
- * restored: then the grants are no longer vouched for. Only a standby for which commits waited is believed to have
+ * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a
+ * copy restored: then the grants are no longer vouched for. Only a standby for which commits waited is believed to have
  * everything, if a hub that has used the former server finds its last heartbeat, and until one does not. Call it in a
  * transaction.
  * @param former null for a hub that starts

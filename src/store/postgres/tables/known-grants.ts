@@ -11,7 +11,9 @@ export interface OpenAttempt {
   readonly attempt: string;
   /** When its lease ends, in ms since 1970 by the database's clock. */
   readonly leasedUntil: number;
-  /** The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set. */
+  /**
+   * The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set.
+   */
   readonly endsAt: number;
 }
 

@@ -26,9 +26,9 @@ interface FoundRow {
 }
 
 /**
- * Grants after a switch to a server that may have lost commits. While that settles, each hub writes what it knows again,
- * with the same revision, unless it finds something newer: so the newest that any of them knows remains. After that the
- * hubs vouch for what is equal to what they know.
+ * Grants after a switch to a server that may have lost commits. While that settles, each hub writes what it knows
+ * again, with the same revision, unless it finds something newer: so the newest that any of them knows remains. After
+ * that the hubs vouch for what is equal to what they know.
  */
 export class LostGrants {
   readonly #context: LostGrantsContext;

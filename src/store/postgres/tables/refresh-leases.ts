@@ -24,7 +24,8 @@ export interface GrantsContext {
 export const LEASE_END_MARGIN = 1000;
 
 /**
- * The attempts to refresh grants. Each is a lease: no other hub may begin one while it is open, and what ends it names it.
+ * The attempts to refresh grants. Each is a lease: no other hub may begin one while it is open, and what ends it names
+ * it.
  */
 export class RefreshLeases {
   readonly #context: GrantsContext;

@@ -250,11 +250,13 @@ export class SiteRegistry {
       if (revision === null) return null;
       appliances.set(appliance.id, revision);
     }
-    await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', change.removedAppliances ?? []);
-    const removed = change.removedConnections ?? [];
-    const [used] = await sql.all('SELECT FROM appliances WHERE connection = ANY ($1) LIMIT 1', removed);
-    if (used !== undefined) return null;
-    await sql.run('DELETE FROM connections WHERE id = ANY ($1)', removed);
+    const { removedAppliances = [], removedConnections = [] } = change;
+    if (removedAppliances.length > 0) await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', removedAppliances);
+    if (removedConnections.length > 0) {
+      const [used] = await sql.all('SELECT FROM appliances WHERE connection = ANY ($1) LIMIT 1', removedConnections);
+      if (used !== undefined) return null;
+      await sql.run('DELETE FROM connections WHERE id = ANY ($1)', removedConnections);
+    }
     if (change.usedInvite !== undefined && (await sql.run(REMOVE_INVITE, change.usedInvite)) === 0) return null;
     return { connections, appliances };
   }

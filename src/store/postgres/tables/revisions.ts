@@ -35,9 +35,9 @@ export class KnownRevisions {
   }
 
   /**
-   * Reads rows. Those that a write of this hub or another read has changed meanwhile are read again: so what this hub has
-   * written or read is never followed by what was there before. Only those are, because a long read would never end while
-   * the hub writes.
+   * Reads rows. Those that a write of this hub or another read has changed meanwhile are read again: so what this hub
+   * has written or read is never followed by what was there before. Only those are, because a long read would never end
+   * while the hub writes.
    * @param ids of the rows; null for all of the table
    * @param query reads the rows with these ids, or all
    */

@@ -12,6 +12,8 @@ import type { Statements } from '../connection/sql.ts';
 /** How many rows are read in one statement: each must end before its timeout, also on a slow network. */
 const PAGE_ROWS = 500;
 
+const GRANT_COLUMNS = 'connection, generation, sealed, attempt, doubt, refused, distrusted, misconfigured';
+
 /** The rows of a site's tables, as they are stored. */
 interface TableRows {
   readonly settings: readonly SettingRow[];
@@ -27,10 +29,7 @@ export async function readTables(sql: Statements): Promise<TableRows> {
     settings: await readTable<SettingRow>(sql, 'settings', 'name', 'name, sealed'),
     connections: await readTable<ConnectionRow>(sql, 'connections', 'id', 'id, name, portal, scope, sealed'),
     appliances: await readTable<ApplianceRow>(sql, 'appliances', 'id', 'id, name, client_id, connection, sealed'),
-    grants: await readTable<GrantRow>(
-      ...[sql, 'grants', 'connection'],
-      'connection, generation, sealed, attempt, doubt, refused, distrusted, misconfigured',
-    ),
+    grants: await readTable<GrantRow>(sql, 'grants', 'connection', GRANT_COLUMNS),
     sessions: await readTable<SessionRow>(sql, 'sessions', 'hash', 'number, hash, appliance, device, sealed'),
   };
 }
@@ -64,17 +63,20 @@ export async function checkRows(tables: TableRows, sealing: Sealing): Promise<St
   };
 }
 
-/** @param key a column of texts that identifies a row */
-async function readTable<Row>(sql: Statements, table: string, key: string, columns: string): Promise<Row[]> {
+/** @param key a column of texts that identifies a row, and is among `columns` */
+async function readTable<Row>(
+  sql: Statements,
+  table: string,
+  key: keyof Row & string,
+  columns: string,
+): Promise<Row[]> {
   const rows: Row[] = [];
-  let last = '';
   for (;;) {
-    const page = await sql.all<Row & { readonly page_key: string }>(
-      `SELECT ${columns}, ${key} AS page_key FROM ${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
-      last,
+    const page = await sql.all<Row>(
+      `SELECT ${columns} FROM ${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
+      rows.at(-1)?.[key] ?? '',
     );
-    for (const { page_key: _, ...row } of page) rows.push(row as unknown as Row);
+    rows.push(...page);
     if (page.length < PAGE_ROWS) return rows;
-    last = page.at(-1)?.page_key ?? '';
   }
 }
