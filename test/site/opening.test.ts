@@ -6,7 +6,9 @@ import type { DatabaseAddress } from '../../src/store/postgres/connection/connec
 import { assertUsable } from '../../src/store/postgres/connection/site-connection.ts';
 import { NEWEST_SITE_SCHEMA } from '../../src/store/postgres/migrations.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
+import { poolerSkipReason, startPooler } from '../support/postgres/pooler.ts';
 import { startPostgres, type TestDatabase } from '../support/postgres/server.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import {
   fastClock,
   HUB_A,
@@ -169,12 +171,31 @@ describe('a database that can not be used', () => {
   test.each([
     ['is too old', { version: '12.17', number: 120_017 }, 'site_unusable', '13 or newer'],
     ['is a standby', { standby: true }, 'site_away', 'standby'],
-    ['is behind a pooler', { search_path: '"$user", public' }, 'site_unusable', 'PgBouncer'],
   ])('a server that %s is refused', (_, change, code, says) => {
     const usable = { version: '13.0', number: 130_000, standby: false, search_path: 'latchkey' };
     expect(() => assertUsable(usable)).not.toThrow();
     const expected = expect.objectContaining({ code, message: expect.stringContaining(says) });
     expect(() => assertUsable({ ...usable, ...change })).toThrow(expected);
+  });
+});
+
+describe('a pooler', () => {
+  skipIfUnavailable(poolerSkipReason);
+
+  test.each<[string, Record<string, string>]>([
+    ['that refuses the settings of a session', {}],
+    ['that leaves out the settings of a session', { ignore_startup_parameters: 'options' }],
+    ['with a pool for transactions', { ignore_startup_parameters: 'options', pool_mode: 'transaction' }],
+  ])('a server behind a PgBouncer %s is refused', async (_, settings) => {
+    const server = await siteServer();
+    const database = await server.createDatabase();
+    await using pooler = await startPooler(server, database, settings);
+    const address = { ...siteAddress(database), port: pooler.port };
+    expect(await failureOf(address)).toMatchObject({
+      code: 'site_unusable',
+      message: expect.stringContaining('PgBouncer'),
+    });
+    expect(await server.sql(database, "SELECT to_regnamespace('latchkey') IS NULL;")).toBe('t');
   });
 });
 

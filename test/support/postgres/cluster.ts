@@ -115,7 +115,8 @@ export function initializeCluster({ data }: ClusterFiles): Promise<void> {
   return runAsPostgres([postgresProgram('initdb'), '--pgdata', data, ...options]);
 }
 
-async function postgresUser(): Promise<{ readonly uid: number; readonly gid: number }> {
+/** The user that PostgreSQL runs as. */
+export async function postgresUser(): Promise<{ readonly uid: number; readonly gid: number }> {
   const { stdout } = await run('getent', ['passwd', 'postgres']);
   const [, , uid, gid] = stdout.split(':');
   return { uid: Number(uid), gid: Number(gid) };
