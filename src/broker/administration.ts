@@ -43,7 +43,7 @@ export type BrokerAdministration = Omit<
   | 'status'
   | 'testNotices'
   | 'describePortals'
-  | 'forgetHub'
+  | 'removeHub'
   | 'checkPortal'
   | 'caStatus'
   | 'rotateCa'

@@ -168,7 +168,10 @@ function servingPeriod(keep: number, now: Instant, readings: readonly ConfirmedT
 }
 
 function changedElsewhere(): Failure {
-  return new Failure('not_allowed', 'another hub of the site has just changed the CA: look at it, and try again');
+  return new Failure(
+    'not_allowed',
+    'another hub of the site has just changed the CA: see "latchkey ca", and repeat the command only if it is still needed',
+  );
 }
 
 function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Failure {

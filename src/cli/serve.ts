@@ -145,7 +145,7 @@ const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
   'config_invalid',
   'control_socket_taken',
   'port_unavailable',
-  'site_unusable',
+  'database_unusable',
   'state_dir_unusable',
   'store_key_wrong',
   'store_locked',

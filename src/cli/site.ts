@@ -6,17 +6,17 @@ import { printable, printStderr } from './terminal/output.ts';
 export function siteCommand(): Command {
   return new Command('site')
     .description('several hubs on one database; "latchkey status" lists them')
-    .addCommand(forgetCommand());
+    .addCommand(removeCommand());
 }
 
-/** `latchkey site forget NAME` */
-function forgetCommand(): Command {
-  return new Command('forget')
+/** `latchkey site remove NAME` */
+function removeCommand(): Command {
+  return new Command('remove')
     .description('remove a hub that will not come back from the list of the site')
     .argument('<name>', "the hub's name or id")
     .action(async (name: string, _options: unknown, command: Command) => {
       await using hub = await connectHub(command);
-      await hub.forgetHub(name);
+      await hub.removeHub(name);
       printStderr(`the hub ${printable(name)} is removed from the list`);
     });
 }

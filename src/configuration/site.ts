@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { messageOf } from '../core/failure.ts';
-import type { PostgresUrl } from '../store/postgres/connection/postgres-url.ts';
+import type { PostgresUrl } from '../store/postgres/database/postgres-url.ts';
 import { type readSecret, secretLocation } from '../system/secret-file.ts';
 import { readCa } from './file.ts';
 
@@ -36,7 +36,7 @@ export async function readSite(file: string | undefined, context: SiteContext): 
     if (/^postgres(ql)?:/i.test(file)) throw new Error('must name a file with the URL, not be the URL itself');
     const text = await context.readSecret(file, directory, credentials, 'url');
     // Loaded only for a site: a hub on SQLite needs nothing of PostgreSQL.
-    const { parsePostgresUrl } = await import('../store/postgres/connection/postgres-url.ts');
+    const { parsePostgresUrl } = await import('../store/postgres/database/postgres-url.ts');
     const url = parsePostgresUrl(text.reveal());
     const ca = url.tls?.ca ? resolve(directory, url.tls.ca) : null;
     if (ca !== null) await readCa(ca);

@@ -42,7 +42,7 @@ export async function connectControlClient(paths: readonly string[]) {
 
   return {
     status: () => call(routes.status, {}),
-    forgetHub: (name: string) => call(routes.forgetHub, { name }),
+    removeHub: (name: string) => call(routes.removeHub, { name }),
     portals: () => call(routes.portals, {}),
     checkPortal: (name: string) => call(routes.checkPortal, { name }),
     testNotices: () => call(routes.testNotices, {}),

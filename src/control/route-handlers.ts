@@ -62,7 +62,7 @@ function createHandlers(administration: Administration): Handlers {
         appliances: await mapInSlices(appliances, (each) => applianceResponse(each)),
       };
     },
-    forgetHub: ({ name }) => administration.forgetHub(name),
+    removeHub: ({ name }) => administration.removeHub(name),
     portals: async () => ({ portals: toWire(await administration.describePortals()) }),
     checkPortal: async ({ name }) => ({ checks: await administration.checkPortal(name) }),
     testNotices: () => administration.testNotices(),

@@ -79,7 +79,7 @@ const noContent = v.void();
 /** All routes of the control socket, for the server and the client. */
 export const routes = {
   status: route('GET', '/v1/status', emptyRequest, statusResponseSchema),
-  forgetHub: route('DELETE', '/v1/site/hubs/:name', nameRequest, noContent),
+  removeHub: route('DELETE', '/v1/site/hubs/:name', nameRequest, noContent),
   portals: route('GET', '/v1/portals', emptyRequest, portalsResponseSchema),
   checkPortal: route('POST', '/v1/portals/:name/check', nameRequest, portalChecksResponseSchema),
   testNotices: route('POST', '/v1/notices/test', emptyRequest, testNoticesResponseSchema),

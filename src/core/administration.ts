@@ -196,7 +196,7 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
    * @throws Failure `request_invalid` if there is none, or several have the name; `not_allowed` if it runs, or there is
    * no site
    */
-  forgetHub(name: string): Promise<void>;
+  removeHub(name: string): Promise<void>;
   /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;
   /** The names of the configured portals, the default one first. */

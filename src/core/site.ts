@@ -63,6 +63,9 @@ export interface FoundGrant {
   readonly hasLostWrites: boolean;
 }
 
+/** The form of a hub's id: a DNS label, because the hub is found as `<id>.local`. */
+export const HUB_ID = /^[a-z][a-z0-9-]{0,62}$/;
+
 /** A hub of a site, as the others see it. Times are ms since 1970 by the database's clock. */
 export interface SiteHub {
   readonly id: string;
@@ -71,13 +74,14 @@ export interface SiteHub {
   readonly address: string | null;
   readonly version: string;
   readonly lastSeen: number;
+  /** Whether it was seen in the last 15 s. */
   readonly isAlive: boolean;
 }
 
 /** What a hub says about itself to the others. */
 export type OwnSiteEntry = Pick<SiteHub, 'name' | 'address' | 'version'>;
 
-/** Work of a site that one hub does for all: reporting notices, and the nightly housekeeping. */
+/** Work of a site that one hub does for all: reporting notices, and deleting every hour what no hub needs any more. */
 export type SiteWork = 'notices' | 'housekeeping';
 
 /** The part of a store that several hubs share. Every method rejects with a Failure like those of {@link Store}. */
@@ -105,7 +109,7 @@ export interface SiteStore {
   /** Looks for news at once, and resolves when they are applied. */
   catchUp(): Promise<void>;
 
-  /** What {@link OwnSiteEntry} is from now on; written with the next heartbeat. */
+  /** What {@link OwnSiteEntry} is from now on. It is written at once if the database can be used. */
   announce(entry: OwnSiteEntry): void;
   /**
    * Takes or keeps a lease for some work, until 30 s after this call.
@@ -138,7 +142,7 @@ export interface SiteStore {
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Removes a hub from the list, and its settings; it comes back when it is seen again. */
-  forgetHub(id: string): Promise<void>;
+  removeHub(id: string): Promise<void>;
   /** Deletes what no hub needs any more. */
   cleanUp(): Promise<void>;
   /** Ends the exclusion of other hubs that start: call it when this hub has loaded everything. */

@@ -33,11 +33,11 @@ export async function startWithSite<Hub>(start: () => Promise<Hub>, options: Sit
     try {
       return await start();
     } catch (error) {
-      if (!isSiteAway(error, configuration)) throw error;
+      if (!isDatabaseUnavailable(error, configuration)) throw error;
       const reason = messageOf(error);
       if (now() - logged >= LOG_INTERVAL) {
         logged = now();
-        log.warn('site_awaited', { error: reason });
+        log.warn('waiting_for_database', { error: reason });
       }
       onWaiting(reason);
       await timers.sleep(RETRY_INTERVAL, ended);
@@ -47,7 +47,9 @@ export async function startWithSite<Hub>(start: () => Promise<Hub>, options: Sit
 }
 
 /** On a site also a read or a write that fails during the start means that the database is away. */
-function isSiteAway(error: unknown, { site }: Pick<Configuration, 'site'>): boolean {
+function isDatabaseUnavailable(error: unknown, { site }: Pick<Configuration, 'site'>): boolean {
   if (site === null || !(error instanceof Failure)) return false;
-  return error.code === 'site_away' || error.code === 'store_unreadable' || error.code === 'store_unwritable';
+  return (
+    error.code === 'database_unavailable' || error.code === 'store_unreadable' || error.code === 'store_unwritable'
+  );
 }

@@ -14,10 +14,15 @@ import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
-import { describeSiteAway, describeSlowStore, findHubProblems, type ObservedProblem } from './hub-problems.ts';
+import {
+  describeDatabaseUnavailable,
+  describeSlowStore,
+  findHubProblems,
+  type ObservedProblem,
+} from './hub-problems.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
 import type { Portals } from './portals.ts';
-import { findHubToForget, findMissingHubs, siteStatus } from './site/site-status.ts';
+import { findHubToRemove, findMissingHubs, siteStatus } from './site/site-status.ts';
 
 /** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
@@ -75,7 +80,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const { clock, log } = broker.environment;
 
   const { site } = store;
-  const siteAway = timed(() => (site === null ? null : describeSiteAway(store)));
+  const databaseUnavailable = timed(() => (site === null ? null : describeDatabaseUnavailable(store)));
   const slowStore = timed(
     () => (local === null ? null : describeSlowStore(local.store.commitTimes.summary())),
     () => local?.store.commitTimes.summary().slowFor ?? 0,
@@ -119,7 +124,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       connections: logins,
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       certificate: leaf.expiryProblem,
-      ...{ siteAway: siteAway(), missingHubs: site && findMissingHubs(site) },
+      ...{ databaseUnavailable: databaseUnavailable(), missingHubs: site && findMissingHubs(site) },
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
     const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
@@ -139,7 +144,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   // A reload would lose a grant that could not be written yet.
   context.reloads?.setReloadGuard(async () => {
     const codes = (await collectStatus()).problems.map(({ code }) => code);
-    if (codes.includes('site_away')) {
+    if (codes.includes('database_unavailable')) {
       return "the hub can't use the database of its site, and what is only in memory would be lost: reload when it can";
     }
     if (!codes.includes('store_unwritable')) return null;
@@ -174,11 +179,15 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         notices: notices.activeNotices(facts),
       };
     },
-    async forgetHub(name) {
-      if (site === null) throw new Failure('not_allowed', 'this hub belongs to no site: it is alone');
-      const { id } = findHubToForget(site, name);
-      await site.forgetHub(id);
-      log.info('hub_forgotten', { hub: id });
+    async removeHub(name) {
+      if (site === null)
+        throw new Failure(
+          'not_allowed',
+          'this hub belongs to no site (store.postgres_file is not set), so it has no list of hubs',
+        );
+      const { id } = findHubToRemove(site, name);
+      await site.removeHub(id);
+      log.info('hub_removed', { hub: id });
     },
     describePortals: () =>
       Promise.all(

@@ -21,7 +21,7 @@ interface HubProblemSources {
   /** The problem that the owner's own certificate has expired, or expires soon; null if it does not. */
   readonly certificate: HubProblem | null;
   /** On a site: the problem that its database can't be used; null if it can. */
-  readonly siteAway: ObservedProblem | null;
+  readonly databaseUnavailable: ObservedProblem | null;
   /** On a site: the problem that hubs have not been seen; null if none is missing. */
   readonly missingHubs: ObservedProblem | null;
   /** The problem that commits of the store take long; null if they do not. */
@@ -40,10 +40,10 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
-  const { siteAway, missingHubs } = sources;
+  const { databaseUnavailable, missingHubs } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
-  if (siteAway !== null) problems.push({ ...siteAway, code: 'site_away' });
+  if (databaseUnavailable !== null) problems.push({ ...databaseUnavailable, code: 'database_unavailable' });
   else if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
   if (missingHubs !== null) problems.push({ ...missingHubs, code: 'hub_missing' });
   if (certificate !== null) problems.push(certificate);
@@ -87,7 +87,7 @@ function findStoreWriteProblem({
 }
 
 /** A message that the database of the site can't be used; null if it can. */
-export function describeSiteAway({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
+export function describeDatabaseUnavailable({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
   if (writeProblem === null) return null;
   return `The hub issues the tokens that it has, and starts no refresh and no pairing: ${writeProblem}`;
 }

@@ -25,7 +25,14 @@ async function healthOf(harness: BrokerHarness) {
     connections: logins,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
     slowStore: slow === null ? null : { message: slow, since: '2031-05-05T06:07:08Z' },
-    ...{ certificate: null, idTaken: null, nameClaimed: null, siteAway: null, missingHubs: null, unannounced: null },
+    ...{
+      certificate: null,
+      idTaken: null,
+      nameClaimed: null,
+      databaseUnavailable: null,
+      missingHubs: null,
+      unannounced: null,
+    },
   });
   const input = await collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
   const conditions = input.conditions.map(

@@ -278,7 +278,7 @@ export class FakeAdministration implements Administration {
 
   readonly forgottenHubs: string[] = [];
 
-  async forgetHub(name: string): Promise<void> {
+  async removeHub(name: string): Promise<void> {
     this.forgottenHubs.push(name);
   }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { ReloadCoordinator } from '../../src/daemon/reloads.ts';
-import { parsePostgresUrl } from '../../src/store/postgres/connection/postgres-url.ts';
+import { parsePostgresUrl } from '../../src/store/postgres/database/postgres-url.ts';
 
 /** A configuration with the database of a site; null for a hub on SQLite. */
 function configuration(url: string | null): Configuration {

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { startWithSite } from '../../src/daemon/site-wait.ts';
-import { parsePostgresUrl } from '../../src/store/postgres/connection/postgres-url.ts';
+import { parsePostgresUrl } from '../../src/store/postgres/database/postgres-url.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
 const SITE: Configuration['site'] = { url: parsePostgresUrl('postgresql://u@localhost/n'), file: 'postgres.url' };
-const away = () => new Failure('site_away', 'it can not be reached');
+const away = () => new Failure('database_unavailable', 'it can not be reached');
 
 /** Starts a hub whose start fails with what `failures` yields, one after the other. */
 function startHub(failures: Iterator<Error>, site = SITE) {
@@ -38,7 +38,7 @@ describe('a hub whose database is away when it starts', () => {
   it('the start is tried every two seconds, and logged at once and then once a minute', async () => {
     const { time, stop, hub, logged, waiting, starts } = startHub(repeat(away()));
     await time.pass(0);
-    expect([logged, waiting]).toEqual([['site_awaited'], ['it can not be reached']]);
+    expect([logged, waiting]).toEqual([['waiting_for_database'], ['it can not be reached']]);
     await time.pass(59_000);
     expect(logged).toHaveLength(1);
     expect(starts()).toBe(30);
@@ -49,7 +49,7 @@ describe('a hub whose database is away when it starts', () => {
     expect(await hub).toBeNull();
   });
 
-  it.each(['site_away', 'store_unreadable', 'store_unwritable'] as const)(
+  it.each(['database_unavailable', 'store_unreadable', 'store_unwritable'] as const)(
     'the hub starts after a failure with the code %s',
     async (code) => {
       const { time, hub } = startHub([new Failure(code, 'not yet')].values());
@@ -59,7 +59,7 @@ describe('a hub whose database is away when it starts', () => {
   );
 
   it('what a person must correct ends the start', async () => {
-    const { hub } = startHub([new Failure('site_unusable', 'a wrong password')].values());
+    const { hub } = startHub([new Failure('database_unusable', 'a wrong password')].values());
     await expect(hub).rejects.toThrow('a wrong password');
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SiteHub } from '../../src/core/site.ts';
-import { findHubToForget, findMissingHubs, siteStatus } from '../../src/hub/site/site-status.ts';
+import { findHubToRemove, findMissingHubs, siteStatus } from '../../src/hub/site/site-status.ts';
 
 const NOW = Date.parse('2031-05-05T08:00:00Z');
 const MINUTE = 60_000;
@@ -48,7 +48,7 @@ describe('the hubs of a site', () => {
     expect(findMissingHubs({ ...site(), hubs })).toBeNull();
   });
 
-  it('a hub is forgotten by its id, or by a name that no other has, unless it runs', () => {
+  it('a hub is removed by its id, or by a name that no other has, unless it runs', () => {
     const gone = { isAlive: false };
     const hubs = site(
       hub('cellar', gone),
@@ -56,11 +56,11 @@ describe('the hubs of a site', () => {
       hub('twin', { ...gone, id: 'b' }),
       hub('garage'),
     );
-    expect(findHubToForget(hubs, 'cellar').id).toBe('latchkey-cellar');
-    expect(findHubToForget(hubs, 'b').id).toBe('b');
-    expect(() => findHubToForget(hubs, 'twin')).toThrow('several hubs of the site are called twin');
-    expect(() => findHubToForget(hubs, 'garage')).toThrow('the hub garage is running');
-    expect(() => findHubToForget(hubs, 'attic')).toThrow('the hub attic is running');
-    expect(() => findHubToForget(hubs, 'nobody')).toThrow('the site has no hub nobody');
+    expect(findHubToRemove(hubs, 'cellar').id).toBe('latchkey-cellar');
+    expect(findHubToRemove(hubs, 'b').id).toBe('b');
+    expect(() => findHubToRemove(hubs, 'twin')).toThrow('several hubs of the site are called twin');
+    expect(() => findHubToRemove(hubs, 'garage')).toThrow('the hub garage is running');
+    expect(() => findHubToRemove(hubs, 'attic')).toThrow('the hub attic is running');
+    expect(() => findHubToRemove(hubs, 'nobody')).toThrow('the site has no hub nobody');
   });
 });

@@ -129,6 +129,17 @@ export class SiteMachines implements AsyncDisposable {
     return output;
   }
 
+  /** Gives the address of a machine, which keeps the others that it has, to another machine that is unplugged. */
+  async moveAddress(from: MachineName, to: MachineName): Promise<void> {
+    const move = (action: string, host: Host, address: string) =>
+      host.run('ip', ['address', action, `${address}/24`, 'dev', 'eth0']);
+    // Otherwise the kernel would delete the addresses that were added later, too.
+    await this.hosts[from].run('sysctl', ['-qw', 'net.ipv4.conf.eth0.promote_secondaries=1']);
+    await move('del', this.hosts[from], this.hosts[from].address);
+    await move('del', this.hosts[to], this.hosts[to].address);
+    await move('add', this.hosts[to], this.hosts[from].address);
+  }
+
   /** Switches a machine off, as if somebody had pulled its plug. */
   async cutPower(name: MachineName): Promise<void> {
     // Its addresses outlive it.

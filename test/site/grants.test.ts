@@ -138,7 +138,7 @@ test('a grant of which another hub may know more is refreshed when a switch to a
   const { first, second, id } = site;
   const server = await siteServer();
   const sql = (text: string) => server.sql(site.site.database, text);
-  await sql('UPDATE latchkey.grants SET vouched = false; UPDATE latchkey.site SET switched_at = clock_timestamp()');
+  await sql('UPDATE latchkey.grants SET confirmed = false; UPDATE latchkey.site SET switched_at = clock_timestamp()');
   void first.broker.grants.refresh(id);
   await expectSoon(() => first.broker.grants.get(id)?.leasedUntil !== null, true);
   expect(site.refreshes()).toBe(0);

@@ -28,7 +28,7 @@ async function hubConditions(hub: HubProcess): Promise<string[]> {
   return (await fullStatus(hub)).conditions.filter(({ connection }) => connection === null).map(({ code }) => code);
 }
 
-test('two hubs of a site have one CA and one store key, and status lists both until one is forgotten', async () => {
+test('two hubs of a site have one CA and one store key, and status lists both until one is removed', async () => {
   const database = await server.createDatabase();
   await using attic = await prepareSiteHub(database, 'attic', { emulator });
   await attic.launch();
@@ -62,7 +62,7 @@ test('two hubs of a site have one CA and one store key, and status lists both un
   expect(text).toMatch(new RegExp(`attic +${ids[0]} +127\\.0\\.0\\.1 +\\S+ +\\S`));
   expect(text).toMatch(new RegExp(`cellar +${ids[1]} +127\\.0\\.0\\.1 +\\S+ +this hub`));
 
-  const running = await attic.cli('site', 'forget', 'cellar');
+  const running = await attic.cli('site', 'remove', 'cellar');
   expect(running.stderr).toContain('the hub cellar is running: stop it first');
   await cellar.kill();
   await server.sql(
@@ -72,9 +72,9 @@ test('two hubs of a site have one CA and one store key, and status lists both un
   await eventually(async () => (await hubConditions(attic)).includes('hub_missing'));
   const [problem] = (await fullStatus(attic)).hub.problems ?? [];
   expect(problem?.message).toContain(`A hub of the site has not been seen: cellar (${ids[1]}) since 20`);
-  expect((await attic.cli('site', 'forget', 'garage')).stderr).toContain('the site has no hub garage');
-  const forgotten = await attic.cli('site', 'forget', 'cellar');
-  expect(forgotten).toMatchObject({ status: 0, stderr: 'the hub cellar is removed from the list\n' });
+  expect((await attic.cli('site', 'remove', 'garage')).stderr).toContain('the site has no hub garage');
+  const removed = await attic.cli('site', 'remove', 'cellar');
+  expect(removed).toMatchObject({ status: 0, stderr: 'the hub cellar is removed from the list\n' });
   expect((await fullStatus(attic)).site?.hubs.map(({ name }) => name)).toEqual(['attic']);
   expect(await hubConditions(attic)).toEqual([]);
 });
@@ -85,7 +85,7 @@ test('a hub that starts while the database is away waits and says why, stops whe
   await own.stop();
   await using hub = await prepareSiteHub(database, 'attic', { emulator });
   const stopped = hub.launch().catch((error: Error) => error.message);
-  const awaited = await eventually(async () => existsSync(hub.log) && hub.events('site_awaited')[0]);
+  const awaited = await eventually(async () => existsSync(hub.log) && hub.events('waiting_for_database')[0]);
   expect(awaited['error']).toMatch(/database \S+ on localhost:\d+ can't be reached \(.*ECONNREFUSED/);
   expect(existsSync(stateFile(hub, 'control.sock'))).toBe(false);
   await hub.kill('SIGTERM');
@@ -93,7 +93,7 @@ test('a hub that starts while the database is away waits and says why, stops whe
   expect(hub.events().map(({ event }) => event)).toContain('hub_stopping');
 
   const started = hub.launch();
-  await eventually(async () => existsSync(hub.log) && hub.events('site_awaited')[0]);
+  await eventually(async () => existsSync(hub.log) && hub.events('waiting_for_database')[0]);
   await own.start();
   await started;
   expect((await fullStatus(hub)).site?.hubs).toHaveLength(1);
@@ -107,19 +107,19 @@ test('a hub whose database is away issues the tokens that it has, says so, and g
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   await own.stop('immediate');
-  await eventually(async () => (await hubConditions(hub)).includes('site_away'));
+  await eventually(async () => (await hubConditions(hub)).includes('database_unavailable'));
   expect((await hub.requestToken(wallbox)).status).toBe(200);
   const { stdout, stderr } = await hub.cli('status');
   expect(stdout + stderr).toMatch(
     /issues the tokens that it has, and starts no refresh and no pairing: the site's database/,
   );
   expect(stdout).not.toMatch(/SD card|disk/);
-  expect((await hub.connection('wallbox')).problem?.code).toBe('site_away');
+  expect((await hub.connection('wallbox')).problem?.code).toBe('database_unavailable');
   expect((await hub.cli('reload')).stderr).toContain("the hub can't use the database of its site");
-  expect(hub.events('site_away')).toMatchObject([{ error: expect.stringContaining("can't be used since") }]);
+  expect(hub.events('database_unavailable')).toMatchObject([{ error: expect.stringContaining("can't be used since") }]);
   await own.start();
   await eventually(async () => (await hubConditions(hub)).length === 0);
-  expect(hub.events('site_returned')).toMatchObject([{ duration: expect.any(Number) }]);
+  expect(hub.events('database_available')).toMatchObject([{ duration: expect.any(Number) }]);
   expect((await hub.connection('wallbox')).problem).toBeNull();
 });
 

@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { Failure } from '../../src/core/failure.ts';
 import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import type { DatabaseAddress } from '../../src/store/postgres/connection/connections.ts';
-import { assertUsable } from '../../src/store/postgres/connection/site-connection.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
+import { assertUsable } from '../../src/store/postgres/database/site-connection.ts';
 import { NEWEST_SITE_SCHEMA } from '../../src/store/postgres/migrations.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { poolerSkipReason, startPooler } from '../support/postgres/pooler.ts';
@@ -97,7 +97,7 @@ describe('start of a site', () => {
     await server.sql(database, `CREATE SCHEMA latchkey AUTHORIZATION ${database.user}; ${tables}`);
     await server.sql(database, `GRANT ALL ON ALL TABLES IN SCHEMA latchkey TO ${database.user};`);
     expect(await failureOf(siteAddress(database))).toMatchObject({
-      code: 'site_unusable',
+      code: 'database_unusable',
       message: expect.stringContaining(says),
     });
     expect(await server.sql(database, "SELECT count(*) FROM pg_tables WHERE schemaname = 'latchkey';")).toBe('1');
@@ -115,12 +115,12 @@ describe('start of a site', () => {
 
 describe('a database that can not be used', () => {
   test.each<[string, (database: TestDatabase) => Partial<DatabaseAddress>, string, string]>([
-    ['another password', () => ({ password: 'another-password' }), 'site_unusable', 'check user and password'],
-    ['an unknown user', () => ({ user: 'nobody_known' }), 'site_unusable', 'check user and password'],
-    ['an unknown database', () => ({ database: 'nothing' }), 'site_unusable', 'create the database'],
-    ['TLS that the server does not have', () => ({ tls: { ca: undefined } }), 'site_unusable', 'switch TLS on'],
-    ['a port where nothing listens', () => ({ port: 1 }), 'site_away', "can't be reached"],
-    ['an unknown host', () => ({ host: 'database.invalid' }), 'site_away', "can't be reached"],
+    ['another password', () => ({ password: 'another-password' }), 'database_unusable', 'check user and password'],
+    ['an unknown user', () => ({ user: 'nobody_known' }), 'database_unusable', 'check user and password'],
+    ['an unknown database', () => ({ database: 'nothing' }), 'database_unusable', 'create the database'],
+    ['TLS that the server does not have', () => ({ tls: { ca: undefined } }), 'database_unusable', 'switch TLS on'],
+    ['a port where nothing listens', () => ({ port: 1 }), 'database_unavailable', "can't be reached"],
+    ['an unknown host', () => ({ host: 'database.invalid' }), 'database_unavailable', "can't be reached"],
   ])('a hub with %s says what is wrong, without the password', async (_, change, code, says) => {
     const database = await (await siteServer()).createDatabase();
     const failure = await failureOf({ ...siteAddress(database), ...change(database) });
@@ -132,7 +132,7 @@ describe('a database that can not be used', () => {
     const database = await server.createDatabase();
     await server.sql(database, `ALTER DATABASE ${database.name} OWNER TO postgres;`);
     expect(await failureOf(siteAddress(database))).toMatchObject({
-      code: 'site_unusable',
+      code: 'database_unusable',
       message: expect.stringMatching(/permission denied.*make the user of the URL the owner/s),
     });
   });
@@ -142,7 +142,7 @@ describe('a database that can not be used', () => {
     const database = await server.createDatabase();
     await server.sql(database, `ALTER ROLE ${database.user} CONNECTION LIMIT 1;`);
     expect(await failureOf(siteAddress(database))).toMatchObject({
-      code: 'site_away',
+      code: 'database_unavailable',
       message: expect.stringContaining('too many connections'),
     });
     await server.sql(database, `ALTER ROLE ${database.user} CONNECTION LIMIT -1;`);
@@ -156,12 +156,15 @@ describe('a database that can not be used', () => {
     const address = siteAddress(await server.createDatabase());
     const ca = server.authority?.certificate;
     const others = (await createAuthority('Another')).certificate;
-    const refused = { code: 'site_unusable', message: expect.stringContaining('sslrootcert') };
+    const refused = { code: 'database_unusable', message: expect.stringContaining('sslrootcert') };
     expect(await failureOf({ ...address, tls: { ca: undefined } })).toMatchObject(refused);
     expect(await failureOf({ ...address, tls: { ca: others } })).toMatchObject(refused);
     expect(await failureOf({ ...address, host: '127.0.0.2', tls: { ca } })).toMatchObject(refused);
     expect(await failureOf({ ...address, host: '127.1', tls: { ca } })).toMatchObject(refused);
-    expect(await failureOf(address)).toMatchObject({ code: 'site_unusable', message: expect.stringContaining('hba') });
+    expect(await failureOf(address)).toMatchObject({
+      code: 'database_unusable',
+      message: expect.stringContaining('hba'),
+    });
     for (const host of ['localhost', '127.0.0.1']) {
       await using store = await openSiteStore({ ...address, host, tls: { ca } }, HUB_A);
       expect(store.writeProblem).toBeNull();
@@ -169,8 +172,8 @@ describe('a database that can not be used', () => {
   });
 
   test.each([
-    ['is too old', { version: '12.17', number: 120_017 }, 'site_unusable', '13 or newer'],
-    ['is a standby', { standby: true }, 'site_away', 'standby'],
+    ['is too old', { version: '12.17', number: 120_017 }, 'database_unusable', '13 or newer'],
+    ['is a standby', { standby: true }, 'database_unavailable', 'standby'],
   ])('a server that %s is refused', (_, change, code, says) => {
     const usable = { version: '13.0', number: 130_000, standby: false, search_path: 'latchkey' };
     expect(() => assertUsable(usable)).not.toThrow();
@@ -192,7 +195,7 @@ describe('a pooler', () => {
     await using pooler = await startPooler(server, database, settings);
     const address = { ...siteAddress(database), port: pooler.port };
     expect(await failureOf(address)).toMatchObject({
-      code: 'site_unusable',
+      code: 'database_unusable',
       message: expect.stringContaining('PgBouncer'),
     });
     expect(await server.sql(database, "SELECT to_regnamespace('latchkey') IS NULL;")).toBe('t');
@@ -228,7 +231,7 @@ test('a hub that waits for the start of another one says so after a while, and t
   const database = await (await siteServer()).createDatabase();
   await using starting = await startSiteStore(siteAddress(database), HUB_B);
   expect(await failureOf(siteAddress(database), { clock: fastClock(20) })).toMatchObject({
-    code: 'site_away',
+    code: 'database_unavailable',
     message: `another hub of the site is starting (${HUB_B}); if it hangs, restart it`,
   });
   await starting.startupDone();
@@ -245,7 +248,7 @@ describe('id of a hub', () => {
     await using store = await openSiteStore(siteAddress(database), HUB_A);
     expect(await failureOf(siteAddress(database), quick())).toMatchObject({
       code: 'store_locked',
-      message: expect.stringContaining('remove the file hub-id'),
+      message: expect.stringContaining('delete the file hub-id'),
     });
     await store.saveSetting('setup_code', 'a code');
   });

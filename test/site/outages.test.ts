@@ -142,7 +142,7 @@ test('no connections pile up while commits wait for a standby that does not answ
   await waitFor(() => expect(b.writeProblem).not.toBeNull(), 30_000);
   // A hub that starts meanwhile gives up, and again, and keeps no lock.
   for (let start = 0; start < 2; start += 1) {
-    await expect(openSiteStore(address, 'latchkey-0000000c')).rejects.toMatchObject({ code: 'site_away' });
+    await expect(openSiteStore(address, 'latchkey-0000000c')).rejects.toMatchObject({ code: 'database_unavailable' });
   }
   expect(await countConnections(server, database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS + 1);
   await standby.server.resume();

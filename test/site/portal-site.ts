@@ -12,7 +12,7 @@ import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
-import type { DatabaseAddress } from '../../src/store/postgres/connection/connections.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';

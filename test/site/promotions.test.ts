@@ -18,8 +18,8 @@ const attempt = { token: 'hash', at: instantAt(1) };
 const grantOf = ({ connection }: { connection: string }, generation: number) =>
   sampleGrant({ connection, generation, refreshToken: new Secret(`refresh-token-${generation}`) });
 
-/** Vouches for grants as a hub does at every news. @returns whether it could */
-async function vouch(store: PostgresStore, grants: readonly Grant[]): Promise<boolean> {
+/** Confirms grants as a hub does at every news. @returns whether it could */
+async function confirm(store: PostgresStore, grants: readonly Grant[]): Promise<boolean> {
   await store.putBack(grants);
   return [...(await store.findGrants(null)).values()].every(({ hasLostWrites }) => !hasLostWrites);
 }
@@ -124,7 +124,7 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
   expect(await a.beginAttempt(grantOf(HEATER, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
   expect(await a.beginAttempt(grantOf(FRIDGE, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
   await expect.poll(() => Math.min(site.news.a.length, site.news.b.length), { timeout: 30_000 }).toBeGreaterThan(1);
-  await expect.poll(() => vouch(a, held), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => confirm(a, held), { timeout: 30_000 }).toBe(true);
   await fresh.catchUp();
   expect(new Set(heard)).toEqual(new Set([WALLBOX, HEATER, FRIDGE].map(({ connection }) => connection)));
   for (const [appliance, generation] of [
@@ -167,7 +167,7 @@ test('a grant that was forgotten is not put back, and a newer one stays', async 
   expect(await find(a, HEATER)).toBeUndefined();
 });
 
-test('a standby for which commits waited no longer is not believed', async () => {
+test('a standby for which commits waited no longer is not trusted', async () => {
   await using site = await startSite(true);
   const { a, standby, primary } = site;
   await standby.catchUp(primary);
@@ -188,7 +188,7 @@ test('a standby for which commits waited no longer is not believed', async () =>
   expect(await find(a, WALLBOX)).toMatchObject({ hasLostWrites: true });
 });
 
-test('a standby that one hub believes is believed no longer when another hub does not find its last heartbeat', async () => {
+test('a standby that one hub trusts is no longer trusted when another hub does not find its last heartbeat', async () => {
   await using site = await startSite(true);
   const { a, b, primary, standby, proxies, news } = site;
   const returned = { a: whenReturned(a), b: whenReturned(b) };
@@ -203,10 +203,10 @@ test('a standby that one hub believes is believed no longer when another hub doe
   await returned.b;
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
-  // The first hub hears of it at once, and again when it may vouch.
+  // The first hub hears of it at once, and again when it may confirm.
   await expect.poll(() => news.a.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(3);
   expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: true });
-  await expect.poll(() => vouch(a, [grantOf(HEATER, 1), grantOf(WALLBOX, 1)]), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => confirm(a, [grantOf(HEATER, 1), grantOf(WALLBOX, 1)]), { timeout: 30_000 }).toBe(true);
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: null } } });
 });
 

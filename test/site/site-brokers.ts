@@ -9,7 +9,7 @@ import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
 import type { SiteNews, SiteStore } from '../../src/core/site.ts';
-import type { DatabaseAddress } from '../../src/store/postgres/connection/connections.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';

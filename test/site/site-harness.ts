@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll } from 'vitest';
 import type { Clock, Timers } from '../../src/core/clock.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import type { DatabaseAddress } from '../../src/store/postgres/connection/connections.ts';
+import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
 import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';

@@ -34,7 +34,7 @@ test('a hub that is stopped while it can not write new tokens waits for the data
   startRefresh(hub, 'wallbox');
   await eventually(async () => emulator.grants()[0]?.generation === 2);
   await server.stop('immediate');
-  await eventually(async () => (await hub.connection('wallbox')).problem?.code === 'site_away');
+  await eventually(async () => (await hub.connection('wallbox')).problem?.code === 'database_unavailable');
   await eventually(async () => (emulator.requests.at(-1)?.status ?? null) !== null);
   const stopped = hub.kill('SIGTERM');
   await eventually(async () => hub.events('hub_stopping').length === 1);

@@ -160,7 +160,9 @@ test('news of a database that was copied from a server with more transactions ar
     restores += 1;
   });
   const client = await connect(database);
-  await client.query(CHANGE.replace('(id,', '(changed, id,').replace('(gen', `('9000000000', gen`), [['restored']]);
+  await client.query(CHANGE.replace('(id,', '(transaction_id, id,').replace('(gen', `('9000000000', gen`), [
+    ['restored'],
+  ]);
   for (let look = 0; look < 4; look += 1) await store.catchUp();
   expect(restores).toBe(0);
   await client.end();

@@ -74,7 +74,7 @@ describe('the store key of a site', () => {
     const open = () =>
       openWithSiteKey({ stateDirectory: folder.path, credentials: undefined, freshKey }, async (key) => {
         keys.push(Buffer.from(key).toString('base64url'));
-        throw new Failure('site_away', 'it can not be reached');
+        throw new Failure('database_unavailable', 'it can not be reached');
       });
     await expect(open()).rejects.toThrow('it can not be reached');
     await expect(open()).rejects.toThrow('it can not be reached');

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { jweSealing, type Sealing, STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
 import { loadStoreKey } from '../../../src/store/keys/store-key.ts';
-import { type DatabaseAddress, newClient } from '../../../src/store/postgres/connection/connections.ts';
-import { readDatabaseAddress } from '../../../src/store/postgres/connection/database-address.ts';
-import { parsePostgresUrl } from '../../../src/store/postgres/connection/postgres-url.ts';
+import { type DatabaseAddress, newClient } from '../../../src/store/postgres/database/connections.ts';
+import { readDatabaseAddress } from '../../../src/store/postgres/database/database-address.ts';
+import { parsePostgresUrl } from '../../../src/store/postgres/database/postgres-url.ts';
 import { openPostgresStore } from '../../../src/store/postgres/open-postgres-store.ts';
 import { toGrantRow } from '../../../src/store/rows/grant-row.ts';
 import { systemClock, systemTimers } from '../../../src/system/clock.ts';

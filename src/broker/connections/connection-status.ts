@@ -112,7 +112,7 @@ function withStoreProblem(
 
 /** A site's store that can't be written is a database that can't be used, and no full disk. */
 function codeOn({ site }: BrokerStore, code: ProblemCode): ProblemCode {
-  return code === 'store_unwritable' && site !== null ? 'site_away' : code;
+  return code === 'store_unwritable' && site !== null ? 'database_unavailable' : code;
 }
 
 const MINUTE_MS = 60_000;

@@ -17,8 +17,9 @@ type DeclarationKey = `appliances/${string}` | `connections/${string}`;
 const storedKeys = v.pipe(v.string(), v.parseJson(), v.array(v.string()));
 
 /**
- * What the configuration of this hub declared at its last start. A hub ends only that when its configuration no longer
- * declares it: the configuration of another hub of the site may declare more. A hub that is alone ends everything.
+ * What the configuration of this hub declared at its last start. A hub of a site removes only such appliances and
+ * connections when its configuration no longer declares them, because the configuration of another hub may declare
+ * more. A hub that is alone removes all that are no longer declared.
  */
 export class OwnDeclarations {
   readonly #store: Pick<BrokerStore, 'site' | 'saveSetting'>;

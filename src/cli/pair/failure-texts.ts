@@ -36,7 +36,7 @@ export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> =
   portal_deferred: 'the portal asked to wait',
   clock_unknown: 'the clock was wrong',
   store_unwritable: 'the hub could not save it',
-  site_away: 'the hub could not reach its database',
+  database_unavailable: 'the hub could not reach its database',
   refused: 'the portal rejected the grant',
 };
 

@@ -74,7 +74,7 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
   hub_missing: {
     severity: 'warning',
     what_to_do:
-      'Check the power and the network of that hub, and its log; if it was removed for good, run "latchkey site forget NAME"',
+      'Check the power and the network of that hub, and its log; if it was removed for good, run "latchkey site remove NAME"',
   },
   hub_name_claimed: {
     severity: 'warning',
@@ -86,7 +86,7 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     what_to_do:
       'See the hub\'s log (with systemd: "sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
   },
-  site_away: { severity: 'warning', what_to_do: SITE_AWAY_ADVICE },
+  database_unavailable: { severity: 'warning', what_to_do: SITE_AWAY_ADVICE },
   store_changed: {
     severity: 'error',
     what_to_do:
@@ -137,7 +137,7 @@ const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: Condi
   credentials_untried: ['warning', 'waits for a new token'],
   misconfigured: ['error', 'gets no new tokens'],
   store_unwritable: ['error', 'gets no new tokens'],
-  site_away: ['warning', 'waits for a new token'],
+  database_unavailable: ['warning', 'waits for a new token'],
   refused: ['error', 'is no longer connected'],
 };
 

@@ -17,7 +17,7 @@ export const hubEvents = {
   }),
   hub_stopped: event('info', 'The hub has stopped normally.'),
   hub_restarting: event('info', 'The hub starts again within the process, for example after a restore.'),
-  hub_forgotten: event('info', 'A hub was removed from the list of its site.', { hub: text('its id') }),
+  hub_removed: event('info', 'A hub was removed from the list of its site.', { hub: text('its id') }),
   page_never_opened: event('info', "Nobody has signed in to the hub's page yet.", { what_to_do: whatToDo }),
   configuration_reloading: event('info', 'The changed configuration is valid; the hub starts again with it.', {
     file: optional(text('path of the configuration file')),

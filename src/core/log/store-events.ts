@@ -37,17 +37,17 @@ export const storeEvents = {
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),
-  site_awaited: event(
+  waiting_for_database: event(
     'warn',
-    'The hub can not start, because the database of its site can not be used. It keeps trying.',
+    'The hub cannot start, because the database of its site cannot be used. It keeps trying.',
     { error },
   ),
-  site_away: event(
+  database_unavailable: event(
     ['debug', 'warn'],
-    'The database of the site can not be used: the hub issues the tokens that it has, and starts no refresh. It keeps trying.',
+    'The database of the site cannot be used: the hub issues the tokens that it has, and starts no refresh. It keeps trying.',
     { error },
   ),
-  site_returned: event('info', 'The database of the site can be used again.', {
+  database_available: event('info', 'The database of the site can be used again.', {
     duration: number('seconds for which it could not be used'),
   }),
   site_cleanup_failed: event(

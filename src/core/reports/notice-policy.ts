@@ -68,7 +68,7 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   hub_id_taken: 0,
   hub_missing: 0,
   hub_name_claimed: 10 * MINUTE,
-  site_away: 10 * MINUTE,
+  database_unavailable: 10 * MINUTE,
   store_changed: 0,
   store_recovered: 0,
   store_slow: 10 * MINUTE,
@@ -127,7 +127,7 @@ export function subjectNotice(
     case 'login_ending':
       return toNotice('login_ending', condition);
     case 'store_unwritable':
-    case 'site_away':
+    case 'database_unavailable':
     case 'pairing_failed':
       // The hub itself has a notice about its store; the person who started the pairing sees that it failed.
       return reminder;

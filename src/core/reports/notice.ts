@@ -21,7 +21,7 @@ export const HUB_PROBLEM_CODES = [
   'hub_missing',
   'hub_name_claimed',
   'not_announced',
-  'site_away',
+  'database_unavailable',
   'store_changed',
   'store_recovered',
   'store_slow',

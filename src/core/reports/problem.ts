@@ -13,7 +13,7 @@ export const PROBLEM_CODES = [
   'misconfigured',
   'clock_unknown',
   'store_unwritable',
-  'site_away',
+  'database_unavailable',
   'refused',
 ] as const;
 
@@ -65,7 +65,7 @@ export function whatToDo(
       return 'Check with "timedatectl status" that the clock is set automatically; the hub keeps trying';
     case 'store_unwritable':
       return "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically";
-    case 'site_away':
+    case 'database_unavailable':
       return SITE_AWAY_ADVICE;
     case 'refused':
       return `Log in again to connect ${appliance}: open ${page} or run "latchkey pair ${appliance}"`;

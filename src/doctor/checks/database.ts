@@ -1,7 +1,7 @@
 import { InvalidKeyFailure } from '../../configuration/validation.ts';
 import { CLOCK_WARNING_OFFSET } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import type { DatabaseInspection } from '../../store/postgres/connection/inspect-database.ts';
+import type { DatabaseInspection } from '../../store/postgres/database/inspect-database.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
@@ -20,14 +20,14 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
   }
   if (site.url.database === PLACEHOLDER_DATABASE) return [permissionDenied('the database of the site')];
   const [{ inspectDatabase }, { readDatabaseAddress }] = await Promise.all([
-    import('../../store/postgres/connection/inspect-database.ts'),
-    import('../../store/postgres/connection/database-address.ts'),
+    import('../../store/postgres/database/inspect-database.ts'),
+    import('../../store/postgres/database/database-address.ts'),
   ]);
   try {
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());
     return [checkServer(site.url.describe, found), ...checkSchema(found), checkClockOf(found), checkCommits(found)];
   } catch (error) {
-    const isAway = error instanceof Failure && error.code === 'site_away';
+    const isAway = error instanceof Failure && error.code === 'database_unavailable';
     return [
       fail(
         `${messageOf(error)}${isAway ? ': check that the server runs, and the network between it and the hub' : ''}`,

@@ -2,10 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
+import { HUB_ID } from '../../core/site.ts';
 import { syncDirectory } from '../../system/new-file.ts';
-
-/** A DNS label, as new hubs get it, or as any version of Latchkey may have made it. */
-const HUB_ID = /^[a-z][a-z0-9-]{0,62}$/;
 
 /** A new id, such as `latchkey-5f0c9a1e`. */
 export function createHubId(): string {
@@ -21,7 +19,11 @@ export async function loadHubId(stateDirectory: string): Promise<string> {
   const path = hubIdPath(stateDirectory);
   const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    throw new Failure('state_dir_unusable', `the hub's id in ${path} can't be read`, { cause });
+    throw new Failure(
+      'state_dir_unusable',
+      `the hub's id in ${path} can't be read: let the user that the hub runs as read it`,
+      { cause },
+    );
   });
   if (text === null) {
     const created = createHubId();

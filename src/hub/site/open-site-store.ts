@@ -9,7 +9,7 @@ import { loadHubId, saveHubId } from './hub-id.ts';
 /**
  * Opens the store of a site. Only then `pg` is loaded. After a restore the hub takes over the id of the hub that made
  * the backup.
- * @throws Failure `site_away` if it may work later; others if a person has to do something
+ * @throws Failure `database_unavailable` if it may work later; others if a person has to do something
  */
 export async function openSiteStore(
   configuration: Pick<Configuration, 'name' | 'site' | 'stateDirectory' | 'credentialsDirectory'>,
@@ -23,7 +23,7 @@ export async function openSiteStore(
   await store[Symbol.asyncDispose]();
   await saveHubId(stateDirectory, restoredId);
   const restored = await openAs(restoredId, configuration, environment);
-  await restored.forgetHub(hubId);
+  await restored.removeHub(hubId);
   return restored;
 }
 
@@ -35,7 +35,7 @@ async function openAs(
   if (site === null) throw new Failure('unexpected', 'no site is configured');
   const [{ openPostgresStore }, { readDatabaseAddress }] = await Promise.all([
     import('../../store/postgres/open-postgres-store.ts'),
-    import('../../store/postgres/connection/database-address.ts'),
+    import('../../store/postgres/database/database-address.ts'),
   ]);
   const address = await readDatabaseAddress(site.url);
   const freshKey = () => random.token(STORE_KEY_BYTES);

@@ -36,9 +36,9 @@ export function findMissingHubs({ hubs, hubId }: Pick<SiteStore, 'hubs' | 'hubId
 /**
  * The hub to remove from the list of its site.
  * @param name its name or id
- * @throws Failure `request_invalid`, `not_allowed` as `Administration.forgetHub`
+ * @throws Failure `request_invalid`, `not_allowed` as `Administration.removeHub`
  */
-export function findHubToForget({ hubs, hubId }: Pick<SiteStore, 'hubs' | 'hubId'>, name: string): SiteHub {
+export function findHubToRemove({ hubs, hubId }: Pick<SiteStore, 'hubs' | 'hubId'>, name: string): SiteHub {
   const named = hubs.filter((hub) => hub.id === name);
   const [found, ...others] = named.length > 0 ? named : hubs.filter((hub) => hub.name === name);
   if (found === undefined)

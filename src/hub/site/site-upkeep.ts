@@ -61,13 +61,15 @@ export class SiteUpkeep implements AsyncDisposable {
   #onOutage(): void {
     const { environment, store } = this.#context;
     const occurrence = this.#logDeduplicator.recordOccurrence('site', 'site');
-    environment.log.at(occurrence === null ? 'debug' : 'warn', 'site_away', { error: store.writeProblem ?? '' });
+    environment.log.at(occurrence === null ? 'debug' : 'warn', 'database_unavailable', {
+      error: store.writeProblem ?? '',
+    });
   }
 
   #onReturn(): void {
     const { environment } = this.#context;
     const outage = this.#logDeduplicator.recordResolution('site');
-    if (outage !== null) environment.log.info('site_returned', { duration: outage.durationSeconds });
+    if (outage !== null) environment.log.info('database_available', { duration: outage.durationSeconds });
   }
 
   #arm(): void {

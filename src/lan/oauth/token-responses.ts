@@ -13,7 +13,7 @@ const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
   misconfigured: "the portal does not accept the hub's configuration",
   clock_unknown: "the hub's clock does not match the validity of the portal's certificate",
   store_unwritable: 'the hub cannot write its store',
-  site_away: 'the hub cannot reach its database',
+  database_unavailable: 'the hub cannot reach its database',
   no_answer_yet: 'the portal has not issued a new one yet',
 };
 

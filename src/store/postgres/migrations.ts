@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts';
-import { SCHEMA } from './connection/connections.ts';
-import type { Statements } from './connection/sql.ts';
+import { SCHEMA } from './database/connections.ts';
+import type { Statements } from './database/sql.ts';
 
 /**
  * A step of the schema. `compatibleFrom`: the oldest schema whose Latchkey may use the result, so that hubs of two
@@ -48,7 +48,7 @@ const MIGRATIONS: readonly Migration[] = [
        )`,
       'CREATE INDEX appliances_of_connection ON appliances (connection)',
       // A deleted grant keeps the next generation. The revision grows with every write, so that a hub notices a
-      // database that has lost some; vouched is false after that, until a hub that knows the grant confirms it.
+      // database that has lost some; confirmed is false after that, until a hub that knows the grant confirms it.
       `CREATE TABLE grants (
          connection text PRIMARY KEY REFERENCES connections (id) ON DELETE CASCADE,
          generation bigint NOT NULL,
@@ -62,8 +62,8 @@ const MIGRATIONS: readonly Migration[] = [
          distrusted text,
          misconfigured text,
          revision bigint NOT NULL,
-         written_by uuid NOT NULL,
-         vouched boolean NOT NULL DEFAULT true
+         change_id uuid NOT NULL,
+         confirmed boolean NOT NULL DEFAULT true
        ) WITH (fillfactor = 70)`,
       `CREATE TABLE pairings (
          number bigint GENERATED ALWAYS AS IDENTITY,
@@ -112,16 +112,16 @@ const MIGRATIONS: readonly Migration[] = [
        )`,
       'CREATE TABLE leases (work text PRIMARY KEY, holder text NOT NULL, until timestamptz NOT NULL)',
       // The database's time at uptime 0 of each boot of a hub: see clocks.ts.
-      'CREATE TABLE clocks (boot text PRIMARY KEY, zero timestamptz NOT NULL, updated timestamptz NOT NULL)',
-      // One row for each transaction: what it has changed, and the proof that it was committed.
+      'CREATE TABLE clocks (boot text PRIMARY KEY, booted_at timestamptz NOT NULL, updated timestamptz NOT NULL)',
+      // What a transaction has changed, and the proof that it was committed.
       `CREATE TABLE changes (
          id uuid PRIMARY KEY,
-         changed xid8 NOT NULL DEFAULT pg_current_xact_id(),
+         transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
          hub text NOT NULL,
          news text[] NOT NULL,
          at timestamptz NOT NULL DEFAULT clock_timestamp()
        )`,
-      'CREATE INDEX changes_in_order ON changes (changed)',
+      'CREATE INDEX changes_in_order ON changes (transaction_id)',
     ],
   },
 ];
@@ -133,7 +133,7 @@ export const NEWEST_SITE_SCHEMA = MIGRATIONS.length;
  * Migrates the database to the newest schema, unless a newer Latchkey has migrated it and this one may still use it.
  * Call it in a transaction that excludes other hubs.
  * @param steps all steps, from schema 0 on
- * @throws Failure `store_newer`, or `site_unusable` if the schema belongs to something else; the errors of `pg`
+ * @throws Failure `store_newer`, or `database_unusable` if the schema belongs to something else; the errors of `pg`
  */
 export async function migrateSite(sql: Statements, steps: readonly Migration[] = MIGRATIONS): Promise<void> {
   const [found] = await sql.all<{ schema: boolean; version_table: boolean; tables: number }>(
@@ -144,7 +144,7 @@ export async function migrateSite(sql: Statements, steps: readonly Migration[] =
   if (found?.version_table !== true) {
     if (found?.schema === true && found.tables > 0) {
       throw new Failure(
-        'site_unusable',
+        'database_unusable',
         `the schema ${SCHEMA} of the site's database belongs to another program: create a database for the site alone`,
       );
     }

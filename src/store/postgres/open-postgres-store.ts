@@ -6,11 +6,11 @@ import { KEY_CHECK_SETTING, SITE_ID_SETTING } from '../../core/site.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { nullIfDamaged } from '../rows/schemas.ts';
 import { readSetting, type SettingRow } from '../rows/setting-row.ts';
-import type { DatabaseAddress } from './connection/connections.ts';
-import { SiteDatabase } from './connection/database.ts';
-import { startFailure } from './connection/errors.ts';
-import { processOf, SiteConnection } from './connection/site-connection.ts';
-import { inTransaction, type Statements } from './connection/sql.ts';
+import type { DatabaseAddress } from './database/connections.ts';
+import { SiteDatabase } from './database/database.ts';
+import { startFailure } from './database/errors.ts';
+import { processOf, SiteConnection } from './database/site-connection.ts';
+import { inTransaction, type Statements } from './database/sql.ts';
 import { SiteClocks } from './link/clocks.ts';
 import { SiteLink } from './link/site-link.ts';
 import { checkServer } from './link/site-state.ts';
@@ -34,7 +34,7 @@ export interface PostgresStoreOptions {
 /**
  * Opens the store of a site, and migrates it if necessary. From then on no other hub of the site starts until
  * `startupDone`.
- * @throws Failure `site_away` if it may work later; `site_unusable`, `store_newer`, `store_key_wrong` or `store_locked`
+ * @throws Failure `database_unavailable` if it may work later; `database_unusable`, `store_newer`, `store_key_wrong` or `store_locked`
  * if a person has to do something
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {

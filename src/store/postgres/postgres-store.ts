@@ -12,7 +12,7 @@ import type { FoundGrant, OwnSiteEntry, SiteHub, SiteNews, SiteStore, SiteWork }
 import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { SiteDatabase } from './connection/database.ts';
+import type { SiteDatabase } from './database/database.ts';
 import type { SiteClocks } from './link/clocks.ts';
 import type { SiteLink } from './link/site-link.ts';
 import { cleanUp, takeLease } from './link/site-state.ts';
@@ -93,7 +93,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#registry.hasRejectedInvites;
   }
 
-  /** Nothing is written along with something else: a database server has no card to spare. */
+  /** Does nothing: history and usage have transactions of their own. Only SQLite adds them to others, to spare the SD card. */
   setHistorySource(): void {}
 
   setUsageSource(): void {}
@@ -334,8 +334,8 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#database.touch((sql) => takeLease(sql, this.hubId, work));
   }
 
-  forgetHub(id: string): Promise<void> {
-    return this.#link.forgetHub(id);
+  removeHub(id: string): Promise<void> {
+    return this.#link.removeHub(id);
   }
 
   cleanUp(): Promise<void> {

@@ -3,7 +3,7 @@ import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import { HUB_SETTINGS } from '../../core/site.ts';
+import { HUB_ID, HUB_SETTINGS } from '../../core/site.ts';
 import { mapInSlices } from '../../system/slices.ts';
 import type { RestoredState } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
@@ -12,12 +12,11 @@ import { toConnectionRow } from '../rows/connection-row.ts';
 import { toGrantRow } from '../rows/grant-row.ts';
 import { toSessionRow } from '../rows/session-row.ts';
 import { toSettingRow } from '../rows/setting-row.ts';
-import type { Statements } from './connection/sql.ts';
+import type { Statements } from './database/sql.ts';
 
 /** How many rows are written in one statement. */
 const BATCH_ROWS = 200;
 /** A DNS label, because a hub is found as `<id>.local`. */
-const HUB_ID = /^[a-z][a-z0-9-]{0,62}$/;
 /**
  * The revision of what a restore writes: higher than any that a hub may remember of a row that was removed since, so
  * that no hub takes the restored one for an old one.
@@ -80,7 +79,10 @@ export class RestoreWriter {
       );
       const missing = findMissing(batch, added);
       if (missing !== undefined)
-        throw new Failure('appliance_exists', `two connections have the name of ${missing.name}`);
+        throw new Failure(
+          'appliance_exists',
+          `two connections have the name ${missing.name}: rename one, make a new backup, and restore that`,
+        );
     });
   }
 
@@ -96,7 +98,10 @@ export class RestoreWriter {
       );
       const missing = findMissing(batch, added);
       if (missing !== undefined)
-        throw new Failure('appliance_exists', `two appliances have the name or client_id of ${missing.name}`);
+        throw new Failure(
+          'appliance_exists',
+          `two appliances have the name or the client_id of ${missing.name}: rename or remove one, make a new backup, and restore that`,
+        );
     });
   }
 
@@ -116,13 +121,13 @@ export class RestoreWriter {
       const rows = await mapInSlices(batch, (grant) => toGrantRow(grant, this.#sealing));
       await this.#sql.run(
         `INSERT INTO grants
-           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
+           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, change_id)
          SELECT *, ${REVISION}, $8::uuid
          FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
          ON CONFLICT (connection) DO UPDATE SET generation = excluded.generation, sealed = excluded.sealed,
            attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, doubt = excluded.doubt,
            refused = excluded.refused, distrusted = excluded.distrusted, misconfigured = excluded.misconfigured,
-           revision = greatest(grants.revision + 1, excluded.revision), written_by = excluded.written_by, vouched = true`,
+           revision = greatest(grants.revision + 1, excluded.revision), change_id = excluded.change_id, confirmed = true`,
         ...[rows.map(({ connection }) => connection), rows.map(({ generation }) => generation)],
         ...[rows.map(({ sealed }) => sealed), rows.map(({ doubt }) => doubt), rows.map(({ refused }) => refused)],
         ...[rows.map(({ distrusted }) => distrusted), rows.map(({ misconfigured }) => misconfigured), this.#id],

@@ -1,9 +1,9 @@
 import { Failure } from '../../core/failure.ts';
 import type { RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { SiteDatabase } from './connection/database.ts';
-import { isTimeout } from './connection/errors.ts';
-import type { Statements } from './connection/sql.ts';
+import type { SiteDatabase } from './database/database.ts';
+import { isTimeout } from './database/errors.ts';
+import type { Statements } from './database/sql.ts';
 import type { SiteClocks } from './link/clocks.ts';
 import { RESTORED } from './link/news.ts';
 import type { SiteLink } from './link/site-link.ts';

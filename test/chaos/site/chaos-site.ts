@@ -187,7 +187,7 @@ export class ChaosSite implements AsyncDisposable {
     await guest.process.kill('SIGTERM');
     // It counts as running for some seconds after its last heartbeat.
     await eventually(async () => {
-      const removed = this.healthyHub?.process.ask((control) => control.forgetHub(GUEST_HUB));
+      const removed = this.healthyHub?.process.ask((control) => control.removeHub(GUEST_HUB));
       return (await removed?.then(() => true).catch(() => false)) === true;
     }, 60);
     await guest[Symbol.asyncDispose]();

@@ -61,13 +61,13 @@ test.each<readonly [TableDefect, readonly (Step | Event)[]]>([
   ],
   ['end_ignores_lease', [['begin', 0, 0], ['find', 1, 0], ['shorten lease'], ['end', 1, 1]]],
   [
-    'vouch_for_vouched',
+    'confirm_confirmed',
     [
       ['find', 1, 0],
       ['put back', 1, 0],
     ],
   ],
-  ['vouch_while_settling', [['lose commits'], ['put back', 0, 0], ['find', 1, 0]]],
+  ['confirm_while_settling', [['lose commits'], ['put back', 0, 0], ['find', 1, 0]]],
 ])('PostgreSQL does not answer as a model of the table with the defect %s', async (defect, list) => {
   const { real, model } = await resultsOfBoth(list);
   expect(model).toEqual(real);

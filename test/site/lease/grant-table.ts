@@ -17,8 +17,8 @@ export interface TableRow {
   readonly distrusted: string | null;
   readonly misconfigured: string | null;
   readonly revision: number;
-  readonly written_by: string;
-  readonly vouched: boolean;
+  readonly change_id: string;
+  readonly confirmed: boolean;
 }
 
 /** When a statement is executed, in ms since 1970 by the database's clock. */
@@ -46,16 +46,16 @@ export type TableDefect =
   | 'lease_of_no_time'
   /** An attempt is begun without the doubt that led to it. */
   | 'begin_drops_doubt'
-  /** A hub vouches for a grant although another one may soon write a newer version again. */
-  | 'vouch_while_settling'
+  /** A hub confirms a grant although another one may soon write a newer version again. */
+  | 'confirm_while_settling'
   /** The end of an attempt does not save its doubt. */
   | 'end_drops_doubt'
   /** The end of an attempt ends whatever attempt is open. */
   | 'end_ignores_attempt_id'
   /** The end of an attempt ends one of another hub whose lease is about to end. */
   | 'end_ignores_lease'
-  /** A hub writes that it vouches for a grant that is vouched for. */
-  | 'vouch_for_vouched'
+  /** A hub confirms a grant that is confirmed. */
+  | 'confirm_confirmed'
   /** New tokens replace those of any generation. */
   | 'replace_ignores_generation'
   /** New tokens leave the attempt open. */
@@ -115,26 +115,24 @@ export class GrantStatements {
     ],
     [/^UPDATE grants SET attempt = NULL, .*, doubt = \$1, refused = \$2/, (...call) => this.#end(...call)],
     [
-      /^UPDATE grants SET distrusted = \$1, revision = revision \+ vouched::int WHERE connection = \$2 AND generation = \$3/,
+      /^UPDATE grants SET distrusted = \$1, revision = revision \+ confirmed::int WHERE connection = \$2 AND generation = \$3/,
       (table, _time, [distrusted, connection, generation]) =>
         update(
           table,
           (row) => row.connection === connection && row.generation === generation && row.sealed !== null,
-          (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + (row.vouched ? 1 : 0) }),
+          (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + (row.confirmed ? 1 : 0) }),
         ),
     ],
     [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
     [/^INSERT INTO grants .* SELECT \$1, .* ON CONFLICT DO NOTHING/, insert],
     [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
     [
-      /^SELECT revision FROM grants WHERE connection = \$1 AND generation = \$2 AND written_by = ANY \(\$3::uuid\[\]\)$/,
+      /^SELECT revision FROM grants WHERE connection = \$1 AND generation = \$2 AND change_id = ANY \(\$3::uuid\[\]\)$/,
       (table, _time, [connection, generation, ids]) =>
         select(
           table,
           (row) =>
-            row.connection === connection &&
-            row.generation === generation &&
-            (ids as string[]).includes(row.written_by),
+            row.connection === connection && row.generation === generation && (ids as string[]).includes(row.change_id),
         ),
     ],
     [
@@ -142,16 +140,16 @@ export class GrantStatements {
       selectLocked,
     ],
     [
-      /^UPDATE grants SET vouched = true FROM unnest\(\$1::text\[\], \$2::bigint\[\], \$3::bigint\[\]\) .* AND NOT vouched AND NOT EXISTS/,
+      /^UPDATE grants SET confirmed = true FROM unnest\(\$1::text\[\], \$2::bigint\[\], \$3::bigint\[\]\) .* AND NOT confirmed AND NOT EXISTS/,
       (table, time, [connections, generations, revisions]) =>
         update(
           table,
           (row) =>
-            (!row.vouched || this.#defects.has('vouch_for_vouched')) &&
-            (settlesAt(time) === null || this.#defects.has('vouch_while_settling')) &&
+            (!row.confirmed || this.#defects.has('confirm_confirmed')) &&
+            (settlesAt(time) === null || this.#defects.has('confirm_while_settling')) &&
             valueFor(row, connections, generations) === row.generation &&
             valueFor(row, connections, revisions) === row.revision,
-          (row) => ({ ...row, vouched: true }),
+          (row) => ({ ...row, confirmed: true }),
         ),
     ],
     [
@@ -164,12 +162,12 @@ export class GrantStatements {
         ),
     ],
     [
-      /^UPDATE grants SET vouched = false WHERE sealed IS NOT NULL$/,
+      /^UPDATE grants SET confirmed = false WHERE sealed IS NOT NULL$/,
       (table) =>
         update(
           table,
           (row) => row.sealed !== null,
-          (row) => ({ ...row, vouched: false }),
+          (row) => ({ ...row, confirmed: false }),
         ),
     ],
   ];
@@ -188,8 +186,8 @@ export class GrantStatements {
         row.sealed !== null &&
         (ignoresOthers || ignoresRevision || row.revision === revision) &&
         (ignoresOthers || row.attempt === null || row.holder === hub) &&
-        ((row.vouched && row.doubt === null) || doubt !== null) &&
-        (row.vouched || !isSettling),
+        ((row.confirmed && row.doubt === null) || doubt !== null) &&
+        (row.confirmed || !isSettling),
       (row) => ({
         ...row,
         attempt: attempt as string,
@@ -246,8 +244,8 @@ export class GrantStatements {
 /** The row of new tokens. */
 function writtenRow(values: readonly unknown[]): TableRow {
   const [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id] = values as string[];
-  const texts = { connection, sealed, doubt, refused, distrusted, misconfigured, written_by: id };
-  return { ...texts, ...NO_ATTEMPT, generation: Number(generation), revision: 1, vouched: true } as TableRow;
+  const texts = { connection, sealed, doubt, refused, distrusted, misconfigured, change_id: id };
+  return { ...texts, ...NO_ATTEMPT, generation: Number(generation), revision: 1, confirmed: true } as TableRow;
 }
 
 function insert(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
@@ -258,8 +256,8 @@ function insert(table: GrantTable, _time: StatementTime, values: readonly unknow
 
 function overwrite(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
   const written = writtenRow(values);
-  const [revision, vouched, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(8);
-  const row = { ...written, revision, vouched, attempt, attempt_id, holder, leased_until } as TableRow;
+  const [revision, confirmed, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(8);
+  const row = { ...written, revision, confirmed, attempt, attempt_id, holder, leased_until } as TableRow;
   const found = table.get(row.connection);
   if (found !== undefined && (found.generation !== generation || found.revision !== before))
     return { rows: [], count: 0, table };

@@ -144,7 +144,7 @@ export class LeaseInvariants {
     const { held } = this.#world.hubs[name];
     if (row === undefined || held === undefined || held.isUnsaved) return;
     // Another hub may still put back what a promotion has lost.
-    if (!row.vouched) return;
+    if (!row.confirmed) return;
     const { generation, accessToken, accessTokenRejectedAt } = held.grant;
     const stored = JSON.parse(row.sealed ?? '{}');
     expect(

@@ -129,7 +129,7 @@ describe('the check of the lease', () => {
     ['portal_client_ignores_deadline', pause, /after the time for that/],
     ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
     ['nothing_is_put_back', promotion, /not refreshed any more/],
-    ['vouch_while_settling', otherHubFirst, /B sends refresh-1/],
+    ['confirm_while_settling', otherHubFirst, /B sends refresh-1/],
   ])('the check finds the defect %s', async (defect, scenario, message) => {
     const { counterExample } = await explore({ ...scenario, defects: [defect] });
     expect(counterExample?.message).toMatch(message);

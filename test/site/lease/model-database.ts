@@ -1,6 +1,6 @@
 import { Failure } from '../../../src/core/failure.ts';
-import type { WriteWork } from '../../../src/store/postgres/connection/database.ts';
-import type { Statements } from '../../../src/store/postgres/connection/sql.ts';
+import type { WriteWork } from '../../../src/store/postgres/database/database.ts';
+import type { Statements } from '../../../src/store/postgres/database/sql.ts';
 import { isOlder, type RowVersion } from '../../../src/store/postgres/tables/site-grant-row.ts';
 import { GrantStatements, type GrantTable, settlesAt, type TableDefect, type TableRow } from './grant-table.ts';
 
@@ -115,17 +115,17 @@ export class ModelDatabase {
     return at === null ? null : at - EPOCH;
   }
 
-  /** After a promotion grants are no longer vouched for; a model of `checkServer`. */
+  /** After a promotion grants are no longer confirmed; a model of `checkServer`. */
   checkServer(): void {
     if (this.#knownTimeline === this.timeline) return;
     this.#knownTimeline = this.timeline;
-    this.unvouch();
+    this.unconfirm();
   }
 
   /** A switch to a server that may have lost commits begins to settle. */
-  unvouch(): void {
+  unconfirm(): void {
     this.#switchedAt = this.now;
-    this.#table = new Map([...this.#table].map(([connection, row]) => [connection, { ...row, vouched: false }]));
+    this.#table = new Map([...this.#table].map(([connection, row]) => [connection, { ...row, confirmed: false }]));
   }
 
   /** The last switch settles at once. */

@@ -9,7 +9,7 @@ import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
 import type { Portal } from '../../../src/core/portals/portal.ts';
 import type { SiteHub } from '../../../src/core/site.ts';
 import type { Sealing } from '../../../src/store/keys/sealing.ts';
-import type { SiteDatabase } from '../../../src/store/postgres/connection/database.ts';
+import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
 import { SiteClocks } from '../../../src/store/postgres/link/clocks.ts';
 import { SiteGrants } from '../../../src/store/postgres/tables/grants.ts';
 import { logTo } from '../../support/log-to.ts';
@@ -149,7 +149,7 @@ export class ModelHub {
     const { clock } = this.#environment;
     const clocks = new SiteClocks(clock, (work) => connections.read(work));
     await clocks.synchronize({ all: async () => [{ now: database.now }] as never, run: async () => 0 });
-    await clocks.load({ all: async () => HUBS.map(zeroOf(database)) as never, run: async () => 0 });
+    await clocks.load({ all: async () => HUBS.map(bootTimeOf(database)) as never, run: async () => 0 });
     const site = new SiteGrants({
       ...{ database: connections as unknown as SiteDatabase, sealing: NO_SEALING, clocks, clock, hubId: this.name },
     });
@@ -306,6 +306,6 @@ export class ModelHub {
 }
 
 /** The rows of `clocks`. */
-function zeroOf(database: ModelDatabase): (name: HubName) => { boot: string; zero: number } {
-  return (name) => ({ boot: `boot-${name}`, zero: database.now - database.time - CLOCKS[name].uptime });
+function bootTimeOf(database: ModelDatabase): (name: HubName) => { boot: string; bootedAt: number } {
+  return (name) => ({ boot: `boot-${name}`, bootedAt: database.now - database.time - CLOCKS[name].uptime });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Grant } from '../../../src/core/grants/grant.ts';
 import { Secret } from '../../../src/core/secret.ts';
-import type { SiteDatabase } from '../../../src/store/postgres/connection/database.ts';
+import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
 import { SiteClocks } from '../../../src/store/postgres/link/clocks.ts';
 import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { SiteGrants } from '../../../src/store/postgres/tables/grants.ts';
@@ -37,8 +37,8 @@ async function modelHub(database: ModelDatabase, hubId: string): Promise<Calls> 
   const connections = new ModelConnections(database, hubId, randomUUID());
   const clock = { now: () => instantAt(database.time) };
   const clocks = new SiteClocks(clock, (work) => connections.read(work));
-  const zeros = [{ boot: 'boot-1', zero: database.now }];
-  await clocks.load({ all: async () => zeros as never, run: async () => 0 });
+  const bootTimes = [{ boot: 'boot-1', bootedAt: database.now }];
+  await clocks.load({ all: async () => bootTimes as never, run: async () => 0 });
   const context = {
     clocks,
     clock,
@@ -90,7 +90,7 @@ export async function modelSite(defects: readonly TableDefect[] = []): Promise<T
     },
     loseCommits: async () => {
       database.commit(remembered, '', false);
-      database.unvouch();
+      database.unconfirm();
     },
     settle: async () => database.settle(),
     [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -122,7 +122,7 @@ export async function postgresSite(server: PostgresServer): Promise<TableSite> {
     },
     loseCommits: async () => {
       await sql('BEGIN; DELETE FROM latchkey.grants; INSERT INTO latchkey.grants TABLE remembered; COMMIT');
-      await sql('UPDATE latchkey.grants SET vouched = false');
+      await sql('UPDATE latchkey.grants SET confirmed = false');
       await sql('UPDATE latchkey.site SET switched_at = clock_timestamp()');
     },
     settle: async () => {

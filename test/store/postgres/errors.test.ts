@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { isConflict, isOutage, isServerError, startFailure } from '../../../src/store/postgres/connection/errors.ts';
+import { isConflict, isOutage, isServerError, startFailure } from '../../../src/store/postgres/database/errors.ts';
 
 /** An error of a server. @param severity as the server translates it */
 function errorOf(code: string, severity = 'ERROR', message = 'the message'): DatabaseError {
@@ -65,12 +65,12 @@ test.each([
 
 describe('why a hub can not start', () => {
   test.each([
-    [errorOf('57P03', 'FATAL', 'the database system is starting up'), 'site_away', 'starting up'],
-    [errorOf('57014', 'ERROR', 'canceling statement'), 'site_away', 'canceling'],
-    [errorOf('42P01', 'ERROR', 'relation "grants" does not exist'), 'site_unusable', 'relation'],
-    [errorOf('08P01', 'FATAL', 'unsupported startup parameter: options'), 'site_unusable', 'PgBouncer'],
-    [Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'site_away', 'home on db'],
-    [new Error('Query read timeout'), 'site_away', 'home on db'],
+    [errorOf('57P03', 'FATAL', 'the database system is starting up'), 'database_unavailable', 'starting up'],
+    [errorOf('57014', 'ERROR', 'canceling statement'), 'database_unavailable', 'canceling'],
+    [errorOf('42P01', 'ERROR', 'relation "grants" does not exist'), 'database_unusable', 'relation'],
+    [errorOf('08P01', 'FATAL', 'unsupported startup parameter: options'), 'database_unusable', 'PgBouncer'],
+    [Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'database_unavailable', 'home on db'],
+    [new Error('Query read timeout'), 'database_unavailable', 'home on db'],
   ])('%s', (error, code, says) => {
     const failure = startFailure(error, 'database home on db');
     expect(failure).toMatchObject({ code, message: expect.stringContaining(says), cause: error });

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { parsePostgresUrl } from '../../../src/store/postgres/connection/postgres-url.ts';
+import { parsePostgresUrl } from '../../../src/store/postgres/database/postgres-url.ts';
 
 const PASSWORD = 'pass-word-0815';
 

@@ -107,7 +107,7 @@ export const history: typeof english.history = {
     portal_rejected: 'Das Portal hat die Anfrage des Hubs abgelehnt.',
     clock_unknown: 'Der Hub kannte die richtige Uhrzeit nicht.',
     store_unwritable: 'Der Hub konnte nichts speichern.',
-    site_away: 'Der Hub konnte seine Datenbank nicht erreichen.',
+    database_unavailable: 'Der Hub konnte seine Datenbank nicht erreichen.',
     refused: 'Das Portal hat den Zugang beendet.',
   },
 };

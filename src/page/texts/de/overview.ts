@@ -98,7 +98,7 @@ export const health: typeof english.health = {
       'Der Hub kennt die richtige Uhrzeit noch nicht. Sobald er sie kennt, geht es automatisch weiter.',
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
-    site_away: () =>
+    database_unavailable: () =>
       'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Sobald er sie erreicht, geht es automatisch weiter.',
     refused: (appliance) =>
       `Das Portal hat den Zugang beendet. Melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
@@ -163,7 +163,7 @@ export const health: typeof english.health = {
       'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
-    site_away:
+    database_unavailable:
       'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Verbundene Geräte behalten ihren Zugang, er wird aber nicht erneuert. Prüfen Sie den Datenbankserver und das Netzwerk; danach geht es automatisch weiter.',
     store_changed:
       'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',

@@ -113,7 +113,7 @@ export const history = {
     portal_rejected: 'The portal rejected the hub’s request.',
     clock_unknown: 'The hub did not know the right time.',
     store_unwritable: 'The hub could not save anything.',
-    site_away: 'The hub could not reach its database.',
+    database_unavailable: 'The hub could not reach its database.',
     refused: 'The portal has ended the access.',
   } satisfies Readonly<Record<Exclude<ProblemCode, PairingFailureReason> | 'portal_rejected', string>>,
 };

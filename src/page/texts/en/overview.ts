@@ -107,7 +107,7 @@ export const health = {
     misconfigured: () => 'The portal does not accept the hub’s credentials (client_id and client secret).',
     clock_unknown: () => 'The hub does not know the right time yet. It continues automatically as soon as it does.',
     store_unwritable: () => 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
-    site_away: () =>
+    database_unavailable: () =>
       'The hub cannot reach the database that it shares with other hubs. It continues automatically as soon as it can.',
     refused: (appliance: string) =>
       `The portal has ended the access. Log in at the portal again to connect the ${appliance}.`,
@@ -173,7 +173,7 @@ export const health = {
       'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
     not_announced:
       'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
-    site_away:
+    database_unavailable:
       'The hub cannot reach the database that it shares with other hubs. Appliances that are connected keep the access that they have, but it is not refreshed. Check the database server and the network; the hub then continues automatically.',
     store_changed:
       'Some of the hub’s stored data was damaged, or somebody changed it. Check the appliances: remove each one that gets no access, and add it again.',

@@ -1,6 +1,6 @@
 import type { Clock, Instant } from '../../../core/clock.ts';
 import { Secret } from '../../../core/secret.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { Statements } from '../database/sql.ts';
 
 /**
  * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has
@@ -11,7 +11,7 @@ export class SiteClocks {
   readonly #clock: Clock;
   readonly #read: <Result>(work: (sql: Statements) => Promise<Result>) => Promise<Result>;
   /** The database's time at uptime 0 of each boot, in ms since 1970. */
-  readonly #zeros = new Map<string, number>();
+  readonly #bootedAt = new Map<string, number>();
   /** Boots that no hub of the site has measured, such as those of a restored backup. */
   readonly #unknown = new Set(['']);
 
@@ -29,28 +29,28 @@ export class SiteClocks {
     );
     if (row === undefined) return;
     const uptime = (before.uptime + this.#clock.now().uptime) / 2;
-    const zero = row.now - uptime;
+    const bootedAt = row.now - uptime;
     await sql.run(
-      `INSERT INTO clocks (boot, zero, updated) VALUES ($1, to_timestamp($2::float8 / 1000), clock_timestamp())
-       ON CONFLICT (boot) DO UPDATE SET zero = excluded.zero, updated = excluded.updated`,
-      ...[before.boot, zero],
+      `INSERT INTO clocks (boot, booted_at, updated) VALUES ($1, to_timestamp($2::float8 / 1000), clock_timestamp())
+       ON CONFLICT (boot) DO UPDATE SET booted_at = excluded.booted_at, updated = excluded.updated`,
+      ...[before.boot, bootedAt],
     );
     await this.load(sql);
     // As it was measured: the database rounds it.
-    this.#zeros.set(before.boot, zero);
+    this.#bootedAt.set(before.boot, bootedAt);
   }
 
   /** Reads what the hubs have measured. */
   async load(sql: Statements): Promise<void> {
-    const rows = await sql.all<{ boot: string; zero: number }>(
-      'SELECT boot, (extract(epoch FROM zero) * 1000)::float8 AS zero FROM clocks',
+    const rows = await sql.all<{ boot: string; bootedAt: number }>(
+      'SELECT boot, (extract(epoch FROM booted_at) * 1000)::float8 AS "bootedAt" FROM clocks',
     );
-    for (const { boot, zero } of rows) this.#zeros.set(boot, zero);
+    for (const { boot, bootedAt } of rows) this.#bootedAt.set(boot, bootedAt);
   }
 
   /** A time of the database, in ms since 1970, on this hub's boot clock. */
   toUptime(time: number): number {
-    return time - (this.#zeros.get(this.#clock.now().boot) ?? 0);
+    return time - (this.#bootedAt.get(this.#clock.now().boot) ?? 0);
   }
 
   /**
@@ -62,7 +62,7 @@ export class SiteClocks {
     if (unknown.size > 0) {
       // A hub writes what it has measured before anything else.
       await this.#read((sql) => this.load(sql));
-      for (const each of unknown) if (!this.#zeros.has(each)) this.#unknown.add(each);
+      for (const each of unknown) if (!this.#bootedAt.has(each)) this.#unknown.add(each);
     }
     return this.translate(value);
   }
@@ -70,11 +70,11 @@ export class SiteClocks {
   /** A value with all its instants on this hub's boot clock; those of unknown boots stay as they are. */
   translate<Value>(value: Value): Value {
     const { boot } = this.#clock.now();
-    const own = this.#zeros.get(boot);
+    const own = this.#bootedAt.get(boot);
     return mapInstants(value, (instant) => {
-      const zero = this.#zeros.get(instant.boot);
-      if (own === undefined || zero === undefined || instant.boot === boot) return instant;
-      const time = zero + instant.uptime;
+      const bootedAt = this.#bootedAt.get(instant.boot);
+      if (own === undefined || bootedAt === undefined || instant.boot === boot) return instant;
+      const time = bootedAt + instant.uptime;
       return { boot, uptime: Math.round(time - own), wall: Math.round(time) };
     }) as Value;
   }
@@ -82,7 +82,7 @@ export class SiteClocks {
   #unknownBoots(value: unknown): ReadonlySet<string> {
     const boots = new Set<string>();
     mapInstants(value, (instant) => {
-      if (!this.#zeros.has(instant.boot) && !this.#unknown.has(instant.boot)) boots.add(instant.boot);
+      if (!this.#bootedAt.has(instant.boot) && !this.#unknown.has(instant.boot)) boots.add(instant.boot);
       return instant;
     });
     return boots;

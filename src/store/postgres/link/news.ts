@@ -1,8 +1,8 @@
 import { ALL_NEWS, type SiteNews } from '../../../core/site.ts';
-import { FENCE, type Notification } from '../connection/database.ts';
-import type { Statements } from '../connection/sql.ts';
+import { FENCE, type Notification } from '../database/database.ts';
+import type { Statements } from '../database/sql.ts';
 
-/** Rows of `changes` are kept for two hours; a hub that has not looked for longer reads everything again, in ms. */
+/** A hub that has not looked for this long reads everything again, in ms: shorter than rows of `changes` are kept. */
 const MAX_LOOK_GAP = 3_600_000;
 
 /** The news of a restore: a backup was restored into the site. */
@@ -124,10 +124,10 @@ export class ChangeReader {
     const since = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#snapshot;
     const [row] = await sql.all<{ snapshot: string; changes: Notification[] | null }>(
       `SELECT pg_current_snapshot()::text AS snapshot,
-         (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY changed)
-          FROM changes WHERE changed >= pg_snapshot_xmin($1::text::pg_snapshot)
-            AND changed < pg_snapshot_xmax(pg_current_snapshot())
-            AND NOT pg_visible_in_snapshot(changed, $1::text::pg_snapshot) AND hub <> $2) AS changes`,
+         (SELECT json_agg(json_build_object('id', id, 'hub', hub, 'news', news) ORDER BY transaction_id)
+          FROM changes WHERE transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)
+            AND transaction_id < pg_snapshot_xmax(pg_current_snapshot())
+            AND NOT pg_visible_in_snapshot(transaction_id, $1::text::pg_snapshot) AND hub <> $2) AS changes`,
       ...[since, this.#hubId],
     );
     const found = (row?.changes ?? []).filter(({ id }) => !this.#isIgnored(id) && !this.#isKnown(id));

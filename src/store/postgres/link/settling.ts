@@ -1,9 +1,9 @@
-import type { Statements } from '../connection/sql.ts';
+import type { Statements } from '../database/sql.ts';
 
 /**
  * How long the hubs have, after a switch to a server that may have lost commits, to write what they know again, in ms
  * by the database's clock. Until then nobody begins a refresh of a grant that may be older than what another hub knows.
- * A hub that looks for the database needs less: see `RETRY_PAUSE` and `CONNECT_TIMEOUT`.
+ * A hub that is looking for the database usually finds it within that time: see `RETRY_PAUSE` and `CONNECT_TIMEOUT`.
  */
 export const SETTLING_TIME = 10_000;
 

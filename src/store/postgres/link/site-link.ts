@@ -1,9 +1,9 @@
 import type { Clock, Timers } from '../../../core/clock.ts';
 import type { OwnSiteEntry, SiteHub, SiteNews } from '../../../core/site.ts';
 import { version } from '../../../system/version.ts';
-import type { Notification, SiteDatabase } from '../connection/database.ts';
-import { processOf, SiteConnection, type SiteConnectionOptions } from '../connection/site-connection.ts';
-import { inTransaction, type Statements } from '../connection/sql.ts';
+import type { Notification, SiteDatabase } from '../database/database.ts';
+import { processOf, SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
+import { inTransaction, type Statements } from '../database/sql.ts';
 import type { SiteClocks } from './clocks.ts';
 import {
   ALL_PARSED_NEWS,
@@ -16,11 +16,11 @@ import {
   RESTORED,
 } from './news.ts';
 import { SETTLING_TIME, settlingTime } from './settling.ts';
-import { beat, checkServer, forgetHub, readHubs } from './site-state.ts';
+import { checkServer, readHubs, removeHub, writeHeartbeat } from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
-const BEAT_INTERVAL = 5000;
+const HEARTBEAT_INTERVAL = 5000;
 /** How long a hub waits before it tries to use a database again that it could not, in ms. */
 const RETRY_PAUSE = { first: 500, longest: 5000 };
 
@@ -58,11 +58,11 @@ export class SiteLink implements AsyncDisposable {
   readonly #stopped = new AbortController();
   #wake = new AbortController();
   /** When the last heartbeat was, on the boot clock in ms. */
-  #lastBeat = Number.NEGATIVE_INFINITY;
+  #lastHeartbeat = Number.NEGATIVE_INFINITY;
   /** The server that this hub uses, see `checkServer`. */
   #server: string;
   /**
-   * When a switch to another server settles, and grants can be vouched for, on the boot clock in ms; null if it has.
+   * When a switch to another server settles, and grants can be confirmed, on the boot clock in ms; null if it has.
    */
   #settlesAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
@@ -102,7 +102,7 @@ export class SiteLink implements AsyncDisposable {
   /** Begins: everything that is read after this is completed by the news that follow. */
   async start(): Promise<void> {
     await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
-    await this.#beat();
+    await this.#writeHeartbeat();
     this.#running = this.#run();
   }
 
@@ -148,7 +148,7 @@ export class SiteLink implements AsyncDisposable {
 
   announce(entry: OwnSiteEntry): void {
     this.#entry = entry;
-    this.#lastBeat = Number.NEGATIVE_INFINITY;
+    this.#lastHeartbeat = Number.NEGATIVE_INFINITY;
     this.#wakeUp();
   }
 
@@ -157,10 +157,10 @@ export class SiteLink implements AsyncDisposable {
     await this.#delivering;
   }
 
-  /** See `SiteStore.forgetHub`. @throws Failure `store_unwritable` */
-  async forgetHub(hubId: string): Promise<void> {
+  /** See `SiteStore.removeHub`. @throws Failure `store_unwritable` */
+  async removeHub(hubId: string): Promise<void> {
     this.#hubs = await this.#options.database.touch(async (sql) => {
-      await forgetHub(sql, hubId);
+      await removeHub(sql, hubId);
       return readHubs(sql);
     });
   }
@@ -192,7 +192,7 @@ export class SiteLink implements AsyncDisposable {
       await timers.sleep(isAway ? pause : this.#lookPause(), AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
       try {
-        if (database.outage === null) await this.#lookAndBeat();
+        if (database.outage === null) await this.#lookAndWriteHeartbeat();
         else await this.#return();
         pause = RETRY_PAUSE.first;
       } catch (error) {
@@ -208,7 +208,7 @@ export class SiteLink implements AsyncDisposable {
     return Math.max(0, Math.min(LOOK_INTERVAL, untilSettled));
   }
 
-  async #lookAndBeat(): Promise<void> {
+  async #lookAndWriteHeartbeat(): Promise<void> {
     const { clock } = this.#options;
     // Shows too whether the connection still works that gets the notifications and holds the locks.
     await this.#look(this.#connection.sql);
@@ -216,22 +216,22 @@ export class SiteLink implements AsyncDisposable {
       this.#settlesAt = null;
       this.#deliver(ALL_PARSED_NEWS);
     }
-    if (clock.now().uptime - this.#lastBeat >= BEAT_INTERVAL) await this.#beat();
+    if (clock.now().uptime - this.#lastHeartbeat >= HEARTBEAT_INTERVAL) await this.#writeHeartbeat();
   }
 
   /** A heartbeat is committed like anything else, so it shows whether the database can be written. */
-  async #beat(): Promise<void> {
+  async #writeHeartbeat(): Promise<void> {
     const { database, hubId, clocks, clock } = this.#options;
     const hubs = await database.run(async (sql, client) => {
       const process = processOf(client);
       // A server that hangs keeps the process when this hub has given up the connection.
       this.#formerProcesses.add(process);
       await clocks.synchronize(sql);
-      const seen = await beat(sql, hubId, this.#entry);
+      const seen = await writeHeartbeat(sql, hubId, this.#entry);
       this.#formerProcesses.delete(process);
       return seen;
     });
-    this.#lastBeat = clock.now().uptime;
+    this.#lastHeartbeat = clock.now().uptime;
     const before = livingHubs(this.#hubs);
     this.#hubs = hubs;
     if (livingHubs(hubs) !== before) this.#hubsListener();
@@ -247,10 +247,10 @@ export class SiteLink implements AsyncDisposable {
     this.#connection = await SiteConnection.open({ ...this.#options, formerProcesses }, this.events);
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
     const former = { server: this.#server, lastSeen };
-    const { server, hasSurprised } = await database.run((sql) =>
+    const { server, isTrustWithdrawn } = await database.run((sql) =>
       inTransaction(sql, () => checkServer(sql, hubId, former)),
     );
-    await this.#beat();
+    await this.#writeHeartbeat();
     this.#formerProcesses.clear();
     const isOtherServer = server !== this.#server;
     if (isOtherServer) this.#changes.forget();
@@ -260,7 +260,7 @@ export class SiteLink implements AsyncDisposable {
     this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_PARSED_NEWS : news);
     database.reportReturn();
     await onReturning();
-    if (hasSurprised) await database.write([ANYTHING], async () => true);
+    if (isTrustWithdrawn) await database.write([ANYTHING], async () => true);
     this.#deliver(parseNews([]));
     await this.#delivering;
     for (const listener of this.#returnListeners) listener();

@@ -1,23 +1,19 @@
 import type { OwnSiteEntry, SiteHub, SiteWork } from '../../../core/site.ts';
-import { SCHEMA } from '../connection/connections.ts';
-import type { Statements } from '../connection/sql.ts';
+import { SCHEMA } from '../database/connections.ts';
+import { IS_SYNCHRONOUS, type Statements } from '../database/sql.ts';
 import { hasEnded, WORK_LEASE } from './lease-times.ts';
 
 /** A hub that was not seen for this long is not expected to do anything, in ms. */
 const ALIVE_TIME = 15_000;
-/** A hub that was not seen for this long is forgotten, in days. */
-const FORGET_DAYS = 30;
+/** A hub that was not seen for this long is removed, in days. */
+const HUB_RETENTION_DAYS = 30;
 /** How long changes are kept, in hours: see news.ts. */
 const CHANGES_HOURS = 2;
 /** How long the clocks of boots are kept, in days: no token that was stored then is still valid. */
 const CLOCKS_DAYS = 400;
 
-/** Whether commits wait for a standby. */
-const IS_SYNCHRONOUS = `current_setting('synchronous_standby_names') <> ''
-  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
-
 /** Writes that this hub is alive and whether commits wait for a standby, and reads the hubs of the site, by id. */
-export async function beat(
+export async function writeHeartbeat(
   sql: Statements,
   hubId: string,
   { name, address, version }: OwnSiteEntry,
@@ -59,13 +55,13 @@ export async function cleanUp(sql: Statements): Promise<void> {
   await sql.run(`DELETE FROM clocks WHERE updated < clock_timestamp() - ${CLOCKS_DAYS} * interval '1 day'`);
   await sql.run(
     `DELETE FROM hub_settings WHERE hub IN
-       (SELECT id FROM hubs WHERE last_seen < clock_timestamp() - ${FORGET_DAYS} * interval '1 day')`,
+       (SELECT id FROM hubs WHERE last_seen < clock_timestamp() - ${HUB_RETENTION_DAYS} * interval '1 day')`,
   );
-  await sql.run(`DELETE FROM hubs WHERE last_seen < clock_timestamp() - ${FORGET_DAYS} * interval '1 day'`);
+  await sql.run(`DELETE FROM hubs WHERE last_seen < clock_timestamp() - ${HUB_RETENTION_DAYS} * interval '1 day'`);
 }
 
 /** Removes a hub from the list; it comes back when it is seen again. */
-export async function forgetHub(sql: Statements, hubId: string): Promise<boolean> {
+export async function removeHub(sql: Statements, hubId: string): Promise<boolean> {
   await sql.run('DELETE FROM hub_settings WHERE hub = $1', hubId);
   return (await sql.run('DELETE FROM hubs WHERE id = $1', hubId)) > 0;
 }
@@ -97,33 +93,33 @@ interface FormerServer {
 interface CheckedServer {
   /** A hub that has used another one before reads everything again. */
   readonly server: string;
-  /** Whether other hubs have believed it and must hear that it has lost commits. */
-  readonly hasSurprised: boolean;
+  /** Whether other hubs have trusted it and must hear that it has lost commits. */
+  readonly isTrustWithdrawn: boolean;
 }
 
 /**
  * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a
- * copy restored: then the grants are no longer vouched for. Only a standby for which commits waited is believed to have
+ * copy restored: then the grants are no longer confirmed. Only a standby for which commits waited is trusted to have
  * everything, if a hub that has used the former server finds its last heartbeat, and until one does not. Call it in a
  * transaction.
  * @param former null for a hub that starts
  */
 export async function checkServer(sql: Statements, hubId: string, former: FormerServer | null): Promise<CheckedServer> {
-  const [before] = await sql.all<ServerRow & { readonly is_believed: boolean }>(
-    'SELECT server, synchronous, switched_at IS NULL AS is_believed FROM site FOR UPDATE',
+  const [before] = await sql.all<ServerRow & { readonly is_trusted: boolean }>(
+    'SELECT server, synchronous, switched_at IS NULL AS is_trusted FROM site FOR UPDATE',
   );
   const [now] = await sql.all<ServerRow>(`SELECT ${SERVER} AS server, ${IS_SYNCHRONOUS} AS synchronous`);
-  if (now === undefined) return { server: '', hasSurprised: false };
+  if (now === undefined) return { server: '', isTrustWithdrawn: false };
   const { server, synchronous } = now;
   const isSwitch = before !== undefined && before.server !== server;
   const lastSeen = former?.lastSeen ?? null;
   const hasHeartbeat = lastSeen !== null && (await findsHeartbeat(sql, hubId, lastSeen));
   const isPromotion = isSwitch && withoutTimeline(before.server) === withoutTimeline(server);
   const hasAll = isPromotion && before.synchronous && hasHeartbeat;
-  const hasSurprised =
-    before?.server === server && before.is_believed && lastSeen !== null && former?.server !== server && !hasHeartbeat;
-  const mayHaveLost = (isSwitch && !hasAll) || hasSurprised;
-  if (mayHaveLost) await sql.run('UPDATE grants SET vouched = false WHERE sealed IS NOT NULL');
+  const isTrustWithdrawn =
+    before?.server === server && before.is_trusted && lastSeen !== null && former?.server !== server && !hasHeartbeat;
+  const mayHaveLost = (isSwitch && !hasAll) || isTrustWithdrawn;
+  if (mayHaveLost) await sql.run('UPDATE grants SET confirmed = false WHERE sealed IS NOT NULL');
   if (isSwitch || mayHaveLost || before?.synchronous !== synchronous) {
     await sql.run(
       `INSERT INTO site (server, synchronous) VALUES ($1, $2)
@@ -132,7 +128,7 @@ export async function checkServer(sql: Statements, hubId: string, former: Former
       ...[server, synchronous, mayHaveLost, isSwitch],
     );
   }
-  return { server, hasSurprised };
+  return { server, isTrustWithdrawn };
 }
 
 function withoutTimeline(server: string): string {

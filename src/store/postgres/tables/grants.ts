@@ -4,7 +4,7 @@ import type { FoundGrant } from '../../../core/site.ts';
 import type { AttemptStart, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { Statements } from '../database/sql.ts';
 import { KnownGrants } from './known-grants.ts';
 import { LostGrants } from './lost-grants.ts';
 import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
@@ -77,11 +77,11 @@ export class SiteGrants {
     return this.#leases.removeAbandoned();
   }
 
-  /** A row that nobody vouches for keeps its revision, so that it stays older than what another hub may put back. */
+  /** A row that nobody has confirmed keeps its revision, so that it stays older than what another hub may put back. */
   async rejectAccessToken(connection: string, generation: number, at: Instant): Promise<boolean> {
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
-        `UPDATE grants SET distrusted = $1, revision = revision + vouched::int
+        `UPDATE grants SET distrusted = $1, revision = revision + confirmed::int
          WHERE connection = $2 AND generation = $3 AND sealed IS NOT NULL RETURNING revision`,
         ...[JSON.stringify(at), connection, generation],
       );
@@ -125,14 +125,14 @@ export class SiteGrants {
     const unknownWrites = this.#unknownWrites.get(connection) ?? [];
     const [replaced] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5, distrusted = $6,
-         misconfigured = $7, revision = revision + 1, written_by = $8, vouched = true
+         misconfigured = $7, revision = revision + 1, change_id = $8, confirmed = true
        WHERE connection = $1 AND generation = $2 - 1 RETURNING revision`,
       ...values,
     );
     if (replaced !== undefined) return replaced.revision;
     if (unknownWrites.length > 0) {
       const [written] = await sql.all<{ revision: number }>(
-        'SELECT revision FROM grants WHERE connection = $1 AND generation = $2 AND written_by = ANY ($3::uuid[])',
+        'SELECT revision FROM grants WHERE connection = $1 AND generation = $2 AND change_id = ANY ($3::uuid[])',
         ...[connection, generation, unknownWrites],
       );
       // Otherwise somebody has written since then what this hub does not know yet.
@@ -140,7 +140,7 @@ export class SiteGrants {
     }
     if (generation !== 1) return null;
     const [added] = await sql.all<{ revision: number }>(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, written_by)
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, change_id)
        SELECT $1, $2, $3, $4, $5, $6, $7, 1, $8 WHERE EXISTS (SELECT FROM connections WHERE id = $1)
        ON CONFLICT DO NOTHING RETURNING revision`,
       ...values,
@@ -172,7 +172,7 @@ export class SiteGrants {
   async clearIn(sql: Statements, id: string, connection: string, generation: number): Promise<number | null> {
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
-         misconfigured = NULL, revision = revision + 1, written_by = $3, vouched = true
+         misconfigured = NULL, revision = revision + 1, change_id = $3, confirmed = true
        WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL RETURNING revision`,
       ...[connection, generation, id],
     );
@@ -199,7 +199,7 @@ export class SiteGrants {
     const leasedUntil = holder === hubId || holder === null ? null : this.#leases.endOf(row) + LEASE_END_MARGIN;
     return {
       stored: {
-        grant: row.vouched ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
+        grant: row.confirmed ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
         attempt: attempt === null || leasedUntil === null ? attempt : { ...attempt, leasedUntil },
       },
       hasLostWrites,

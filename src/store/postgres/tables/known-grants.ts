@@ -19,7 +19,7 @@ export interface OpenAttempt {
 
 const NOTHING_KNOWN: RowVersion = { generation: 0, revision: 0 };
 
-/** What a hub knows of the rows of `grants`, by connection, even if a server that replaced another one has lost it. */
+/** What a hub knows of the rows of `grants`, by connection. It may be newer than the database after a switch to another server. */
 export class KnownGrants {
   /** As this hub has read or written them last. */
   readonly revisions = new KnownRevisions();
@@ -40,13 +40,13 @@ export class KnownGrants {
    * Notes a row that was read.
    * @param endsAt when the lease of its open attempt ends, on this hub's boot clock in ms
    * @returns whether the database has lost writes that this hub knows, or this hub knows the row although it is not
-   * vouched for
+   * confirmed
    */
   read(row: SiteGrantRow, endsAt: number): boolean {
-    const { connection, generation, revision, vouched } = row;
+    const { connection, generation, revision, confirmed } = row;
     const known = this.newest(connection);
-    const hasLostWrites = isOlder(row, known) || (!vouched && revision === known.revision);
-    if (vouched && !hasLostWrites) this.#newest.set(connection, { generation, revision });
+    const hasLostWrites = isOlder(row, known) || (!confirmed && revision === known.revision);
+    if (confirmed && !hasLostWrites) this.#newest.set(connection, { generation, revision });
     if (!hasLostWrites) this.#readAttempt(row, endsAt);
     return hasLostWrites;
   }

@@ -1,8 +1,8 @@
 import type { Grant } from '../../../core/grants/grant.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { toGrantRow } from '../../rows/grant-row.ts';
-import type { SiteDatabase } from '../connection/database.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { SiteDatabase } from '../database/database.ts';
+import type { Statements } from '../database/sql.ts';
 import { IS_SETTLING } from '../link/settling.ts';
 import type { KnownGrants } from './known-grants.ts';
 import { isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
@@ -28,7 +28,7 @@ interface FoundRow {
 /**
  * Grants after a switch to a server that may have lost commits. While that settles, each hub writes what it knows
  * again, with the same revision, unless it finds something newer: so the newest that any of them knows remains. After
- * that the hubs vouch for what is equal to what they know.
+ * that the hubs confirm what is equal to what they know.
  */
 export class LostGrants {
   readonly #context: LostGrantsContext;
@@ -43,21 +43,21 @@ export class LostGrants {
   async putBack(grants: readonly Grant[]): Promise<void> {
     for (let from = 0; from < grants.length; from += MAX_COMPARED) {
       const some = grants.slice(from, from + MAX_COMPARED);
-      await this.#vouch(some.map(({ connection }) => connection));
+      await this.#confirm(some.map(({ connection }) => connection));
       for (const grant of await this.#lostAmong(some)) await this.#putBackOne(grant);
     }
   }
 
-  /** Vouches for grants of which the database has lost nothing, when that is certain. */
-  async #vouch(connections: readonly string[]): Promise<void> {
+  /** Confirms grants of which the database has lost nothing, when that is certain. */
+  async #confirm(connections: readonly string[]): Promise<void> {
     const versions = connections.map((connection) => this.#known.newest(connection));
     const news = connections.map((connection) => `grants/${connection}`);
     await this.#context.database.write(news, async (sql) => {
       const count = await sql.run(
-        `UPDATE grants SET vouched = true
+        `UPDATE grants SET confirmed = true
          FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS known (id, generation, revision)
          WHERE connection = known.id AND grants.generation = known.generation AND grants.revision = known.revision
-           AND NOT vouched AND NOT ${IS_SETTLING}`,
+           AND NOT confirmed AND NOT ${IS_SETTLING}`,
         ...[connections, versions.map(({ generation }) => generation), versions.map(({ revision }) => revision)],
       );
       return count > 0 || null;
@@ -101,7 +101,7 @@ export class LostGrants {
         return null;
       }
       const written = row.settling ? known.revision : Math.max(found.revision, known.revision) + 1;
-      const isWritten = await this.#overwrite(sql, id, grant, found, { revision: written, vouched: !row.settling });
+      const isWritten = await this.#overwrite(sql, id, grant, found, { revision: written, confirmed: !row.settling });
       return isWritten ? written : null;
     });
     if (revision !== null) this.#known.wrote(connection, { generation, revision });
@@ -118,22 +118,22 @@ export class LostGrants {
     id: string,
     grant: Grant,
     found: RowVersion,
-    { revision, vouched }: Pick<SiteGrantRow, 'revision' | 'vouched'>,
+    { revision, confirmed }: Pick<SiteGrantRow, 'revision' | 'confirmed'>,
   ): Promise<boolean> {
     const { connection, generation } = grant;
     const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
     const last = this.#known.attempt(connection);
     const attempt = last?.generation === generation ? last : null;
     const count = await sql.run(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, written_by, revision,
-         vouched, attempt, attempt_id, holder, leased_until)
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, change_id, revision,
+         confirmed, attempt, attempt_id, holder, leased_until)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14::float8 / 1000))
        ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5,
          distrusted = coalesce($6, CASE WHEN grants.generation = $2 THEN grants.distrusted END), misconfigured = $7,
-         written_by = $8, revision = $9, vouched = $10, attempt = $11, attempt_id = $12, holder = $13,
+         change_id = $8, revision = $9, confirmed = $10, attempt = $11, attempt_id = $12, holder = $13,
          leased_until = excluded.leased_until
        WHERE grants.generation = $15 AND grants.revision = $16`,
-      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, id, revision, vouched],
+      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, id, revision, confirmed],
       ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
       ...[found.generation, found.revision],
     );

@@ -3,7 +3,7 @@ import { Failure } from '../../../core/failure.ts';
 import type { AttemptStart, RefreshAttempt, Store } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { jsonOrNull } from '../../rows/schemas.ts';
-import type { SiteDatabase } from '../connection/database.ts';
+import type { SiteDatabase } from '../database/database.ts';
 import type { SiteClocks } from '../link/clocks.ts';
 import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
 import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
@@ -20,7 +20,7 @@ export interface GrantsContext {
   readonly hubId: string;
 }
 
-/** How late a hub takes a lease to end, in ms: it does not know the database's clock exactly. */
+/** How long a hub waits after the end of a lease, in ms: it does not know the database's clock exactly. */
 export const LEASE_END_MARGIN = 1000;
 
 /**
@@ -59,8 +59,8 @@ export class RefreshLeases {
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
-           AND (attempt IS NULL OR holder = $3) AND (vouched AND doubt IS NULL OR $4::text IS NOT NULL)
-           AND (vouched OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
+           AND (attempt IS NULL OR holder = $3) AND (confirmed AND doubt IS NULL OR $4::text IS NOT NULL)
+           AND (confirmed OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
         ...[connection, generation, known],
@@ -96,7 +96,7 @@ export class RefreshLeases {
     }
     if (row?.generation !== known.generation || row.revision !== known.revision) return { kind: 'superseded' };
     const isLeased = row.holder !== null && row.holder !== hubId;
-    const settlesAt = row.vouched ? null : row.settles_at;
+    const settlesAt = row.confirmed ? null : row.settles_at;
     if (!isLeased && settlesAt === null) return { kind: 'superseded' };
     const settled = Math.min(clocks.toUptime(settlesAt ?? 0), clock.now().uptime + SETTLING_TIME) + LEASE_END_MARGIN;
     return { kind: 'under_way', until: isLeased ? Math.max(this.endOf(row) + LEASE_END_MARGIN, settled) : settled };

@@ -14,9 +14,9 @@ import {
 import { type InviteRow, readInvite, toInviteRow } from '../../rows/invite-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
-import type { SiteDatabase } from '../connection/database.ts';
-import { isDuplicate } from '../connection/errors.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { SiteDatabase } from '../database/database.ts';
+import { isDuplicate } from '../database/errors.ts';
+import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
 import { KnownRevisions } from './revisions.ts';
 

@@ -3,8 +3,8 @@ import { mergeUsage } from '../../../core/appliances/usage.ts';
 import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../../core/reports/history.ts';
 import { MAX_MERGE_CANDIDATES, NUMBER_LIMIT, readHistoryRows, toHistoryLine } from '../../rows/history-row.ts';
 import { readUsage, usageColumn } from '../../rows/usage-row.ts';
-import type { SiteDatabase } from '../connection/database.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { SiteDatabase } from '../database/database.ts';
+import type { Statements } from '../database/sql.ts';
 
 /** Named, because a prepared `SELECT *` fails when a newer hub has added a column. */
 const HISTORY_COLUMNS = 'connection, number, kind, why, first, last, count';

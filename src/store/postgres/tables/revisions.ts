@@ -1,7 +1,7 @@
 interface KnownRevision {
   /** Infinite if this hub has removed the row. */
   readonly revision: number;
-  /** How many writes of this hub, and reads of what another one has written, had ended then. */
+  /** The number of this entry: each write of this hub, and each read of what another one has written, gets the next. */
   readonly at: number;
 }
 

@@ -2,8 +2,8 @@ import { HUB_SETTINGS } from '../../../core/site.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSetting, type SettingRow, toSettingRow } from '../../rows/setting-row.ts';
-import type { SiteDatabase } from '../connection/database.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { SiteDatabase } from '../database/database.ts';
+import type { Statements } from '../database/sql.ts';
 
 /** The settings of a site, and those of each hub. */
 export class SiteSettings {

@@ -6,7 +6,7 @@ export interface SiteGrantRow extends GrantRow {
   readonly holder: string | null;
   readonly leased_until: number | null;
   readonly revision: number;
-  readonly vouched: boolean;
+  readonly confirmed: boolean;
 }
 
 /** What tells whether a row is older than what a hub knows. */
@@ -16,7 +16,7 @@ export type RowVersion = Pick<SiteGrantRow, 'generation' | 'revision'>;
 export const LEASED_UNTIL = '(extract(epoch FROM leased_until) * 1000)::float8 AS leased_until';
 /** SQL: the columns of a {@link SiteGrantRow}. */
 export const COLUMNS = `connection, generation, sealed, attempt, attempt_id, holder,
-  ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, vouched`;
+  ${LEASED_UNTIL}, doubt, refused, distrusted, misconfigured, revision, confirmed`;
 /** SQL: the open attempt of a row ends, or a new grant has none. */
 export const NO_ATTEMPT = 'attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL';
 

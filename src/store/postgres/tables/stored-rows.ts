@@ -7,7 +7,7 @@ import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSession, type SessionRow } from '../../rows/session-row.ts';
 import { readSetting, type SettingRow, settingRowIdentity } from '../../rows/setting-row.ts';
-import type { Statements } from '../connection/sql.ts';
+import type { Statements } from '../database/sql.ts';
 
 /** How many rows are read in one statement: each must end before its timeout, also on a slow network. */
 const PAGE_ROWS = 500;

@@ -98,12 +98,12 @@ export class SiteConnection implements AsyncDisposable {
 
   /**
    * Waits until no other hub of the site starts. Others wait from then on until {@link unlockStartup}, or its end.
-   * @throws Failure `site_away` if that takes long: another hub may hang
+   * @throws Failure `database_unavailable` if that takes long: another hub may hang
    */
   async lockStartup(clock: Clock, timers: Timers): Promise<void> {
     const until = clock.now().uptime + STARTUP_WAIT;
     while (!(await this.#tryLock(STARTUP_LOCK, ''))) {
-      if (clock.now().uptime >= until) throw new Failure('site_away', await this.#startingHub());
+      if (clock.now().uptime >= until) throw new Failure('database_unavailable', await this.#startingHub());
       await timers.sleep(STARTUP_PAUSE);
     }
   }
@@ -153,7 +153,7 @@ export class SiteConnection implements AsyncDisposable {
       if (clock.now().uptime >= until) {
         throw new Failure(
           'store_locked',
-          `another hub with the id ${hubId} uses the site's database: if this hub is a copy of it, remove the file hub-id of its state directory`,
+          `another hub uses the site's database with the id of this hub, ${hubId}: if this hub was copied from it, delete the file hub-id in the state directory of this hub and start it again; otherwise stop the other hub`,
         );
       }
       await timers.sleep(HUB_ID_PAUSE);
@@ -179,21 +179,29 @@ export interface ServerFacts {
 }
 
 /**
- * @throws Failure `site_unusable` if the server can't be used, `site_away` if it is a standby, which may be promoted
+ * @throws Failure `database_unusable` if the server can't be used, `database_unavailable` if it is a standby, which may be promoted
  */
 export function assertUsable({ version, number, standby, search_path: searchPath }: ServerFacts): void {
   if (number < MIN_SERVER_VERSION) {
     throw new Failure(
-      'site_unusable',
+      'database_unusable',
       `the server of the site's database is PostgreSQL ${version}, and Latchkey needs 13 or newer: update it`,
     );
   }
   if (searchPath !== SCHEMA) {
-    throw new Failure('site_unusable', "the settings of the hub do not reach the server of the site's database", {
-      advice: POOLER_ADVICE,
-    });
+    throw new Failure(
+      'database_unusable',
+      `the server of the site's database has not applied the settings of the hub (search_path is ${searchPath})`,
+      {
+        advice: POOLER_ADVICE,
+      },
+    );
   }
-  if (standby) throw new Failure('site_away', "the server of the site's database is a standby, and can't be written");
+  if (standby)
+    throw new Failure(
+      'database_unavailable',
+      "the server of the site's database is a standby, which can't be written: promote it, or let the URL of store.postgres_file lead to the primary server",
+    );
 }
 
 /** The process of the server that serves a connection. */

@@ -75,12 +75,12 @@ export function startFailure(error: unknown, database: string): Failure {
   const options = { cause: error, includesCause: true };
   const advice = adviceFor(error);
   if (advice !== null) {
-    return new Failure('site_unusable', `the site's ${database} can't be used (${reason})`, { ...options, advice });
+    return new Failure('database_unusable', `the site's ${database} can't be used (${reason})`, { ...options, advice });
   }
   const mayPass = isOutage(error) || isTimeout(error) || isConflict(error) || !(error instanceof DatabaseError);
   return mayPass
-    ? new Failure('site_away', `the site's ${database} can't be reached (${reason})`, options)
-    : new Failure('site_unusable', `the site's ${database} reports an error (${reason})`, options);
+    ? new Failure('database_unavailable', `the site's ${database} can't be reached (${reason})`, options)
+    : new Failure('database_unusable', `the site's ${database} reports an error (${reason})`, options);
 }
 
 /** What a person has to do; null if nothing is known. */

@@ -21,9 +21,9 @@ export const MAX_CONNECTIONS = 4;
 /** How long a connection may take, and a statement, in ms. The server ends a statement before the hub gives it up. */
 const CONNECT_TIMEOUT = 5000;
 const STATEMENT_TIMEOUT = 5000;
-const ANSWER_TIMEOUT = 6000;
+const RESPONSE_TIMEOUT = 6000;
 
-/** Settings of every session. A connection that is cut off is noticed within half a minute, and its locks are free. */
+/** Settings of every session. The server notices within half a minute that a hub was cut off, and frees its locks. */
 const SESSION_SETTINGS = {
   search_path: SCHEMA,
   statement_timeout: STATEMENT_TIMEOUT,
@@ -65,7 +65,7 @@ function configuration(
     ssl: tls === null ? false : { rejectUnauthorized: true, ...(tls.ca !== undefined && { ca: tls.ca }) },
     application_name: name,
     connectionTimeoutMillis: connectTimeout,
-    query_timeout: ANSWER_TIMEOUT,
+    query_timeout: RESPONSE_TIMEOUT,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     options: Object.entries(SESSION_SETTINGS)

@@ -13,7 +13,7 @@ const WRITE_TIME = 12_000;
 const FULL_SERVER_WAIT = 5000;
 const FULL_SERVER_PAUSE = 100;
 /** The pause before the outcome is asked for again, in ms. */
-const SETTLE_PAUSE = 300;
+const OUTCOME_RETRY_INTERVAL = 300;
 /** The news of a row that takes the place of a transaction that was not committed. */
 export const FENCE = 'fence';
 /** The channel on which hubs tell each other what they have changed. */
@@ -108,8 +108,8 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /**
-   * Writes in one transaction, and tells the other hubs. A transaction whose outcome is unknown, because the connection
-   * broke during its commit, is asked for, and repeated if it was not committed.
+   * Writes in one transaction, and tells the other hubs. If the connection breaks during the commit, this finds out
+   * whether the transaction was committed, and repeats it if not.
    * @param news what changes, see `SiteNews`; empty for what concerns no other hub
    * @param hub the one that does not hear of it
    * @returns what `work` returns; null if it changes nothing
@@ -259,7 +259,7 @@ export class SiteDatabase implements AsyncDisposable {
           this.reportOutage(error);
           throw error;
         }
-        await timers.sleep(SETTLE_PAUSE);
+        await timers.sleep(OUTCOME_RETRY_INTERVAL);
       }
     }
   }

@@ -29,6 +29,10 @@ export function sqlOf(client: ClientBase): Statements {
   };
 }
 
+/** SQL: whether a commit waits until a standby has it on its disk. */
+export const IS_SYNCHRONOUS = `current_setting('synchronous_standby_names') <> ''
+  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
+
 /** Runs statements in a transaction. If one fails, the connection must be closed. @throws the errors of `pg` */
 export async function inTransaction<Result>(
   sql: Statements,

@@ -2,7 +2,7 @@ import { NEWEST_SITE_SCHEMA } from '../migrations.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { startFailure } from './errors.ts';
 import { MIN_SERVER_VERSION } from './site-connection.ts';
-import { type Statements, sqlOf } from './sql.ts';
+import { IS_SYNCHRONOUS, type Statements, sqlOf } from './sql.ts';
 
 /** What a hub needs to know about the database of its site, without changing anything. */
 export interface DatabaseInspection {
@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT = 3000;
 /**
  * Inspects the database of a site.
  * @param wall this machine's clock, in ms since 1970
- * @throws Failure `site_away` or `site_unusable` if that is not possible
+ * @throws Failure `database_unavailable` or `database_unusable` if that is not possible
  */
 export async function inspectDatabase(address: DatabaseAddress, wall: () => number): Promise<DatabaseInspection> {
   const client = newClient(address, 'latchkey-doctor', { connectTimeout: CONNECT_TIMEOUT });
@@ -54,19 +54,17 @@ async function inspect(sql: Statements, wall: () => number): Promise<DatabaseIns
     `SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS version,
        pg_is_in_recovery() AS standby, (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS tls`,
   );
-  const [settings] = await sql.all<{ commit: string; fsync: string; standbys: string }>(
-    `SELECT current_setting('synchronous_commit') AS commit, current_setting('fsync') AS fsync,
-       current_setting('synchronous_standby_names') AS standbys`,
+  const [commits] = await sql.all<{ durable: boolean; synchronous: boolean }>(
+    `SELECT current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') <> 'off' AS durable,
+       ${IS_SYNCHRONOUS} AS synchronous`,
   );
-  const isDurable = settings?.commit !== 'off' && settings?.fsync !== 'off';
-  const waitsForStandby = settings?.standbys !== '' && settings?.commit !== 'local';
   const { number = 0, version = '', standby = false, tls = null } = server ?? {};
   return {
     // Debian adds the version of its package.
     ...{ serverVersion: version.split(' ')[0] ?? '', isTooOld: number < MIN_SERVER_VERSION, tls, isStandby: standby },
     clockAheadMs: (clock?.now ?? before) - (before + after) / 2,
     ...(await inspectSchema(sql)),
-    commits: !isDurable ? 'not_durable' : waitsForStandby ? 'at_standby' : 'durable',
+    commits: commits?.durable !== true ? 'not_durable' : commits.synchronous ? 'at_standby' : 'durable',
   };
 }
 
