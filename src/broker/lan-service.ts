@@ -74,7 +74,10 @@ export function createLanService(
         const needsTime = managed.grant.refreshToken === null || grants.schedule.endsAccessToken(managed);
         if (needsTime) await broker.portalTimeProbe.confirm();
       }
-      const result = await broker.tokenIssuer.issue(connection, request.scope, request);
+      const issued = await broker.tokenIssuer.issue(connection, request.scope, request);
+      // It may have been removed, or have got another connection, while it waited for a refresh.
+      const isUnchanged = appliances.byId(id)?.connection === connection;
+      const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
       if (result.kind === 'token') broker.usageRecorder.record(id);
       tokenRequested(id, result.kind);
       return result;

@@ -133,6 +133,64 @@ test('tokens that a hub could not write are written as soon as the database is b
   expect((await first.store.grant(id))?.grant.generation).toBe(2);
 });
 
+test('the outcome of an attempt that a hub could not write is written when the database is back', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  const headers = { 'retry-after': '3600' };
+  site.site.portal.fail('token', { kind: 'answer', status: 503, headers, until: promise });
+  const refreshed = first.broker.grants.refresh(id);
+  await expectSoon(() => site.refreshes(), 1);
+  const server = await siteServer();
+  await server.stop('immediate');
+  answer();
+  await refreshed;
+  await server.start();
+  await expectSoon(async () => (await first.store.grant(id).catch(() => null))?.attempt, null);
+  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil, null);
+  await first.broker.grants.applyNews(new Set([id]), false);
+  for (const { broker } of [first, second]) expect(broker.grants.get(id)?.grant.doubt).toBeNull();
+  expect(first.broker.grants.get(id)?.health).toMatchObject({ kind: 'failing', problem: { code: 'portal_deferred' } });
+  expect(site.refreshes()).toBe(1);
+});
+
+test.each(['written', 'only in memory'])(
+  'new tokens that are %s survive a server that has lost the grant',
+  async (where) => {
+    await using site = await startPaired();
+    const { first, id } = site;
+    const answer = site.holdAnswer();
+    const refreshed = first.broker.grants.refresh(id);
+    await expectSoon(() => site.refreshes(), 1);
+    const server = await siteServer();
+    await server.sql(site.site.database, 'DELETE FROM latchkey.grants');
+    if (where === 'only in memory') await server.stop('immediate');
+    answer();
+    await refreshed;
+    if (where === 'only in memory') await server.start();
+    await expectSoon(async () => (await first.store.grant(id).catch(() => null))?.grant.generation, 2);
+    await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
+  },
+);
+
+test('an appliance that is removed while its request waits for a refresh gets no token', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const connection = first.connectionById(id).name;
+  const options = { connection, scope: null, portal: null };
+  const { appliance } = await first.broker.appliances.add('heater', options);
+  const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
+  const answer = site.holdAnswer();
+  await first.broker.grants.reportRejectedToken(id, token);
+  await expectSoon(() => site.refreshes(), 1);
+  const issued = first.service.issueToken(appliance, { scope: null, minTtl: 0 });
+  await expectSoon(() => second.broker.appliances.byId(appliance.id) !== undefined, true);
+  await second.broker.appliances.remove(appliance);
+  await expectSoon(() => first.broker.appliances.byId(appliance.id), undefined);
+  answer();
+  expect(await issued).toEqual({ kind: 'not_paired' });
+});
+
 test('a grant of which another hub may know more is refreshed when a switch to another server has settled', async () => {
   await using site = await startPaired();
   const { first, second, id } = site;

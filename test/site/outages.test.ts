@@ -46,6 +46,19 @@ const countConnections = async (server: PostgresServer, name: string) =>
  */
 const MAX_CONNECTIONS = 2 * (4 + 1 + 1);
 
+test('a hub that returns to the database ends no lease of another hub that may be about to return', async () => {
+  await using site = await startSite();
+  const { server, database, a, b } = site;
+  await a.beginAttempt(sampleGrant(), attempt);
+  await server.sql(database, "UPDATE latchkey.grants SET leased_until = clock_timestamp() - interval '1 min'");
+  const leaseEnd = async () => ((await b.grant(id))?.attempt?.leasedUntil ?? Number.NaN) - performance.now();
+  const before = await leaseEnd();
+  const returned = returnOf(b);
+  await server.restart('immediate');
+  await returned;
+  expect((await leaseEnd()) - before).toBeGreaterThan(60_000);
+});
+
 test.each<[string, (server: PostgresServer) => Promise<void>]>([
   [
     'was killed and started again',

@@ -3,7 +3,7 @@ import type { Broker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
-import type { CallbackBrowser } from '../../src/core/lan-service.ts';
+import type { CallbackBrowser, LanService } from '../../src/core/lan-service.ts';
 import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
 import type { LoginLink } from '../../src/core/portals/login-link.ts';
@@ -129,6 +129,10 @@ export class PortalHub implements AsyncDisposable {
 
   get broker(): Broker {
     return this.#hub.broker;
+  }
+
+  get service(): LanService {
+    return this.#hub.service;
   }
 
   get store(): PostgresStore {

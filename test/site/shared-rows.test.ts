@@ -48,6 +48,19 @@ describe('connections and appliances', () => {
     expect(await b.saveRegistry({ updatedConnections: [renamed] })).toBe(false);
   });
 
+  test('the late outcome of an attempt that another hub has ended changes nothing', async () => {
+    await using hubs = await startHubs();
+    const { a, b, sql } = hubs;
+    await a.beginAttempt(sampleGrant(), attempt);
+    await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
+    await b.grant(id);
+    const doubt = { lostAt: instantAt(2), sends: 2 };
+    expect(await b.endAttempt({ ...sampleGrant(), doubt })).toBe(true);
+    await a.grant(id);
+    expect(await a.endAttempt(sampleGrant())).toBe(false);
+    expect((await a.grant(id))?.grant.doubt?.sends).toBe(2);
+  });
+
   test('of two hubs that add the same name, or use the same invite, at once, one does', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;

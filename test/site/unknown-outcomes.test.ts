@@ -19,12 +19,14 @@ const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: n
 const LINE: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
 
 /** A hub behind a proxy, and one that is not, with a paired appliance and an open pairing. */
-async function startHubs() {
+async function startHubs({ isFast = true } = {}) {
   const parts = new AsyncDisposableStack();
   const server = await siteServer();
   const database = await server.createDatabase();
   const proxy = parts.use(await PostgresProxy.start(server));
-  const hub = parts.use(await openSiteStore(siteAddress(database, proxy), HUB_A, { clock: fastClock(20) }));
+  const hub = parts.use(
+    await openSiteStore(siteAddress(database, proxy), HUB_A, isFast ? { clock: fastClock(20) } : {}),
+  );
   await addAppliance(hub, WALLBOX);
   await hub.replaceGrant(first);
   await hub.savePairing(waiting);
@@ -134,6 +136,37 @@ describe('a connection that breaks while a transaction is committed', () => {
 });
 
 describe('a database that goes away while a transaction is committed', () => {
+  test('an attempt stays if its commit is confirmed after the hub has returned to the database', async () => {
+    await using hubs = await startHubs({ isFast: false });
+    const lost = hubs.proxy.lose('response', COMMIT);
+    const asked = [1, 2, 3, 4].map(() => hubs.proxy.lose('response', /^SELECT news FROM changes WHERE id/));
+    const begun = hubs.hub.beginAttempt(first, attempt);
+    await lost;
+    hubs.proxy.cut();
+    await hubs.returned;
+    await Promise.all(asked);
+    expect(await begun).toMatchObject({ kind: 'begun' });
+    expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
+    expect(await hubs.other.beginAttempt(first, attempt)).not.toMatchObject({ kind: 'begun' });
+  });
+
+  test('a hub hears of its own change that was committed although it could not know that', async () => {
+    await using hubs = await startHubs();
+    const news: string[] = [];
+    hubs.hub.onNews(async ({ appliances }) => void news.push(...appliances));
+    const lost = hubs.proxy.lose('response', COMMIT);
+    void lost.then(() => hubs.proxy.refuse());
+    const changed = { ...WALLBOX, name: 'renamed' };
+    await expect(hubs.hub.saveRegistry({ updatedAppliances: [changed] })).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(news).toEqual([id]);
+    expect(await hubs.hub.findAppliances(new Set([id]))).toEqual([changed]);
+    expect(await hubs.hub.saveRegistry({ updatedAppliances: [WALLBOX] })).toBe(true);
+  });
+
   test('an attempt that may have been committed is not begun, and is removed when the database is back', async () => {
     await using hubs = await startHubs();
     await hubs.other.grants();

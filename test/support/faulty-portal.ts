@@ -10,6 +10,8 @@ export type Fault =
       readonly status: number;
       readonly body?: string;
       readonly headers?: Record<string, string>;
+      /** The response is sent when this resolves. */
+      readonly until?: Promise<void>;
     }
   /** These bytes are sent instead of a response, the portal does nothing, and the connection ends. */
   | { readonly kind: 'bytes'; readonly bytes: string }
@@ -111,6 +113,7 @@ export class FaultyPortal implements AsyncDisposable {
     if (fault?.kind === 'bytes') return void request.socket.end(fault.bytes);
     if (fault?.kind === 'drop') return void request.socket.destroy();
     if (fault?.kind === 'answer') {
+      await fault.until;
       response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });
       return void response.end(fault.body ?? '');
     }

@@ -45,6 +45,8 @@ export class HeldGrant implements ScheduledGrant {
   throttledUntil = Number.NEGATIVE_INFINITY;
   /** Writes a grant that could not be stored yet. Until then it is served from memory and not refreshed. */
   unsaved: SaveGrant | null;
+  /** Whether the store has an attempt of this hub whose outcome is only in memory: it could not be written. */
+  hasUnwrittenEnd = false;
   /** Whether this grant was replaced or deleted, see {@link end}. */
   hasEnded = false;
   /** Whether a refresh is being written ahead or was, and its outcome is not committed yet. */
@@ -87,9 +89,10 @@ export class HeldGrant implements ScheduledGrant {
     const { generation } = this.grant;
     if (this.hasEnded) return null;
     if (stored.grant.generation < generation) return hasLostWrites ? this.grant : null;
-    // Tokens of this generation are in memory only, or are being refreshed, or the database has lost what is known of
-    // them: it knows less than this hub.
-    if (stored.grant.generation === generation && (hasLostWrites || this.unsaved !== null || this.isSending)) {
+    // Tokens of this generation, or the outcome of an attempt, are in memory only, or they are being refreshed, or the
+    // database has lost what is known of them: it knows less than this hub.
+    const isAhead = this.unsaved !== null || this.hasUnwrittenEnd || this.isSending;
+    if (stored.grant.generation === generation && (hasLostWrites || isAhead)) {
       const accessTokenRejectedAt = this.grant.accessTokenRejectedAt ?? stored.grant.accessTokenRejectedAt;
       this.grant = { ...this.grant, accessTokenRejectedAt };
       return hasLostWrites ? this.grant : null;
@@ -99,11 +102,16 @@ export class HeldGrant implements ScheduledGrant {
   }
 
   /**
-   * Writes a grant that is only in memory.
-   * @returns false if the store has another grant by now.
+   * Writes what is only in memory: a grant, or the outcome of an attempt.
+   * @returns false if another hub has written the grant
    * @throws Failure as {@link Store}
    */
   async save(): Promise<boolean> {
+    if (this.hasUnwrittenEnd) {
+      const isWritten = await this.#context.store.endAttempt(this.grant);
+      this.hasUnwrittenEnd = false;
+      if (!isWritten) return false;
+    }
     const save = this.unsaved;
     const isStored = (await save?.()) ?? true;
     // A refresh may have produced another unsaved grant meanwhile.
@@ -153,14 +161,18 @@ export class HeldGrant implements ScheduledGrant {
   /** As {@link #find}, after what this hub knows was written again if the database has lost it. */
   async findNewest(): Promise<FoundGrant | null> {
     const found = await this.#find();
-    if (this.hasEnded || found === null || !this.#isNewerThan(found)) return found;
+    if (this.hasEnded || !this.#isNewerThan(found)) return found;
     await this.#context.store.site?.putBack([this.grant]);
     return this.#find();
   }
 
-  /** Whether this hub knows more of the grant than the database, which has lost it, or may have. */
-  #isNewerThan({ stored, hasLostWrites }: FoundGrant): boolean {
-    return hasLostWrites && stored.grant.generation <= this.grant.generation;
+  /**
+   * Whether this hub knows more of the grant than the database, which has lost it, or may have.
+   * @param found null if it has no such grant: it may have lost the whole row, or another hub has deleted the grant
+   */
+  #isNewerThan(found: FoundGrant | null): boolean {
+    if (found === null) return this.#context.store.site !== null;
+    return found.hasLostWrites && found.stored.grant.generation <= this.grant.generation;
   }
 
   /** @param found what the store has */
@@ -178,7 +190,9 @@ export class HeldGrant implements ScheduledGrant {
   /** Writes what this hub knows again if the database has lost it. @returns whether it has, or may have */
   async putBackIfLost(): Promise<boolean> {
     const { site } = this.#context.store;
-    if (site === null || this.hasEnded || (await this.#find())?.hasLostWrites !== true) return false;
+    if (site === null || this.hasEnded) return false;
+    const found = await this.#find();
+    if (found !== null && !found.hasLostWrites) return false;
     await site.putBack([this.grant]);
     return true;
   }
@@ -194,10 +208,12 @@ export class HeldGrant implements ScheduledGrant {
     const grant = { ...stored, accessTokenRejectedAt };
     const isCurrent = isAbout(attempt, grant);
     this.setAttemptElsewhere(isCurrent ? attempt : null);
-    const interruptedAt = isCurrent && attempt.leasedUntil === undefined ? attempt.at : null;
-    const isSite = this.#context.store.site !== null;
-    const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.grant);
+    const isRunning = isKnown && this.#context.store.site !== null;
+    // A hub of a site that runs has sent no other attempt than those whose outcome it knows.
+    const interruptedAt = isCurrent && attempt.leasedUntil === undefined && !isRunning ? attempt.at : null;
+    const isSameState = isRunning && hasSameState(grant, this.grant);
     this.unsaved = null;
+    this.hasUnwrittenEnd = false;
     if (isSameState) {
       // Only the attempt has changed: what this hub knows about its own attempts stays.
       this.grant = grant;

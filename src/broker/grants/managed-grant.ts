@@ -96,13 +96,15 @@ export class ManagedGrant {
   }
 
   /**
-   * Writes a grant that is only in memory, when the store can be written again. It does not wait for a refresh that is
-   * queued: until the tokens are written, a hub that is killed takes them with it.
+   * Writes what is only in memory, when the store can be written again. It does not wait for a refresh that is queued:
+   * until the tokens are written, a hub that is killed takes them with it.
    */
   async writeUnsaved(): Promise<void> {
-    if (!this.isUnsaved || this.#held.hasEnded) return;
+    const wasUnsaved = this.isUnsaved;
+    if (!(wasUnsaved || this.#held.hasUnwrittenEnd) || this.#held.hasEnded) return;
     try {
       if (!(await this.save())) return await this.#held.reload();
+      if (!wasUnsaved) return;
       this.#context.logger.storeWritten();
       this.#held.health = { kind: 'good' };
     } catch (error) {

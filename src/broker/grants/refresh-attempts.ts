@@ -160,12 +160,14 @@ export class RefreshAttempts {
     const state = afterFailure(this.#held.grant, this.#held.health, outcome, schedule.retryContext(connection));
     // `invalid_grant` counts only if the refused token is still the one stored.
     const end = () => store.endAttempt({ connection, generation, ...state });
-    const isCurrent = await this.#write(end).catch((error: unknown) => {
+    const written = await this.#write(end).catch((error: unknown) => {
       logger.storeUnwritable(this.#held, error);
-      return true;
+      return null;
     });
-    if (!isCurrent) return 'superseded';
+    if (written === false) return 'superseded';
     if (this.#held.hasEnded || this.#held.grant.generation !== generation) return 'committed';
+    // Without a site the next attempt overwrites it.
+    this.#held.hasUnwrittenEnd = written === null && store.site !== null;
     this.#held.applyState(state);
     logger.attemptFailed(this.#held, outcome.kind === 'not_sent' ? null : sent);
     return 'committed';
@@ -181,7 +183,7 @@ export class RefreshAttempts {
       this.#held.applyNewest(found);
       const { leasedUntil, at } = found.stored.attempt ?? {};
       if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
-      this.#held.applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } });
+      this.#held.applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } }, false);
       logger.refreshInterrupted(this.#held);
       if (!(await this.endInterrupted(at))) await this.#held.reload();
     } catch (error) {

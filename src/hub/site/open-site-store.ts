@@ -23,7 +23,8 @@ export async function openSiteStore(
   await store[Symbol.asyncDispose]();
   await saveHubId(stateDirectory, restoredId);
   const restored = await openAs(restoredId, configuration, environment);
-  await restored.removeHub(hubId);
+  // At worst the list has an entry of a hub that will be missing.
+  await restored.removeHub(hubId).catch(() => undefined);
   return restored;
 }
 

@@ -44,7 +44,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const database = parts.use(new SiteDatabase(options));
     const clocks = new SiteClocks(clock, (work) => database.read(work));
     const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
-    const onReturning = () => grants.removeAbandoned();
+    const onReturning = () => grants.onReturning();
     const events = Promise.withResolvers<SiteLink['events']>();
     const connection = await SiteConnection.open(options, {
       onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),

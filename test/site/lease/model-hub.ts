@@ -196,7 +196,7 @@ export class ModelHub {
     run.timeline = database.timeline;
     run.connections.isAway = false;
     try {
-      await run.site.removeAbandoned();
+      await run.site.onReturning();
     } catch {
       return;
     }

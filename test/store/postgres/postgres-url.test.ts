@@ -82,6 +82,7 @@ describe('the URL of a site’s database', () => {
     [`${user}%00@db.example/n?sslmode=verify-full`, 'the password in the URL is encoded incorrectly'],
     [`${user}@localhost/n?application_name=x`, 'unknown parameter "application_name"; allowed parameters: sslmode'],
     [`${user}@localhost/n?password=${PASSWORD}`, 'unknown parameter "password"'],
+    [`postgresql://latchkey:abc?${PASSWORD}@db.example/n`, '"?" as %3F'],
     [`${user}@localhost/n?sslmode=disable&sslmode=disable`, 'one value for the parameter "sslmode"'],
     [`${user}@localhost/n?sslmode`, 'one value for the parameter "sslmode"'],
   ])('%s is refused without its password', ([text, says]) => {

@@ -5,7 +5,7 @@ import type { Random } from '../../../core/random.ts';
 import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
 import { DatabaseSockets } from './database-sockets.ts';
 import { isConflict, isOutage, isServerError, isServerFull, isTimeout, storeFailure } from './errors.ts';
-import { type Statements, sqlOf } from './sql.ts';
+import { inTransaction, type Statements, sqlOf } from './sql.ts';
 
 /** How long a write is repeated, or its outcome asked for, in ms. */
 const WRITE_TIME = 12_000;
@@ -41,6 +41,9 @@ export interface Notification {
   readonly news: readonly string[] | null;
 }
 
+/** What a transaction writes about itself. */
+type Change = Notification & { readonly news: readonly string[] };
+
 /** Since when the database can't be used, and why. `since` in ms since 1970, by the hub's clock. */
 interface Outage {
   readonly since: number;
@@ -55,6 +58,8 @@ export class SiteDatabase implements AsyncDisposable {
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
   #isClosed = false;
+  /** The news of this hub's writes whose outcome is unknown, by the ids of the transactions. */
+  readonly #unknownWrites = new Map<string, readonly string[]>();
   /** Connections that no read or write has, and those that wait for one. */
   #free = MAX_CONNECTIONS;
   readonly #waiting: (() => void)[] = [];
@@ -128,7 +133,7 @@ export class SiteDatabase implements AsyncDisposable {
           // Before the commit, the server rolls back what it has no answer for.
           const { result } = committing;
           const isUnknown = result !== undefined && !isServerError(error);
-          if (isUnknown && (await this.#wasCommitted(id, deadline))) return result;
+          if (isUnknown && (await this.#wasCommitted({ id, hub, news }, deadline))) return result;
           if (!(isUnknown || isConflict(error)) || clock.now().uptime >= deadline) throw error;
           this.#assertReachable('store_unwritable');
         }
@@ -193,6 +198,19 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /**
+   * Ends this hub's writes whose outcome was unknown: they were committed by then, or never will be.
+   * @returns the news of them, which this hub has not got
+   * @throws the errors of `pg`
+   */
+  async endUnknownWrites(): Promise<readonly string[]> {
+    const writes = new Map(this.#unknownWrites);
+    if (writes.size === 0) return [];
+    await this.run((sql) => inTransaction(sql, () => this.fence(sql, [...writes.keys()])));
+    for (const id of writes.keys()) this.#unknownWrites.delete(id);
+    return [...writes.values()].flat();
+  }
+
+  /**
    * Runs a read or a write when a connection is free. It does not wait for one in the pool: that time is limited, and
    * would count as an outage.
    */
@@ -214,7 +232,7 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** @param committing gets the result when the commit is about to be sent */
   async #tryWrite<Result>(
-    change: Notification & { readonly news: readonly string[] },
+    change: Change,
     work: WriteWork<Result>,
     committing: { result?: Result },
   ): Promise<Result | null> {
@@ -245,8 +263,8 @@ export class SiteDatabase implements AsyncDisposable {
    * @param deadline on the boot clock, in ms
    * @throws the errors of `pg` if that can't be known by then; it counts as an outage
    */
-  async #wasCommitted(id: string, deadline: number): Promise<boolean> {
-    const { clock, timers } = this.#options;
+  async #wasCommitted({ id, hub, news }: Change, deadline: number): Promise<boolean> {
+    const { clock, timers, hubId } = this.#options;
     for (;;) {
       try {
         return await this.run(async (sql) => {
@@ -256,6 +274,7 @@ export class SiteDatabase implements AsyncDisposable {
         });
       } catch (error) {
         if (clock.now().uptime >= deadline || !(isOutage(error) || isTimeout(error))) {
+          if (hub === hubId) this.#unknownWrites.set(id, news);
           this.reportOutage(error);
           throw error;
         }

@@ -57,6 +57,8 @@ function parseParameters(query: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [name = '', value = '', ...rest] = pair.split('=').map((part) => decode(part, 'a parameter'));
+    // It may be a part of a password with a raw "?".
+    if (!/^[a-z_]+$/.test(name)) noMatch();
     if (!PARAMETERS.some((known) => known === name)) {
       throw invalid(
         `the URL has the unknown parameter "${name.slice(0, 40)}"; allowed parameters: ${PARAMETERS.join(', ')}`,

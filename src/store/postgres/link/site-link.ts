@@ -20,7 +20,7 @@ import { checkServer, readHubs, removeHub, writeHeartbeat } from './site-state.t
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
-const HEARTBEAT_INTERVAL = 5000;
+const HEARTBEAT_INTERVAL = 6000;
 /** How long a hub waits before it tries to use a database again that it could not, in ms. */
 const RETRY_PAUSE = { first: 500, longest: 5000 };
 
@@ -256,8 +256,9 @@ export class SiteLink implements AsyncDisposable {
     if (isOtherServer) this.#changes.forget();
     this.#server = server;
     const news = await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
-    // What this hub could not write may be anything, and another server may have lost what this hub has read.
+    // Another server may have lost what this hub has read.
     this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_PARSED_NEWS : news);
+    this.#pending = mergeNews(this.#pending, parseNews(await database.endUnknownWrites()));
     database.reportReturn();
     await onReturning();
     if (isTrustWithdrawn) await database.write([ANYTHING], async () => true);

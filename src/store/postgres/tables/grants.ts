@@ -72,9 +72,9 @@ export class SiteGrants {
     return this.#leases.end(grant);
   }
 
-  /** See {@link RefreshLeases.removeAbandoned}. */
-  removeAbandoned(): Promise<void> {
-    return this.#leases.removeAbandoned();
+  /** See {@link RefreshLeases.onReturning}. */
+  onReturning(): Promise<void> {
+    return this.#leases.onReturning();
   }
 
   /** A row that nobody has confirmed keeps its revision, so that it stays older than what another hub may put back. */

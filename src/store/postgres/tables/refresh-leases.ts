@@ -22,6 +22,8 @@ export interface GrantsContext {
 
 /** How long a hub waits after the end of a lease, in ms: it does not know the database's clock exactly. */
 export const LEASE_END_MARGIN = 1000;
+/** No row has it. */
+const NO_REVISION = -1;
 
 /**
  * The attempts to refresh grants. Each is a lease: no other hub may begin one while it is open, and what ends it names
@@ -32,6 +34,10 @@ export class RefreshLeases {
   readonly #known: KnownGrants;
   /** The connections of attempts that were not sent, and that the database may have, by the ids of the attempts. */
   readonly #abandoned = new Map<string, string>();
+  /** This hub's attempts that were begun and have not ended yet, by connection. */
+  readonly #open = new Map<string, { readonly generation: number; readonly id: string }>();
+  /** No lease of another hub ends for this one before, on its boot clock in ms. */
+  #noEndBefore = Number.NEGATIVE_INFINITY;
 
   /** @param known what the hub knows of the grants */
   constructor(context: GrantsContext, known: KnownGrants) {
@@ -50,10 +56,8 @@ export class RefreshLeases {
     const known = this.#known.revisions.get(connection);
     let attemptId = '';
     let sendBefore = 0;
-    // If this throws, nothing is sent; the database may have the attempt, which is removed when it can be used again.
-    const begun = await database.write([`grants/${connection}`], async (sql, id) => {
+    const write = database.write([`grants/${connection}`], async (sql, id) => {
       attemptId = id;
-      this.#abandoned.set(id, connection);
       sendBefore = clock.now().uptime + SEND_TIME;
       const [row] = await sql.all<{ revision: number; leased_until: number }>(
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
@@ -67,12 +71,17 @@ export class RefreshLeases {
       );
       return row ?? null;
     });
-    this.#abandoned.delete(attemptId);
+    const begun = await write.catch((error: unknown) => {
+      // Nothing is sent; the database may have the attempt, which is removed when it can be used again.
+      if (attemptId !== '') this.#abandoned.set(attemptId, connection);
+      throw error;
+    });
     if (begun !== null) {
       const { revision, leased_until: leasedUntil } = begun;
       const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
       const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
       this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
+      this.#open.set(connection, { generation, id: attemptId });
       return { kind: 'begun', sendBefore };
     }
     return this.#whyNotBegun(connection, { generation, revision: known });
@@ -102,11 +111,17 @@ export class RefreshLeases {
     return { kind: 'under_way', until: isLeased ? Math.max(this.endOf(row) + LEASE_END_MARGIN, settled) : settled };
   }
 
-  /** Ends this hub's attempt, or another hub's whose lease has ended, as `SiteGrants` has read it. */
+  /**
+   * Ends this hub's attempt. If it has none, it ends another hub's whose lease has ended, or writes to a grant without
+   * an attempt, as `SiteGrants` has read it.
+   */
   async end(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     const { connection, generation, doubt, refused, misconfigured } = grant;
-    const attempt = this.#known.attempt(connection)?.id ?? null;
-    const known = this.#known.revisions.get(connection);
+    const open = this.#open.get(connection);
+    const isOwn = open?.generation === generation;
+    const attempt = isOwn ? open.id : (this.#known.attempt(connection)?.id ?? null);
+    // Another hub may have ended this hub's attempt: what it has written since then must stay.
+    const known = isOwn ? NO_REVISION : this.#known.revisions.get(connection);
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
       const [row] = await sql.all<{ revision: number }>(
         `UPDATE grants SET ${NO_ATTEMPT}, doubt = $1, refused = $2, misconfigured = $3, revision = revision + 1
@@ -119,13 +134,18 @@ export class RefreshLeases {
       );
       return row?.revision ?? null;
     });
+    this.#open.delete(connection);
     if (revision === null) return false;
     this.#known.wroteWithoutAttempt(connection, { generation, revision });
     return true;
   }
 
-  /** Removes this hub's attempts that were not sent, after it was unknown whether the database has them. */
-  async removeAbandoned(): Promise<void> {
+  /**
+   * The database can be used again. Other hubs may have the outcomes of attempts whose leases have ended meanwhile, and
+   * get the time to write them. This hub's attempts that were not sent, and that the database may have, are removed.
+   */
+  async onReturning(): Promise<void> {
+    this.#noEndBefore = this.#context.clock.now().uptime + SETTLING_TIME;
     const abandoned = new Map(this.#abandoned);
     if (abandoned.size === 0) return;
     const ids = [...abandoned.keys()];
@@ -141,12 +161,14 @@ export class RefreshLeases {
 
   /**
    * When this hub takes the lease of an open attempt to end, on its boot clock in ms: as it was when this hub first saw
-   * the attempt, and no later than a whole lease after that, whatever happens to the database's clock.
+   * the attempt, and no later than a whole lease after that, whatever happens to the database's clock; but not before
+   * the other hubs had time to return to the database after an outage.
    */
   endOf({ connection, attempt_id: id, leased_until: leasedUntil }: SiteGrantRow): number {
     const { clock, clocks } = this.#context;
     const known = this.#known.attempt(connection);
-    if (known?.id === id) return known.endsAt;
-    return Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE);
+    const end =
+      known?.id === id ? known.endsAt : Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE);
+    return Math.max(end, this.#noEndBefore);
   }
 }

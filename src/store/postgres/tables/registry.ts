@@ -183,7 +183,7 @@ export class SiteRegistry {
   }
 
   /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
-  async addConnection(sql: Statements, connection: Connection): Promise<boolean> {
+  async #addConnection(sql: Statements, connection: Connection): Promise<boolean> {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
     const count = await sql.run(
       'INSERT INTO connections (id, name, portal, scope, sealed) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING',
@@ -192,7 +192,7 @@ export class SiteRegistry {
     return count > 0;
   }
 
-  async addAppliance(sql: Statements, appliance: Appliance): Promise<boolean> {
+  async #addAppliance(sql: Statements, appliance: Appliance): Promise<boolean> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
     const count = await sql.run(
       `INSERT INTO appliances (id, name, client_id, connection, sealed)
@@ -202,18 +202,16 @@ export class SiteRegistry {
     return count > 0;
   }
 
-  /**
-   * @param revision that of the row to be replaced; null for any
-   * @returns its revision; null if there is no such row
-   */
-  async updateAppliance(sql: Statements, appliance: Appliance, revision: number | null): Promise<number | null> {
+  /** @returns the revision of the row; null if another hub has changed or removed it */
+  async #updateAppliance(sql: Statements, appliance: Appliance): Promise<number | null> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = revision + 1
-       WHERE id = $1 AND EXISTS (SELECT FROM connections WHERE id = $4) AND ($6::bigint IS NULL OR revision = $6)
+       WHERE id = $1 AND EXISTS (SELECT FROM connections WHERE id = $4) AND revision = $6
        RETURNING revision`,
       // A damaged row stays damaged: only removing the appliance ends that.
-      ...[id, name, client_id, connection, this.damagedAppliances.has(id) ? '' : sealed, revision],
+      ...[id, name, client_id, connection, this.damagedAppliances.has(id) ? '' : sealed],
+      this.#applianceRevisions.get(id),
     );
     return row?.revision ?? null;
   }
@@ -233,7 +231,7 @@ export class SiteRegistry {
     const connections = new Map<string, number>();
     const appliances = new Map<string, number>();
     for (const connection of change.addedConnections ?? []) {
-      if (!(await this.addConnection(sql, connection))) return null;
+      if (!(await this.#addConnection(sql, connection))) return null;
       connections.set(connection.id, FIRST_REVISION);
     }
     for (const connection of change.updatedConnections ?? []) {
@@ -242,11 +240,11 @@ export class SiteRegistry {
       connections.set(connection.id, revision);
     }
     for (const appliance of change.addedAppliances ?? []) {
-      if (!(await this.addAppliance(sql, appliance))) return null;
+      if (!(await this.#addAppliance(sql, appliance))) return null;
       appliances.set(appliance.id, FIRST_REVISION);
     }
     for (const appliance of change.updatedAppliances ?? []) {
-      const revision = await this.updateAppliance(sql, appliance, this.#applianceRevisions.get(appliance.id));
+      const revision = await this.#updateAppliance(sql, appliance);
       if (revision === null) return null;
       appliances.set(appliance.id, revision);
     }

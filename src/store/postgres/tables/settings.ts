@@ -29,7 +29,7 @@ export class SiteSettings {
 
   async save(values: Readonly<Record<string, string>>): Promise<void> {
     await this.#database.write(newsOf(Object.keys(values)), async (sql) => {
-      for (const [name, value] of Object.entries(values)) await this.saveIn(sql, name, value);
+      for (const [name, value] of Object.entries(values)) await this.#saveIn(sql, name, value);
       return true;
     });
   }
@@ -44,14 +44,14 @@ export class SiteSettings {
       await sql.run('LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE');
       const stored = await this.#readIn(sql, Object.keys(expected));
       if (Object.entries(expected).some(([name, value]) => (stored.get(name) ?? null) !== value)) return null;
-      for (const [name, value] of Object.entries(values)) await this.saveIn(sql, name, value);
+      for (const [name, value] of Object.entries(values)) await this.#saveIn(sql, name, value);
       return true;
     });
     return replaced !== null;
   }
 
   /** Saves a setting in a transaction. */
-  async saveIn(sql: Statements, name: string, value: string): Promise<void> {
+  async #saveIn(sql: Statements, name: string, value: string): Promise<void> {
     const { sealed } = toSettingRow(name, value, this.#sealing);
     if (HUB_SETTINGS.has(name)) {
       await sql.run(
