@@ -42,10 +42,10 @@ export interface Host extends Cable {
 /** A running program. */
 export interface Process {
   readonly child: ChildProcess;
-  /** Its output so far, stdout and stderr. */
+  /** Its output so far, stdout and stderr; of a program that writes more than 16 MB the newest part. */
   readonly output: string;
   /**
-   * The result of `pick` for the first line of stdout (from the beginning) for which it returns a value.
+   * The result of `pick` for the first line of stdout (of the newest 50,000) for which it returns a value.
    * @throws Error with all output if no such line comes in time or the program ends before
    */
   line<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
@@ -179,6 +179,10 @@ function hostIn(
   };
 }
 
+/** How much of the output of a program is kept, in characters: some run for hours. The newest part. */
+const MAX_OUTPUT = 16 * 1024 * 1024;
+const MAX_LINES = 50_000;
+
 function watch(child: ChildProcess, title: string): Process {
   let output = '';
   const ended = new Promise<void>((resolve) => child.once('close', resolve).once('error', resolve));
@@ -191,7 +195,9 @@ function watch(child: ChildProcess, title: string): Process {
     if (stream !== null) {
       createInterface(stream).on('line', (line) => {
         output += `${line}\n`;
+        if (output.length > 2 * MAX_OUTPUT) output = output.slice(-MAX_OUTPUT);
         seen.push(line);
+        if (seen.length > 2 * MAX_LINES) seen.splice(0, MAX_LINES);
         for (const listener of [...listeners]) listener(line);
       });
     }
