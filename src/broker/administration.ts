@@ -17,6 +17,7 @@ import { assertConnectionFits } from './connections/connection-choice.ts';
 import { connectionStatus } from './connections/connection-status.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
+import { loginElsewhere } from './pairings/pairing-ownership.ts';
 
 /** The longest time for which registration can be opened, in seconds. */
 const MAX_OPEN_SECONDS = 86_400;
@@ -119,7 +120,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     const isPaired =
       grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
     const revoke = prepareRevocation(connection);
-    await pairings.end(id, 'cancelled');
+    if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
     await pairings.clearFailures(id);
     await grants.delete(id);
     for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);

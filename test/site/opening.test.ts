@@ -182,6 +182,14 @@ describe('a database that can not be used', () => {
   });
 });
 
+test('a URL without the password that the server asks for is refused', async () => {
+  const address = { ...siteAddress(await (await siteServer()).createDatabase()), password: undefined };
+  expect(await failureOf(address)).toMatchObject({
+    code: 'database_unusable',
+    message: expect.stringContaining('check user and password'),
+  });
+});
+
 describe('a pooler', () => {
   skipIfUnavailable(poolerSkipReason);
 

@@ -1,7 +1,11 @@
 // The setup code and the browsers that are signed in, which the hubs of a site share, on a real PostgreSQL server.
 import { expect, test } from 'vitest';
+import { PageSessions } from '../../src/broker/access/page-sessions.ts';
 import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
 import type { BrowserSession } from '../../src/core/setup-access.ts';
+import { systemClock } from '../../src/system/clock.ts';
+import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { expectSoon, type SiteBroker, startSite, startSiteBroker, withoutNotifications } from './site-brokers.ts';
 import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
@@ -35,6 +39,22 @@ test('two hubs that start at once have one setup code, one site id and one key f
   expect(a.broker.access.code.reveal()).toBe(b.broker.access.code.reveal());
   expect(a.broker.access.proxiedCsrfToken('anna')).toBe(b.broker.access.proxiedCsrfToken('anna'));
   expect(a.store.siteId).toBe(b.store.siteId);
+});
+
+test('a hub whose wall clock is wrong by more than a session lasts ends no session of another hub', async () => {
+  const { url } = await (await siteServer()).createDatabase();
+  await using a = await openSiteStore(addressOf(url), 'latchkey-0000000a');
+  await using b = await openSiteStore(addressOf(url), 'latchkey-0000000b');
+  const right = systemClock('boot-a');
+  const wrong = { now: () => ({ ...right.now(), boot: 'boot-b', wall: right.now().wall - 13 * 3_600_000 }) };
+  const environment = { random: systemRandom, log: logTo(() => undefined) };
+  const first = await PageSessions.load(a, { ...environment, clock: right }, 'the code');
+  const { cookie } = await first.create(PHONE);
+  const second = await PageSessions.load(b, { ...environment, clock: wrong }, 'the code');
+  const other = await second.create(PHONE);
+  rememberSecrets([cookie.reveal(), other.cookie.reveal()]);
+  await first.reload();
+  expect(first.find(cookie.reveal())).not.toBeNull();
 });
 
 test('a browser that signs in at one hub is signed in at the other, and signs out at both', async () => {

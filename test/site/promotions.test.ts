@@ -167,6 +167,27 @@ test('a grant that was forgotten is not put back, and a newer one stays', async 
   expect(await find(a, HEATER)).toBeUndefined();
 });
 
+test('a server that was replaced, and is used again, is not trusted', async () => {
+  await using site = await startSite(false);
+  const { primary, standby, a, proxies } = site;
+  const switched = 'UPDATE latchkey.site SET switched_at =';
+  // As a month after a promotion, on both servers.
+  await primary.sql(site.database, `${switched} clock_timestamp() - interval '30 days'`);
+  await standby.catchUp(primary);
+  await site.failOver();
+  await standby.server.sql(site.database, `${switched} switched_at - interval '1 hour'`);
+  await confirm(a, [grantOf(WALLBOX, 1), grantOf(HEATER, 1)]);
+  const begun = await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  expect(begun).toMatchObject({ kind: 'begun' });
+  await a.replaceGrant(grantOf(WALLBOX, 2));
+  const returned = [a, site.b].map(whenReturned);
+  await standby.server.kill();
+  await primary.start();
+  for (const proxy of [proxies.a, proxies.b]) proxy.redirect(primary);
+  await Promise.all(returned);
+  expect(await primary.sql(site.database, 'SELECT DISTINCT confirmed FROM latchkey.grants')).toBe('f');
+});
+
 test('a standby for which commits waited no longer is not trusted', async () => {
   await using site = await startSite(true);
   const { a, standby, primary } = site;

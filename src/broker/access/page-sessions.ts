@@ -202,13 +202,24 @@ export class PageSessions {
     return Math.max(sessionAge(seen, now), Math.abs(now.wall - begun.wall));
   }
 
+  /**
+   * Whether a session has ended for all hubs. The wall clock of this one may be wrong: a session of another boot counts
+   * as ended only when this hub has known it for long enough.
+   */
+  #isOver(id: string, { begun }: StoredPageSession): boolean {
+    const now = this.#environment.clock.now();
+    const isOwn = this.#store.site === null || begun.boot === now.boot;
+    const known = isOwn ? begun : this.#firstSeen.get(id);
+    return known !== undefined && sessionAge(known, now) >= SESSION_LIFETIME_MS;
+  }
+
   #write(): Promise<void> {
     this.#writeQueue = this.#writeQueue.then(() => this.#writeAll());
     return this.#writeQueue;
   }
 
   async #writeAll(): Promise<void> {
-    for (const [hash, session] of this.#sessions) if (this.#timeLeft(hash, session) === 0) this.#remove(hash);
+    for (const [hash, session] of this.#sessions) if (this.#isOver(hash, session)) this.#remove(hash);
     try {
       if (this.#store.site !== null) await this.#writeChanges();
       else await this.#store.saveSetting(PAGE_SESSIONS_SETTING, this.#serialize(this.#sessions));

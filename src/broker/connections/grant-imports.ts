@@ -1,3 +1,4 @@
+import type { Instant } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { GrantImport } from '../../core/connections/connection-administration.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
@@ -49,7 +50,7 @@ export class GrantImports implements AsyncDisposable {
     if (this.#inFlight.has(name)) {
       throw new Failure('not_allowed', `an import to the connection ${name} is under way: wait until it has ended`);
     }
-    const imported = this.#run(connection, refreshToken, replace);
+    const imported = this.#context.grants.importing(connection.id, () => this.#run(connection, refreshToken, replace));
     this.#inFlight.set(name, imported);
     try {
       return await imported;
@@ -83,8 +84,8 @@ export class GrantImports implements AsyncDisposable {
       await grants.get(id)?.refreshing;
       generation = await store.generation(id);
     } while ((grants.get(id)?.refreshing ?? null) !== null);
-    const former = grants.get(id)?.grant ?? stored?.grant ?? null;
     const sent = environment.clock.now();
+    const former = (await this.#reserve(connection, sent)) ?? grants.get(id)?.grant ?? stored?.grant ?? null;
     const placeholder: Grant = {
       connection: id,
       generation: generation + 1,
@@ -104,7 +105,7 @@ export class GrantImports implements AsyncDisposable {
     const failed = [replacing, starting].find((write) => write.status === 'rejected');
     const start = starting.status === 'fulfilled' && starting.value.kind === 'begun' ? starting.value : null;
     if (start === null || replacing.status === 'rejected' || !replacing.value) {
-      await this.#undo(connection, isNew, former);
+      await this.#undo(placeholder, isNew, former);
       throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
     }
     const { sendBefore } = start;
@@ -140,23 +141,40 @@ export class GrantImports implements AsyncDisposable {
         `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,
       );
     }
-    await this.#undo(connection, isNew, former);
+    await this.#undo(placeholder, isNew, former);
     throw new Failure('import_failed', `${IMPORT_FAILURES[kind]} (${detail}); nothing was kept`);
+  }
+
+  /**
+   * On a site: makes sure that no other hub refreshes the grant that is to be replaced, because its tokens would be lost.
+   * @returns the grant as it is stored; null if there is none, and without a site
+   * @throws Failure `not_allowed`
+   */
+  async #reserve({ id, name }: Connection, at: Instant): Promise<Grant | null> {
+    const { store } = this.#context;
+    const stored = store.site === null ? null : await store.grant(id);
+    if (stored === null) return null;
+    const token = sha256(stored.grant.refreshToken?.reveal() ?? '');
+    const { kind } = await store.beginAttempt(stored.grant, { token, at });
+    if (kind === 'begun') return stored.grant;
+    throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
   }
 
   /**
    * Leaves everything as it was before the import: the refresh token was not used up.
    * @param former the grant before the import; null if there was none
    */
-  async #undo({ id }: Connection, isNew: boolean, former: Grant | null): Promise<void> {
+  async #undo({ connection: id, generation }: Grant, isNew: boolean, former: Grant | null): Promise<void> {
     const { store, connections, grants } = this.#context;
-    const generation = await store.generation(id);
+    // Otherwise the placeholder was not written, or somebody has logged in meanwhile.
+    const hasPlaceholder = (await store.generation(id)) === generation;
     if (former !== null) {
       const restored = { ...former, generation: generation + 1 };
-      if (await store.replaceGrant(restored)) grants.replace(restored);
+      if (!hasPlaceholder) await store.endAttempt(former);
+      else if (await store.replaceGrant(restored)) grants.replace(restored);
       return;
     }
-    await store.forgetGrant(id, generation);
+    if (hasPlaceholder) await store.forgetGrant(id, generation);
     if (isNew) await connections.save({ removedConnections: [id] });
   }
 }

@@ -49,6 +49,8 @@ export class Grants implements AsyncDisposable {
   readonly #logger: RefreshLogger;
   readonly #context: GrantContext;
   readonly #grants = new Map<string, ManagedGrant>();
+  /** The connections into which a grant is being imported. */
+  readonly #importing = new Set<string>();
   readonly #limiters = new WeakMap<Portal, ConcurrencyLimiter>();
   readonly #stopping = new AbortController();
   readonly schedule: RefreshSchedule;
@@ -203,6 +205,7 @@ export class Grants implements AsyncDisposable {
     }
     const lost: Grant[] = [];
     for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
+      if (this.#importing.has(connection)) continue;
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
       if (news === undefined) {
         // A damaged row hides a grant that this hub may have in memory.
@@ -219,6 +222,20 @@ export class Grants implements AsyncDisposable {
       }
     }
     if (lost.length > 0) await site.putBack(lost);
+  }
+
+  /**
+   * Imports a grant of another program. Until that has ended, the grant of the connection is not refreshed, and news of
+   * it wait.
+   */
+  async importing<Result>(connection: string, work: () => Promise<Result>): Promise<Result> {
+    this.#importing.add(connection);
+    try {
+      return await work();
+    } finally {
+      this.#importing.delete(connection);
+      await this.applyNews(new Set([connection]), false).catch(() => undefined);
+    }
   }
 
   /** The grants that this hub holds, and that were stored once. */
@@ -327,7 +344,10 @@ export class Grants implements AsyncDisposable {
     }
     await Promise.all(
       [...this.#grants.values()].map((managed) =>
-        managed.save().catch((error: unknown) => this.#logger.unsavedGrantLost(managed, error)),
+        managed.save().catch((error: unknown) => {
+          if (managed.isUnsaved) this.#logger.unsavedGrantLost(managed, error);
+          else this.#logger.storeUnwritable(managed, error);
+        }),
       ),
     );
   }
@@ -368,11 +388,13 @@ export class Grants implements AsyncDisposable {
   }
 
   async #refresh(managed: ManagedGrant, isAwaited: boolean): Promise<void> {
-    if (this.isStopping || !this.#isActive(managed)) return;
-    const connectionPortal = this.#portalOf(managed.grant.connection);
+    const { connection } = managed.grant;
+    if (this.isStopping || !this.#isActive(managed) || this.#importing.has(connection)) return;
+    const connectionPortal = this.#portalOf(connection);
     const isFirst = managed.refreshing === null;
     if (connectionPortal !== undefined)
       await managed.refresh(connectionPortal, this.#limiterOf(connectionPortal.portal), isAwaited);
+    else if (managed.leasedUntil !== null) await managed.endElsewhere();
     else {
       managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
       await this.#store

@@ -208,10 +208,9 @@ export class HeldGrant implements ScheduledGrant {
     const grant = { ...stored, accessTokenRejectedAt };
     const isCurrent = isAbout(attempt, grant);
     this.setAttemptElsewhere(isCurrent ? attempt : null);
-    const isRunning = isKnown && this.#context.store.site !== null;
-    // A hub of a site that runs has sent no other attempt than those whose outcome it knows.
-    const interruptedAt = isCurrent && attempt.leasedUntil === undefined && !isRunning ? attempt.at : null;
-    const isSameState = isRunning && hasSameState(grant, this.grant);
+    const interruptedAt = isCurrent && attempt.leasedUntil === undefined ? attempt.at : null;
+    const isSite = this.#context.store.site !== null;
+    const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.grant);
     this.unsaved = null;
     this.hasUnwrittenEnd = false;
     if (isSameState) {

@@ -145,6 +145,14 @@ export class ManagedGrant {
     this.#held.fail(outcome);
   }
 
+  /** Ends another hub's attempt if its lease has ended: see {@link RefreshAttempts.endElsewhere}. */
+  endElsewhere(): Promise<void> {
+    this.#refreshing ??= this.#attempts.endElsewhere().finally(() => {
+      this.#refreshing = null;
+    });
+    return this.#refreshing;
+  }
+
   /**
    * Refreshes the grant when the limiter of its portal permits it, or joins the refresh that is under way. Without a
    * refresh token nothing is sent: if the access token has ended, the grant counts as refused from now on.

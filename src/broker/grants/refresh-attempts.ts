@@ -11,7 +11,7 @@ import { sha256 } from '../../system/secret-hash.ts';
 import type { ConnectionPortal } from '../ports.ts';
 import type { GrantContext, HeldGrant } from './held-grant.ts';
 
-/** When the end of another hub's lease is looked at again if the store can't be read, in ms. */
+/** When the end of another hub's lease is looked at again if the store can't be read, or says that it goes on, in ms. */
 const LEASE_CHECK_DELAY = 5000;
 
 /** The attempts to refresh a grant, one after another: each is written ahead, sent once, and its outcome committed. */
@@ -28,7 +28,7 @@ export class RefreshAttempts {
   async make(connectionPortal: ConnectionPortal): Promise<void> {
     const { refreshToken } = this.#held.grant;
     if (refreshToken === null) return this.commitEnd();
-    if (this.#held.leasedUntil !== null) return this.#endElsewhere();
+    if (this.#held.leasedUntil !== null) return this.endElsewhere();
     try {
       const writeAhead = await this.#writeAhead(refreshToken);
       if (writeAhead === 'postponed') return;
@@ -174,7 +174,7 @@ export class RefreshAttempts {
   }
 
   /** The lease of another hub's attempt has ended without an outcome: it counts as sent, and its answer as lost. */
-  async #endElsewhere(): Promise<void> {
+  async endElsewhere(): Promise<void> {
     const { environment, logger } = this.#context;
     try {
       const found = await this.#held.findNewest();
@@ -183,9 +183,14 @@ export class RefreshAttempts {
       this.#held.applyNewest(found);
       const { leasedUntil, at } = found.stored.attempt ?? {};
       if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
-      this.#held.applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } }, false);
+      this.#held.applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } });
       logger.refreshInterrupted(this.#held);
-      if (!(await this.endInterrupted(at))) await this.#held.reload();
+      if (await this.endInterrupted(at)) return;
+      await this.#held.reload();
+      // By the database's clock it may go on.
+      const now = environment.clock.now().uptime;
+      if (this.#held.leasedUntil !== null && this.#held.leasedUntil <= now)
+        this.#held.setAttemptElsewhere({ leasedUntil: now + LEASE_CHECK_DELAY });
     } catch (error) {
       this.#held.setAttemptElsewhere({ leasedUntil: environment.clock.now().uptime + LEASE_CHECK_DELAY });
       this.#held.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });

@@ -10,6 +10,7 @@ import {
 } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Broker } from '../open-broker.ts';
+import { loginElsewhere } from './pairing-ownership.ts';
 import type { PairingRun } from './pairing-run.ts';
 
 /** The most pairings whose changes {@link PairingAdministration.pairingsVersion} covers. */
@@ -100,7 +101,9 @@ export function createPairingAdministration(
         case null:
       }
     },
-    cancelPairing: (id) => pairings.get(id).fail('cancelled'),
+    async cancelPairing(id) {
+      if (!(await pairings.get(id).fail('cancelled'))) throw loginElsewhere();
+    },
     pairingsVersion: () =>
       pairings
         .filter(() => true)

@@ -3,7 +3,7 @@ import { messageOf } from '../../core/failure.ts';
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { advance, linksOf, type PairingEvent } from '../../core/pairings/pairing.ts';
+import { advance, linksOf, type Pairing, type PairingEvent } from '../../core/pairings/pairing.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
 import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse, Portal } from '../../core/portals/portal.ts';
@@ -158,14 +158,15 @@ export class PairingExchange {
     // Earlier writes of this pairing must not overwrite its end.
     await progress.whenSaved();
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      const grant = grantAfter(await store.generation(connection));
+      const grant = grantAfter(await this.#storedGeneration(connection));
       let isKept = false;
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = async () => {
         const isSaved = await progress.exclusively(() => store.completePairing(paired, grant));
+        if (!isKept) return isSaved;
         // Saved late: meanwhile this hub may have read the pairing as it was.
-        if (isSaved && isKept && progress.pairing !== paired) progress.setInMemory(paired);
-        return isSaved;
+        if (isSaved && progress.pairing !== paired) progress.setInMemory(paired);
+        return isSaved || this.#saveAfterAnother(paired, grantAfter, grant.generation);
       };
       const saved = await save().catch((error: unknown) => {
         progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
@@ -188,6 +189,34 @@ export class PairingExchange {
       return;
     }
     throw new Error('the grant was changed by other writes repeatedly');
+  }
+
+  /** The generation of the stored grant; if it can't be read, that of the grant in memory. */
+  #storedGeneration(connection: string): Promise<number> {
+    const { store, grants } = this.#context;
+    return store.generation(connection).catch((error: unknown) => {
+      this.#state.log.error('store_unwritable', { connection: this.#state.name, error: messageOf(error) });
+      return (grants.get(connection)?.grant ?? grants.getSuspended(connection))?.generation ?? 0;
+    });
+  }
+
+  /**
+   * Saves a grant that was only in memory although the store has got another one meanwhile: this one is from a new login.
+   * If the other one was deleted, so is this one; but the store may have had a deleted one that this hub did not know.
+   * @param generation with which it could not be saved
+   * @returns whether it is stored
+   */
+  async #saveAfterAnother(
+    paired: Pairing,
+    grantAfter: (generation: number) => Grant,
+    generation: number,
+  ): Promise<boolean> {
+    const { store, grants } = this.#context;
+    if (generation > 1 && (await store.grant(paired.connection)) === null) return false;
+    const grant = grantAfter(await store.generation(paired.connection));
+    const isSaved = await this.#state.exclusively(() => store.completePairing(paired, grant));
+    if (isSaved) grants.replace(grant);
+    return isSaved;
   }
 
   /** Whatever happened, the code may have been used. */

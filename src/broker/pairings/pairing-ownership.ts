@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/failure.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
 import type { Pairing, PairingEvent } from '../../core/pairings/pairing.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
@@ -119,4 +119,9 @@ export class PairingOwnership {
     await this.#context.environment.timers.sleep(delay, changed.signal);
     unwatch();
   }
+}
+
+/** Why a pairing, or the login of a connection, can't be ended now. */
+export function loginElsewhere(): Failure {
+  return new Failure('not_allowed', 'another hub of the site is completing a login: try again in a minute');
 }

@@ -265,11 +265,15 @@ export class PairingRun implements AsyncDisposable {
     await this.fail(reason);
   }
 
-  /** Ends the pairing, unless it has ended already or its grant is being stored. */
-  async fail(reason: PairingFailureReason): Promise<void> {
+  /**
+   * Ends the pairing, unless it has ended already or its grant is being stored.
+   * @returns whether it has ended then: not while another hub exchanges its code, see {@link loginElsewhere}
+   */
+  async fail(reason: PairingFailureReason): Promise<boolean> {
     await this.#ownership.acquireOpen();
     await this.#parts.exchange.whenGrantStored();
     await this.#state.dispatch({ kind: 'failed', reason });
+    return !this.isOpen;
   }
 
   /** Stops reporting that the pairing failed. */

@@ -251,10 +251,14 @@ export class Pairings implements AsyncDisposable {
     for (const run of this.#index.filter(({ isOpen }) => isOpen)) run.onAddressChanged();
   }
 
-  /** Ends the open pairings of a connection, and any that is still being replaced. */
-  async end(connection: string, reason: PairingFailureReason): Promise<void> {
+  /**
+   * Ends the open pairings of a connection, and any that is still being replaced.
+   * @returns whether all have ended: see {@link PairingRun.fail}
+   */
+  async end(connection: string, reason: PairingFailureReason): Promise<boolean> {
     const open = this.#index.of(connection).filter((run) => run.isOpen);
-    await Promise.all(open.map((run) => run.fail(reason)));
+    const ended = await Promise.all(open.map((run) => run.fail(reason)));
+    return ended.every(Boolean);
   }
 
   /** Ends the device flows of an appliance that no longer uses their connection, unless an installer waits too. */

@@ -26,7 +26,8 @@ export async function createBackup(store: BackupStore, passphrase: Secret, now: 
 export async function restoreBackup(store: BackupStore, encrypted: string, passphrase: Secret): Promise<RestoreReport> {
   const state = parseBackup(await decryptWithPassphrase(encrypted.trim(), passphrase));
   const restoration = await restoreState(store, state);
-  const hubId = (await store.setting('hub_id')) ?? store.site?.hubId ?? '';
+  // The restore has succeeded, even if this can't be read any more.
+  const hubId = (await store.setting('hub_id').catch(() => null)) ?? store.site?.hubId ?? '';
   return { made: rfc3339(state.made), hubId, ...restoration };
 }
 

@@ -255,14 +255,14 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
         written = id;
         const grantRevision = await this.#grants.replaceIn(sql, id, grant);
         if (grantRevision === null) return null;
-        const pairingRevision = await this.#pairings.saveIn(sql, pairing);
-        // The tokens are kept even if another hub has changed the pairing meanwhile.
-        if (pairingRevision === 0) return null;
-        return { grant: grantRevision, pairing: pairingRevision };
+        const saved = await this.#pairings.saveIn(sql, pairing);
+        if (saved === 0) return null;
+        // Another hub has changed the pairing meanwhile: the tokens are kept all the same.
+        return { grant: grantRevision, pairing: saved ?? (await this.#pairings.endIn(sql, pairing)) };
       });
       if (revisions === null) return false;
       this.#grants.noteReplaced(grant, revisions.grant);
-      this.#pairings.noteSaved(pairing.id, revisions.pairing ?? 0);
+      this.#pairings.noteSaved(pairing.id, revisions.pairing);
       return true;
     } catch (error) {
       this.#grants.noteUnknown(connection, written);

@@ -16,7 +16,6 @@ import type { Statements } from './database/sql.ts';
 
 /** How many rows are written in one statement. */
 const BATCH_ROWS = 200;
-/** A DNS label, because a hub is found as `<id>.local`. */
 /**
  * The revision of what a restore writes: higher than any that a hub may remember of a row that was removed since, so
  * that no hub takes the restored one for an old one.

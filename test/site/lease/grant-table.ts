@@ -136,7 +136,7 @@ export class GrantStatements {
         ),
     ],
     [
-      /^SELECT generation, grants.revision, attempt_id, doubt, .* AS settling FROM connections LEFT JOIN grants .* WHERE id = \$1/,
+      /^SELECT generation, grants.revision, attempt_id, doubt, .* AS settling, .* AS is_deleted FROM connections LEFT JOIN grants .* WHERE id = \$1/,
       selectLocked,
     ],
     [
@@ -269,7 +269,8 @@ function overwrite(table: GrantTable, _time: StatementTime, values: readonly unk
 function selectLocked(table: GrantTable, time: StatementTime, [connection]: readonly unknown[]): StatementResult {
   const row = table.get(connection as string);
   const { generation = null, revision = null, attempt_id = null, doubt = null } = row ?? {};
-  const found = { generation, revision, attempt_id, doubt, settling: settlesAt(time) !== null };
+  const [settling, is_deleted] = [settlesAt(time) !== null, row?.sealed === null];
+  const found = { generation, revision, attempt_id, doubt, settling, is_deleted };
   return { rows: [found], count: 1, table };
 }
 

@@ -29,6 +29,13 @@ describe('what an error says about the transaction', () => {
   });
 });
 
+test.each(['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED'])('a hub waits if its clock may be wrong: %s', (code) => {
+  expect(startFailure(Object.assign(new Error('certificate is not yet valid'), { code }), 'database x')).toMatchObject({
+    code: 'database_unavailable',
+    message: expect.stringContaining('check the clock'),
+  });
+});
+
 describe('whether a database is away', () => {
   test.each([
     ['57P01', 'FATAL', true],

@@ -77,6 +77,13 @@ export function startFailure(error: unknown, database: string): Failure {
   if (advice !== null) {
     return new Failure('database_unusable', `the site's ${database} can't be used (${reason})`, { ...options, advice });
   }
+  if (isClockError(error)) {
+    const advice = "check the clock of this hub and the dates of the server's certificate";
+    return new Failure('database_unavailable', `the site's ${database} can't be reached (${reason})`, {
+      ...options,
+      advice,
+    });
+  }
   const mayPass = isOutage(error) || isTimeout(error) || isConflict(error) || !(error instanceof DatabaseError);
   return mayPass
     ? new Failure('database_unavailable', `the site's ${database} can't be reached (${reason})`, options)
@@ -87,7 +94,7 @@ export function startFailure(error: unknown, database: string): Failure {
 function adviceFor(error: unknown): string | null {
   const code = error instanceof DatabaseError ? (error.code ?? '') : '';
   if (POOLER.test(messageOf(error))) return POOLER_ADVICE;
-  if (/^28/.test(code))
+  if (/^28/.test(code) || isPasswordMissing(error))
     return 'check user and password in the URL of store.postgres_file, and pg_hba.conf of the server';
   if (/^3D/.test(code)) return 'create the database, or correct its name in the URL of store.postgres_file';
   if (code === '42501') return 'make the user of the URL the owner of the database';
@@ -113,6 +120,19 @@ function isTlsRefusal(error: unknown): boolean {
 }
 
 function isCertificateError(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(code);
+  return /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(codeOf(error)) && !isClockError(error);
+}
+
+/** A hub without a clock of its own may see this until it has the time from the network. */
+function isClockError(error: unknown): boolean {
+  return /^CERT_(NOT_YET_VALID|HAS_EXPIRED)$/.test(codeOf(error));
+}
+
+/** What `pg` says if the server asks for a password and the URL has none. */
+function isPasswordMissing(error: unknown): boolean {
+  return error instanceof Error && /client password must be a string/.test(error.message);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

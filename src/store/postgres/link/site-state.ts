@@ -61,9 +61,9 @@ export async function cleanUp(sql: Statements): Promise<void> {
 }
 
 /** Removes a hub from the list; it comes back when it is seen again. */
-export async function removeHub(sql: Statements, hubId: string): Promise<boolean> {
+export async function removeHub(sql: Statements, hubId: string): Promise<void> {
   await sql.run('DELETE FROM hub_settings WHERE hub = $1', hubId);
-  return (await sql.run('DELETE FROM hubs WHERE id = $1', hubId)) > 0;
+  await sql.run('DELETE FROM hubs WHERE id = $1', hubId);
 }
 
 /** A server as {@link checkServer} knows it. */
@@ -116,8 +116,11 @@ export async function checkServer(sql: Statements, hubId: string, former: Former
   const hasHeartbeat = lastSeen !== null && (await findsHeartbeat(sql, hubId, lastSeen));
   const isPromotion = isSwitch && withoutTimeline(before.server) === withoutTimeline(server);
   const hasAll = isPromotion && before.synchronous && hasHeartbeat;
-  const isTrustWithdrawn =
-    before?.server === server && before.is_trusted && lastSeen !== null && former?.server !== server && !hasHeartbeat;
+  // The server before a promotion is used again: it has missed everything since then.
+  const isOlder =
+    former !== null && withoutTimeline(former.server) === withoutTimeline(server) && former.server > server;
+  const isTrusted = before?.server === server && (before.is_trusted || isOlder);
+  const isTrustWithdrawn = isTrusted && lastSeen !== null && former?.server !== server && !hasHeartbeat;
   const mayHaveLost = (isSwitch && !hasAll) || isTrustWithdrawn;
   if (mayHaveLost) await sql.run('UPDATE grants SET confirmed = false WHERE sealed IS NOT NULL');
   if (isSwitch || mayHaveLost || before?.synchronous !== synchronous) {

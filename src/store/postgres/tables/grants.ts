@@ -5,6 +5,7 @@ import type { AttemptStart, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
+import { unmarkMissing } from './damaged-rows.ts';
 import { KnownGrants } from './known-grants.ts';
 import { LostGrants } from './lost-grants.ts';
 import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
@@ -52,6 +53,11 @@ export class SiteGrants {
       const grant = await this.#read(row);
       if (grant !== null) found.set(row.connection, grant);
     }
+    unmarkMissing(
+      this.#damaged,
+      connections,
+      rows.map(({ connection }) => connection),
+    );
     return found;
   }
 
@@ -195,7 +201,8 @@ export class SiteGrants {
     }
     this.#damaged.delete(connection);
     const hasLostWrites = this.#known.read(row, this.#leases.endOf(row));
-    const { grant, attempt } = await clocks.translateRead(opened);
+    const { grant, attempt: stored } = await clocks.translateRead(opened);
+    const attempt = this.#leases.isAbandoned(row.attempt_id) ? null : stored;
     const leasedUntil = holder === hubId || holder === null ? null : this.#leases.endOf(row) + LEASE_END_MARGIN;
     return {
       stored: {

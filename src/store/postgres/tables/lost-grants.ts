@@ -22,6 +22,7 @@ interface FoundRow {
   readonly revision: number | null;
   readonly attempt_id: string | null;
   readonly doubt: string | null;
+  readonly is_deleted: boolean;
   readonly settling: boolean;
 }
 
@@ -85,7 +86,8 @@ export class LostGrants {
     const news = [`grants/${connection}`];
     const revision = await this.#context.database.write(news, async (sql, id) => {
       const [row] = await sql.all<FoundRow>(
-        `SELECT generation, grants.revision, attempt_id, doubt, ${IS_SETTLING} AS settling
+        `SELECT generation, grants.revision, attempt_id, doubt, ${IS_SETTLING} AS settling,
+           generation IS NOT NULL AND grants.sealed IS NULL AS is_deleted
          FROM connections LEFT JOIN grants ON connection = id WHERE id = $1 FOR NO KEY UPDATE OF connections`,
         connection,
       );
@@ -93,6 +95,8 @@ export class LostGrants {
       const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
       // A hub that knows less may have put back an older generation before, with any revision.
       if (found.generation > generation || !isOlder(found, known)) return null;
+      // The grant before it was deleted.
+      if (row.is_deleted && found.generation === generation) return null;
       // While the switch settles, all that the database has is from before it.
       const mayBeUsed = !row.settling && found.generation === generation;
       // Somebody may have sent the refresh token since then: what the store says of that stays.

@@ -79,6 +79,20 @@ export class SitePairings {
     return row.revision;
   }
 
+  /**
+   * Ends a pairing in a transaction, whatever other hubs have done with it, and becomes its owner.
+   * @returns its revision; 0 if it has ended already, or no longer exists
+   */
+  async endIn(sql: Statements, pairing: Pairing): Promise<number> {
+    const { id, step, sealed } = toPairingRow(pairing, this.#sealing);
+    const [row] = await sql.all<{ revision: number }>(
+      `UPDATE pairings SET step = $2, sealed = $3, revision = revision + 1, owner = $4, owned_until = ${OWNED_UNTIL}
+       WHERE id = $1 AND step <> 'ended' RETURNING revision`,
+      ...[id, step, sealed, this.#hubId],
+    );
+    return row?.revision ?? 0;
+  }
+
   /** Call this when the transaction of {@link saveIn} was committed. */
   noteSaved(id: string, revision: number): void {
     if (revision > 0) this.#revisions.wrote(id, revision);

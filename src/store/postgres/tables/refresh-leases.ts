@@ -37,12 +37,14 @@ export class RefreshLeases {
   /** This hub's attempts that were begun and have not ended yet, by connection. */
   readonly #open = new Map<string, { readonly generation: number; readonly id: string }>();
   /** No lease of another hub ends for this one before, on its boot clock in ms. */
-  #noEndBefore = Number.NEGATIVE_INFINITY;
+  #noEndBefore: number;
 
   /** @param known what the hub knows of the grants */
   constructor(context: GrantsContext, known: KnownGrants) {
     this.#context = context;
     this.#known = known;
+    // A hub that starts may be the first one that uses the database again.
+    this.#noEndBefore = context.clock.now().uptime + SETTLING_TIME;
   }
 
   /** See `Store.beginAttempt`. */
@@ -134,7 +136,7 @@ export class RefreshLeases {
       );
       return row?.revision ?? null;
     });
-    this.#open.delete(connection);
+    if (this.#open.get(connection) === open) this.#open.delete(connection);
     if (revision === null) return false;
     this.#known.wroteWithoutAttempt(connection, { generation, revision });
     return true;
@@ -157,6 +159,11 @@ export class RefreshLeases {
       return true;
     });
     for (const id of ids) this.#abandoned.delete(id);
+  }
+
+  /** Whether this hub has begun an attempt without sending it. @param id null for none */
+  isAbandoned(id: string | null): boolean {
+    return id !== null && this.#abandoned.has(id);
   }
 
   /**

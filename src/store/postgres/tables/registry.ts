@@ -18,6 +18,7 @@ import type { SiteDatabase } from '../database/database.ts';
 import { isDuplicate } from '../database/errors.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
+import { unmarkMissing } from './damaged-rows.ts';
 import { KnownRevisions } from './revisions.ts';
 
 /** The revisions of the rows that were written, by id. */
@@ -59,6 +60,11 @@ export class SiteRegistry {
       (wanted) => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
+    unmarkMissing(
+      this.damagedConnections,
+      ids ?? null,
+      rows.map(({ id }) => id),
+    );
     return rows.map(({ revision: _, ...row }) => {
       const connection = nullIfDamaged(() => readConnection(row, this.#sealing));
       mark(this.damagedConnections, row.id, connection === null);
@@ -74,6 +80,11 @@ export class SiteRegistry {
       ids ?? null,
       (wanted) => this.#database.read((sql) => sql.all<Revised<ApplianceRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
+    );
+    unmarkMissing(
+      this.damagedAppliances,
+      ids ?? null,
+      rows.map(({ id }) => id),
     );
     return this.#clocks.translateRead(
       rows.map(({ revision: _, ...row }) => {
