@@ -134,9 +134,13 @@ describe('the commands of docs/deploy.md', () => {
     const [back = '', older = '', ...more] = blocks('Going back to an earlier version');
     expect(more).toEqual([]);
     await type(back);
-    await hub.until('active');
-    expect((await hub.status()).hub.version).not.toBe('99.0.0');
-    expect((await hub.json<{ state: string }>('refresh wallbox')).state).toBe('active');
+    // The restore restarts the hub.
+    await eventually(async () => (await hub.latchkey('refresh wallbox --json')).stdout.includes('"active"'));
+    const status = await eventually(async () => {
+      const { stdout } = await hub.latchkey('status --json');
+      return stdout !== '' && stdout;
+    });
+    expect(JSON.parse(status).hub.version).not.toBe('99.0.0');
     await runSection('Updating', 'second');
     await type(older);
     expect((await hub.appliance('wallbox')).state).toBe('active');
