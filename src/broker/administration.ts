@@ -117,11 +117,13 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   /** Deletes the grant of a connection, with everything that follows from it. */
   async function unpair(connection: Connection): Promise<void> {
     const { id, name } = connection;
+    if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
+    await pairings.clearFailures(id);
+    // Another hub may have completed a login a moment ago.
+    await store.site?.catchUp();
     const isPaired =
       grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
     const revoke = prepareRevocation(connection);
-    if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
-    await pairings.clearFailures(id);
     await grants.delete(id);
     for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
     if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));

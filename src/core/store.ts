@@ -92,9 +92,12 @@ export interface Store {
   grant(connection: string): Promise<StoredGrant | null>;
   /** The generation of a connection's last grant, even if that was forgotten; 0 if there never was one. */
   generation(connection: string): Promise<number>;
-  /** Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. */
+  /**
+   * Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. On a site not if another hub
+   * has found that the portal refuses the token, and `refused` does not say so yet.
+   */
   beginAttempt(
-    grant: Pick<Grant, 'connection' | 'generation' | 'doubt'>,
+    grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused'>,
     attempt: RefreshAttempt,
   ): Promise<AttemptStart>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */

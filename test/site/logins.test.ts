@@ -1,7 +1,9 @@
 // Logins whose end meets what another hub does, or an outage of the database, on a real PostgreSQL server.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createBrokerAdministration } from '../../src/broker/administration.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { PostgresProxy } from '../support/postgres/proxy.ts';
 import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, PortalSite } from './portal-site.ts';
 import { expectSoon } from './site-brokers.ts';
 import { siteServer, useSiteServer } from './site-harness.ts';
@@ -12,7 +14,8 @@ useSiteServer();
 async function startWaiting() {
   await using starting = new AsyncDisposableStack();
   const site = starting.use(await PortalSite.start(AUTOMATIC_REDIRECT));
-  const first = await site.startHub(1);
+  const proxy = starting.use(await PostgresProxy.start(await siteServer()));
+  const first = await site.startHub(1, undefined, proxy);
   const connection = await first.addAppliance('wallbox');
   const second = await site.startHub(2);
   const { pairing } = await first.broker.pairings.begin(connection);
@@ -27,11 +30,30 @@ async function startWaiting() {
   }
 
   return {
-    ...{ site, first, second, connection, id: pairing.id, holdAnswer },
+    ...{ site, first, second, connection, proxy, id: pairing.id, holdAnswer },
     login: () => logIn(site, first.pairing(pairing.id)),
     tokenRequests: () => site.portal.requests('token').length,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/** The first hub has got the tokens of a login while it was cut off from the database. @returns its refresh token */
+async function logInWhileCutOff(waiting: Awaited<ReturnType<typeof startWaiting>>, id: string): Promise<string> {
+  const { site, first, connection, proxy } = waiting;
+  const location = await logIn(site, first.pairing(id));
+  const answer = waiting.holdAnswer();
+  const before = waiting.tokenRequests();
+  const shown = followRedirect(first, location);
+  await expectSoon(() => waiting.tokenRequests(), before + 1);
+  proxy.refuse();
+  answer();
+  await shown;
+  expect(first.broker.grants.get(connection.id)?.isUnsaved).toBe(true);
+  return refreshTokenAt(first, connection.id);
+}
+
+function refreshTokenAt({ broker }: PortalHub, connection: string): string {
+  return broker.grants.get(connection)?.grant.refreshToken?.reveal() ?? '';
 }
 
 function administrationOf({ broker }: PortalHub) {
@@ -66,6 +88,52 @@ test.each(['new', 'former'])(
     await expectSoon(() => [first, waiting.second].map((hub) => hub.stepOf(id)), ['paired', 'paired']);
   },
 );
+
+test.each([1, 2])(
+  'a login that is only in memory replaces a grant that another hub refreshes meanwhile, %i times',
+  async (times) => {
+    await using waiting = await startWaiting();
+    const { first, second, connection, proxy } = waiting;
+    await followRedirect(first, await waiting.login());
+    await expectSoon(() => second.broker.grants.get(connection.id) !== undefined, true);
+    // Logins of the same second count as one.
+    await sleep(1500);
+    const { pairing } = await first.broker.pairings.begin(connection);
+    await expectSoon(() => first.stepOf(pairing.id), 'waiting');
+    const token = await logInWhileCutOff(waiting, pairing.id);
+    for (let count = 0; count < times; count += 1) await second.broker.grants.refresh(connection.id);
+    proxy.pass();
+    await expectSoon(() => refreshTokenAt(second, connection.id), token);
+    expect(refreshTokenAt(first, connection.id)).toBe(token);
+  },
+);
+
+test('a login that is only in memory does not replace a later one of another hub', async () => {
+  await using waiting = await startWaiting();
+  const { site, first, second, connection, proxy } = waiting;
+  await logInWhileCutOff(waiting, waiting.id);
+  await sleep(1500);
+  const { pairing } = await second.broker.pairings.begin(second.connectionById(connection.id));
+  await expectSoon(() => second.stepOf(pairing.id), 'waiting');
+  await followRedirect(second, await logIn(site, second.pairing(pairing.id)));
+  const token = refreshTokenAt(second, connection.id);
+  proxy.pass();
+  await expectSoon(() => refreshTokenAt(first, connection.id), token);
+  expect((await second.store.grant(connection.id))?.grant.generation).toBe(1);
+});
+
+test('a login that is only in memory is stored once, although it is saved twice at once', async () => {
+  await using waiting = await startWaiting();
+  const { first, second, connection, proxy } = waiting;
+  const token = await logInWhileCutOff(waiting, waiting.id);
+  const managed = first.broker.grants.get(connection.id);
+  proxy.pass();
+  await expectSoon(() => first.store.writeProblem, null);
+  await Promise.all([managed?.save(), managed?.save()]);
+  await expectSoon(() => refreshTokenAt(second, connection.id), token);
+  expect(second.broker.grants.get(connection.id)?.grant.generation).toBe(1);
+  expect(first.broker.grants.get(connection.id)).toBe(managed);
+});
 
 test('a hub does not say that a connection is unpaired while another one completes a login for it', async () => {
   await using waiting = await startWaiting();

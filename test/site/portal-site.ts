@@ -17,9 +17,10 @@ import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import type { PostgresProxy } from '../support/postgres/proxy.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
 import { type SiteBroker, startSiteBroker } from './site-brokers.ts';
-import { addressOf, siteServer } from './site-harness.ts';
+import { siteAddress, siteServer } from './site-harness.ts';
 
 /** How the hubs of a test site connect to their portal. */
 export interface SiteOptions {
@@ -65,9 +66,14 @@ export class PortalSite implements AsyncDisposable {
    * Starts a hub.
    * @param number of the hub, which is the last part of its id and of its address
    * @param wrap changes the store that its broker uses
+   * @param through a proxy to the database
    */
-  async startHub(number: number, wrap?: (store: PostgresStore) => BrokerStore): Promise<PortalHub> {
-    const address = addressOf(this.database.url);
+  async startHub(
+    number: number,
+    wrap?: (store: PostgresStore) => BrokerStore,
+    through?: PostgresProxy,
+  ): Promise<PortalHub> {
+    const address = siteAddress(this.database, through);
     const portal = connectPortal(this, number, this.#options);
     const hub = await PortalHub.start(address, `latchkey-0000000${number}`, portal, wrap);
     this.#hubs.add(hub);

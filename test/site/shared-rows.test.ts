@@ -61,6 +61,16 @@ describe('connections and appliances', () => {
     expect((await a.grant(id))?.grant.doubt?.sends).toBe(2);
   });
 
+  test('a hub that has read, but not applied yet, that the portal refuses a token does not send it', async () => {
+    await using hubs = await startHubs();
+    const { a, b } = hubs;
+    await a.beginAttempt(sampleGrant(), attempt);
+    expect(await a.endAttempt({ ...sampleGrant(), refused: instantAt(3) })).toBe(true);
+    await b.grants();
+    expect(await b.beginAttempt(sampleGrant(), attempt)).toEqual({ kind: 'superseded' });
+    expect(await b.beginAttempt({ ...sampleGrant(), refused: instantAt(3) }, attempt)).toMatchObject({ kind: 'begun' });
+  });
+
   test('tokens that could not be written do not bring back a grant that was deleted', async () => {
     await using hubs = await startHubs();
     const { a, sql, database } = hubs;

@@ -85,7 +85,10 @@ export class GrantImports implements AsyncDisposable {
       generation = await store.generation(id);
     } while ((grants.get(id)?.refreshing ?? null) !== null);
     const sent = environment.clock.now();
-    const former = (await this.#reserve(connection, sent)) ?? grants.get(id)?.grant ?? stored?.grant ?? null;
+    const reserved = await this.#reserve(connection, sent);
+    const held = grants.get(id)?.grant ?? stored?.grant ?? null;
+    // This hub may know more than the store, or have missed what another one has written.
+    const former = reserved !== null && reserved.generation > (held?.generation ?? 0) ? reserved : held;
     const placeholder: Grant = {
       connection: id,
       generation: generation + 1,

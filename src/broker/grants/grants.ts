@@ -321,9 +321,9 @@ export class Grants implements AsyncDisposable {
     await Promise.all([...this.#grants.values()].map((managed) => managed.refreshing));
   }
 
-  /** Writes the grants that are only in memory. @returns whether all of them are stored */
+  /** Writes the grants, and the outcomes of attempts, that are only in memory. @returns whether all grants are stored */
   async save(): Promise<boolean> {
-    const unsaved = [...this.#grants.values()].filter(({ isUnsaved }) => isUnsaved);
+    const unsaved = [...this.#grants.values()].filter(({ isUnsaved, hasUnwrittenEnd }) => isUnsaved || hasUnwrittenEnd);
     await Promise.all(
       unsaved.map((managed) => managed.save().catch((error: unknown) => this.#logger.storeUnwritable(managed, error))),
     );

@@ -45,6 +45,9 @@ export class HeldGrant implements ScheduledGrant {
   throttledUntil = Number.NEGATIVE_INFINITY;
   /** Writes a grant that could not be stored yet. Until then it is served from memory and not refreshed. */
   unsaved: SaveGrant | null;
+  /** Whether what is {@link unsaved} is from a new login: its write decides whether it replaces what the store has. */
+  #isUnsavedLogin: boolean;
+  #saving: Promise<boolean> | null = null;
   /** Whether the store has an attempt of this hub whose outcome is only in memory: it could not be written. */
   hasUnwrittenEnd = false;
   /** Whether this grant was replaced or deleted, see {@link end}. */
@@ -59,6 +62,7 @@ export class HeldGrant implements ScheduledGrant {
     this.#context = context;
     this.grant = grant;
     this.unsaved = unsaved;
+    this.#isUnsavedLogin = unsaved !== null;
     if (unsaved !== null)
       this.applyFailure({
         kind: 'store_unwritable',
@@ -87,7 +91,7 @@ export class HeldGrant implements ScheduledGrant {
    */
   applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
     const { generation } = this.grant;
-    if (this.hasEnded) return null;
+    if (this.hasEnded || this.#isUnsavedLogin) return null;
     if (stored.grant.generation < generation) return hasLostWrites ? this.grant : null;
     // Tokens of this generation, or the outcome of an attempt, are in memory only, or they are being refreshed, or the
     // database has lost what is known of them: it knows less than this hub.
@@ -106,7 +110,14 @@ export class HeldGrant implements ScheduledGrant {
    * @returns false if another hub has written the grant
    * @throws Failure as {@link Store}
    */
-  async save(): Promise<boolean> {
+  save(): Promise<boolean> {
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = null;
+    });
+    return this.#saving;
+  }
+
+  async #save(): Promise<boolean> {
     if (this.hasUnwrittenEnd) {
       const isWritten = await this.#context.store.endAttempt(this.grant);
       this.hasUnwrittenEnd = false;
@@ -114,6 +125,7 @@ export class HeldGrant implements ScheduledGrant {
     }
     const save = this.unsaved;
     const isStored = (await save?.()) ?? true;
+    this.#isUnsavedLogin = false;
     // A refresh may have produced another unsaved grant meanwhile.
     if (this.unsaved === save) this.unsaved = null;
     const { connection, generation, accessTokenRejectedAt } = this.grant;
@@ -212,6 +224,7 @@ export class HeldGrant implements ScheduledGrant {
     const isSite = this.#context.store.site !== null;
     const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.grant);
     this.unsaved = null;
+    this.#isUnsavedLogin = false;
     this.hasUnwrittenEnd = false;
     if (isSameState) {
       // Only the attempt has changed: what this hub knows about its own attempts stays.

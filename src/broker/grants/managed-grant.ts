@@ -75,6 +75,11 @@ export class ManagedGrant {
     return this.#held.unsaved !== null;
   }
 
+  /** See {@link HeldGrant.hasUnwrittenEnd}. */
+  get hasUnwrittenEnd(): boolean {
+    return this.#held.hasUnwrittenEnd;
+  }
+
   /** Whether this grant was replaced or deleted, see {@link end}, or another hub has deleted it. */
   get hasEnded(): boolean {
     return this.#held.hasEnded;

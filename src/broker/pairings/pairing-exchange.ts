@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/clock.ts';
+import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
@@ -20,6 +20,8 @@ const MAX_REPLACE_ATTEMPTS = 10;
 /** A code lives 30 to 60 s; sending it is retried no longer than this, in ms. */
 const CODE_LIFETIME_MS = 60_000;
 const BACKOFF = { base: 1000, cap: 5000 };
+/** Times of one login that two hubs of a site have are at most this far apart, in ms. */
+const SAME_LOGIN_MS = 1000;
 
 /** Exchanges the first code of a pairing for a grant, once and written ahead. */
 export class PairingExchange {
@@ -166,7 +168,7 @@ export class PairingExchange {
         if (!isKept) return isSaved;
         // Saved late: meanwhile this hub may have read the pairing as it was.
         if (isSaved && progress.pairing !== paired) progress.setInMemory(paired);
-        return isSaved || this.#saveAfterAnother(paired, grantAfter, grant.generation);
+        return isSaved || this.#saveAfterAnother(paired, grantAfter, grant);
       };
       const saved = await save().catch((error: unknown) => {
         progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
@@ -201,18 +203,20 @@ export class PairingExchange {
   }
 
   /**
-   * Saves a grant that was only in memory although the store has got another one meanwhile: this one is from a new login.
-   * If the other one was deleted, so is this one; but the store may have had a deleted one that this hub did not know.
-   * @param generation with which it could not be saved
+   * Saves a grant that was only in memory although the store has another one, unless that is from the same login or a
+   * later one. If the other one was deleted, so is this one; but the store may have had a deleted one that this hub did
+   * not know.
+   * @param unsaved as it could not be saved
    * @returns whether it is stored
    */
   async #saveAfterAnother(
     paired: Pairing,
     grantAfter: (generation: number) => Grant,
-    generation: number,
+    unsaved: Grant,
   ): Promise<boolean> {
     const { store, grants } = this.#context;
-    if (generation > 1 && (await store.grant(paired.connection)) === null) return false;
+    const other = (await store.grant(paired.connection))?.grant;
+    if (other === undefined ? unsaved.generation > 1 : isFromLaterLogin(other, unsaved)) return false;
     const grant = grantAfter(await store.generation(paired.connection));
     const isSaved = await this.#state.exclusively(() => store.completePairing(paired, grant));
     if (isSaved) grants.replace(grant);
@@ -224,6 +228,13 @@ export class PairingExchange {
     this.#state.log.error('code_exchange_crashed', { connection: this.#state.name, error: messageOf(error) });
     return this.#state.dispatch({ kind: 'answer_lost' });
   }
+}
+
+/** Whether a grant is from a later login than another one, or from the same. */
+function isFromLaterLogin({ login: one }: Grant, { login: other }: Grant): boolean {
+  if (one === undefined || other === undefined) return false;
+  const later = elapsed(other.at, one.at) ?? one.at.wall - other.at.wall;
+  return later > -SAME_LOGIN_MS;
 }
 
 /** The outcome of a code exchange; `sent` is when its last attempt began. */

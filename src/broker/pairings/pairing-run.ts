@@ -267,13 +267,13 @@ export class PairingRun implements AsyncDisposable {
 
   /**
    * Ends the pairing, unless it has ended already or its grant is being stored.
-   * @returns whether it has ended then: not while another hub exchanges its code, see {@link loginElsewhere}
+   * @returns false while another hub exchanges its code, so that it goes on: see {@link loginElsewhere}
    */
   async fail(reason: PairingFailureReason): Promise<boolean> {
     await this.#ownership.acquireOpen();
     await this.#parts.exchange.whenGrantStored();
     await this.#state.dispatch({ kind: 'failed', reason });
-    return !this.isOpen;
+    return this.pairing.step.kind !== 'exchanging';
   }
 
   /** Stops reporting that the pairing failed. */

@@ -253,7 +253,7 @@ export class Pairings implements AsyncDisposable {
 
   /**
    * Ends the open pairings of a connection, and any that is still being replaced.
-   * @returns whether all have ended: see {@link PairingRun.fail}
+   * @returns whether none goes on: see {@link PairingRun.fail}
    */
   async end(connection: string, reason: PairingFailureReason): Promise<boolean> {
     const open = this.#index.of(connection).filter((run) => run.isOpen);

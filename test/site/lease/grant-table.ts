@@ -173,7 +173,7 @@ export class GrantStatements {
   ];
 
   #begin(table: GrantTable, time: StatementTime, values: readonly unknown[]): StatementResult {
-    const [attempt, id, hub, doubt, lease, connection, generation, revision] = values;
+    const [attempt, id, hub, doubt, lease, connection, generation, revision, isRefused] = values;
     const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
     const ignoresRevision = this.#defects.has('begin_ignores_revision');
     const leaseTime = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
@@ -187,6 +187,7 @@ export class GrantStatements {
         (ignoresOthers || ignoresRevision || row.revision === revision) &&
         (ignoresOthers || row.attempt === null || row.holder === hub) &&
         ((row.confirmed && row.doubt === null) || doubt !== null) &&
+        (row.refused === null || isRefused === true) &&
         (row.confirmed || !isSettling),
       (row) => ({
         ...row,

@@ -49,7 +49,7 @@ export class RefreshLeases {
 
   /** See `Store.beginAttempt`. */
   async begin(
-    { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    { connection, generation, doubt, refused }: Parameters<Store['beginAttempt']>[0],
     { token, at }: RefreshAttempt,
   ): Promise<AttemptStart> {
     const { database, clock, hubId } = this.#context;
@@ -66,10 +66,10 @@ export class RefreshLeases {
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
            AND (attempt IS NULL OR holder = $3) AND (confirmed AND doubt IS NULL OR $4::text IS NOT NULL)
-           AND (confirmed OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
+           AND (refused IS NULL OR $9) AND (confirmed OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, known],
+        ...[connection, generation, known, refused !== null],
       );
       return row ?? null;
     });
