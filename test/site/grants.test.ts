@@ -23,17 +23,20 @@ async function startPaired() {
     return hubs.map((hub) => hub.broker.grants.get(id)?.grant.generation);
   }
 
-  /** The next refresh reaches the portal, and its answer comes when the returned function is called. */
-  function holdAnswer(): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    site.portal.fail('token', { kind: 'wait', until: promise });
-    return resolve;
+  function refreshes(): number {
+    return site.portal.requests('token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length;
   }
 
   return {
-    ...{ site, first, second, id, generations, holdAnswer },
-    refreshes: () =>
-      site.portal.requests('token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length,
+    ...{ site, first, second, id, generations },
+    refreshes,
+    /** The first hub sends a refresh. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
+    async sendRefresh() {
+      const answer = site.holdAnswer();
+      const refreshed = first.broker.grants.refresh(id);
+      await expectSoon(() => refreshes(), 1);
+      return { answer, refreshed };
+    },
     /** Makes the leases of the attempts that begin from now on end after some seconds. */
     async shortenLeases() {
       await (await siteServer()).sql(
@@ -52,9 +55,7 @@ async function startPaired() {
 test('two hubs whose appliances wait for a token at once send one refresh, and both issue its token', async () => {
   await using site = await startPaired();
   const { first, second, id } = site;
-  const answer = site.holdAnswer();
-  const refreshed = first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
+  const { answer, refreshed } = await site.sendRefresh();
   const waiting = second.broker.grants.refresh(id);
   await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
   answer();
@@ -69,7 +70,7 @@ test('two hubs whose appliances wait for a token at once send one refresh, and b
 test('a token that the cloud has rejected is issued by no hub', async () => {
   await using site = await startPaired();
   const { first, second, id } = site;
-  const answer = site.holdAnswer();
+  const answer = site.site.holdAnswer();
   const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
   await first.broker.grants.reportRejectedToken(id, token);
   await expectSoon(() => second.broker.grants.get(id)?.grant.accessTokenRejectedAt !== null, true);
@@ -83,9 +84,7 @@ test('an attempt of a hub that has died counts as a lost answer when its lease h
   await using site = await startPaired();
   const { first, second, id } = site;
   await site.shortenLeases();
-  const answer = site.holdAnswer();
-  void first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
+  const { answer } = await site.sendRefresh();
   await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
   await first.kill();
   answer();
@@ -101,9 +100,7 @@ test('a hub that has no portal for a connection counts the lost answer of anothe
   await second.kill();
   await site.shortenLeases();
   await using bare = await startSiteBroker(addressOf(site.site.database.url), 'latchkey-0000000b');
-  const answer = site.holdAnswer();
-  void first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
+  const { answer } = await site.sendRefresh();
   await first.kill();
   answer();
   await expectSoon(() => bare.broker.grants.get(id)?.grant.doubt?.sends, 1);
@@ -120,9 +117,7 @@ test('a lease that lasts longer by the clock of the database is looked at again 
   await using site = await startPaired();
   const { first, second, id } = site;
   await site.shortenLeases();
-  const answer = site.holdAnswer();
-  void first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
+  const { answer } = await site.sendRefresh();
   await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
   await first.kill();
   answer();
@@ -159,9 +154,7 @@ test('a new grant that a replaced server has lost is written again by a hub that
 test('tokens that a hub could not write are written as soon as the database is back, before anything is refreshed', async () => {
   await using site = await startPaired();
   const { first, id } = site;
-  const answer = site.holdAnswer();
-  const refreshed = first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
+  const { answer, refreshed } = await site.sendRefresh();
   const server = await siteServer();
   await server.stop('immediate');
   answer();
@@ -200,7 +193,7 @@ test.each(['written', 'only in memory'])(
   async (where) => {
     await using site = await startPaired();
     const { first, id } = site;
-    const answer = site.holdAnswer();
+    const answer = site.site.holdAnswer();
     const refreshed = first.broker.grants.refresh(id);
     await expectSoon(() => site.refreshes(), 1);
     const server = await siteServer();
@@ -223,7 +216,7 @@ test('an appliance that is removed while its request waits for a refresh gets no
   const options = { connection, scope: null, portal: null };
   const { appliance } = await first.broker.appliances.add('heater', options);
   const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
-  const answer = site.holdAnswer();
+  const answer = site.site.holdAnswer();
   await first.broker.grants.reportRejectedToken(id, token);
   await expectSoon(() => site.refreshes(), 1);
   const issued = first.service.issueToken(appliance, { scope: null, minTtl: 0 });

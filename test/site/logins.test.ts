@@ -22,15 +22,8 @@ async function startWaiting() {
   await expectSoon(() => [first, second].map((hub) => hub.stepOf(pairing.id)), ['waiting', 'waiting']);
   const resources = starting.move();
 
-  /** The answer to the next request to the token endpoint comes when the returned function is called. */
-  function holdAnswer(): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    site.portal.fail('token', { kind: 'wait', until: promise });
-    return resolve;
-  }
-
   return {
-    ...{ site, first, second, connection, proxy, id: pairing.id, holdAnswer },
+    ...{ site, first, second, connection, proxy, id: pairing.id },
     login: () => logIn(site, first.pairing(pairing.id)),
     tokenRequests: () => site.portal.requests('token').length,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
@@ -41,7 +34,7 @@ async function startWaiting() {
 async function logInWhileCutOff(waiting: Awaited<ReturnType<typeof startWaiting>>, id: string): Promise<string> {
   const { site, first, connection, proxy } = waiting;
   const location = await logIn(site, first.pairing(id));
-  const answer = waiting.holdAnswer();
+  const answer = waiting.site.holdAnswer();
   const before = waiting.tokenRequests();
   const shown = followRedirect(first, location);
   await expectSoon(() => waiting.tokenRequests(), before + 1);
@@ -74,7 +67,7 @@ test.each(['new', 'former'])(
       await expectSoon(() => first.stepOf(id), 'waiting');
     }
     const location = await logIn(site, first.pairing(id));
-    const answer = waiting.holdAnswer();
+    const answer = waiting.site.holdAnswer();
     const before = waiting.tokenRequests();
     const shown = followRedirect(first, location);
     await expectSoon(() => waiting.tokenRequests(), before + 1);
@@ -139,7 +132,7 @@ test('a hub does not say that a connection is unpaired while another one complet
   await using waiting = await startWaiting();
   const { first, second, id } = waiting;
   const location = await waiting.login();
-  const answer = waiting.holdAnswer();
+  const answer = waiting.site.holdAnswer();
   const shown = followRedirect(first, location);
   await expectSoon(() => second.stepOf(id), 'exchanging');
   const refused = { code: 'not_allowed', message: expect.stringContaining('another hub of the site') };
@@ -165,7 +158,7 @@ test.each(['a new', 'a former'])(
       await expectSoon(() => first.stepOf(pairing.id), 'waiting');
       await followRedirect(first, await logIn(site, first.pairing(pairing.id)));
     }
-    const answer = waiting.holdAnswer();
+    const answer = waiting.site.holdAnswer();
     const before = waiting.tokenRequests();
     const imported = first.broker.grantImports.run(other, { refreshToken: token, replace: true });
     await expectSoon(() => waiting.tokenRequests(), before + 1);
@@ -184,7 +177,7 @@ test('an import does not replace a grant that another hub is refreshing', async 
   const { first, second, connection } = waiting;
   await followRedirect(first, await waiting.login());
   await expectSoon(() => second.broker.grants.get(connection.id) !== undefined, true);
-  const answer = waiting.holdAnswer();
+  const answer = waiting.site.holdAnswer();
   const before = waiting.tokenRequests();
   const refreshed = second.broker.grants.refresh(connection.id);
   await expectSoon(() => waiting.tokenRequests(), before + 1);

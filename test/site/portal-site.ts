@@ -80,6 +80,13 @@ export class PortalSite implements AsyncDisposable {
     return hub;
   }
 
+  /** The portal processes the next token request, and its answer comes when the returned function is called. */
+  holdAnswer(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.portal.fail('token', { kind: 'wait', until: promise });
+    return resolve;
+  }
+
   /** The codes that were sent to the token endpoint. */
   get codesSent(): string[] {
     const codes = this.portal.requests('token').map(({ form }) => form.get('code'));

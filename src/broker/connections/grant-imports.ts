@@ -149,7 +149,8 @@ export class GrantImports implements AsyncDisposable {
   }
 
   /**
-   * On a site: makes sure that no other hub refreshes the grant that is to be replaced, because its tokens would be lost.
+   * On a site: makes sure that no other hub refreshes the grant that is to be replaced, because its tokens would be
+   * lost.
    * @returns the grant as it is stored; null if there is none, and without a site
    * @throws Failure `not_allowed`
    */

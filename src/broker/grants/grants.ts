@@ -321,7 +321,10 @@ export class Grants implements AsyncDisposable {
     await Promise.all([...this.#grants.values()].map((managed) => managed.refreshing));
   }
 
-  /** Writes the grants, and the outcomes of attempts, that are only in memory. @returns whether all grants are stored */
+  /**
+   * Writes the grants, and the outcomes of attempts, that are only in memory.
+   * @returns whether all grants are stored
+   */
   async save(): Promise<boolean> {
     const unsaved = [...this.#grants.values()].filter(({ isUnsaved, hasUnwrittenEnd }) => isUnsaved || hasUnwrittenEnd);
     await Promise.all(

@@ -11,7 +11,9 @@ import { sha256 } from '../../system/secret-hash.ts';
 import type { ConnectionPortal } from '../ports.ts';
 import type { GrantContext, HeldGrant } from './held-grant.ts';
 
-/** When the end of another hub's lease is looked at again if the store can't be read, or says that it goes on, in ms. */
+/**
+ * When the end of another hub's lease is looked at again if the store can't be read, or says that it goes on, in ms.
+ */
 const LEASE_CHECK_DELAY = 5000;
 
 /** The attempts to refresh a grant, one after another: each is written ahead, sent once, and its outcome committed. */

@@ -34,8 +34,8 @@ export interface PostgresStoreOptions {
 /**
  * Opens the store of a site, and migrates it if necessary. From then on no other hub of the site starts until
  * `startupDone`.
- * @throws Failure `database_unavailable` if it may work later; `database_unusable`, `store_newer`, `store_key_wrong` or `store_locked`
- * if a person has to do something
+ * @throws Failure `database_unavailable` if it may work later; `database_unusable`, `store_newer`, `store_key_wrong` or
+ * `store_locked` if a person has to do something
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { hubId, sealing, clock, timers, address } = options;

@@ -93,7 +93,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#registry.hasRejectedInvites;
   }
 
-  /** Does nothing: history and usage have transactions of their own. Only SQLite adds them to others, to spare the SD card. */
+  /**
+   * Does nothing: history and usage have transactions of their own. Only SQLite adds them to others, to spare the SD
+   * card.
+   */
   setHistorySource(): void {}
 
   setUsageSource(): void {}

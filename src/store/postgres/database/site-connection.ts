@@ -179,7 +179,8 @@ export interface ServerFacts {
 }
 
 /**
- * @throws Failure `database_unusable` if the server can't be used, `database_unavailable` if it is a standby, which may be promoted
+ * @throws Failure `database_unusable` if the server can't be used, `database_unavailable` if it is a standby, which may
+ * be promoted
  */
 export function assertUsable({ version, number, standby, search_path: searchPath }: ServerFacts): void {
   if (number < MIN_SERVER_VERSION) {

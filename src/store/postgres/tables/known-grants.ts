@@ -19,7 +19,10 @@ export interface OpenAttempt {
 
 const NOTHING_KNOWN: RowVersion = { generation: 0, revision: 0 };
 
-/** What a hub knows of the rows of `grants`, by connection. It may be newer than the database after a switch to another server. */
+/**
+ * What a hub knows of the rows of `grants`, by connection. It may be newer than the database after a switch to another
+ * server.
+ */
 export class KnownGrants {
   /** As this hub has read or written them last. */
   readonly revisions = new KnownRevisions();
