@@ -47,7 +47,6 @@ export class HeldGrant implements ScheduledGrant {
   unsaved: SaveGrant | null;
   /** Whether what is {@link unsaved} is from a new login: its write decides whether it replaces what the store has. */
   #isUnsavedLogin: boolean;
-  #saving: Promise<boolean> | null = null;
   /** Whether the store has an attempt of this hub whose outcome is only in memory: it could not be written. */
   hasUnwrittenEnd = false;
   /** Whether this grant was replaced or deleted, see {@link end}. */
@@ -110,14 +109,7 @@ export class HeldGrant implements ScheduledGrant {
    * @returns false if another hub has written the grant
    * @throws Failure as {@link Store}
    */
-  save(): Promise<boolean> {
-    this.#saving ??= this.#save().finally(() => {
-      this.#saving = null;
-    });
-    return this.#saving;
-  }
-
-  async #save(): Promise<boolean> {
+  async save(): Promise<boolean> {
     if (this.hasUnwrittenEnd) {
       const isWritten = await this.#context.store.endAttempt(this.grant);
       this.hasUnwrittenEnd = false;
