@@ -2,52 +2,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createBrokerAdministration } from '../../src/broker/administration.ts';
+import { Failure } from '../../src/core/failure.ts';
+import type { Grant } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, PortalSite } from './portal-site.ts';
-import { expectSoon } from './site-brokers.ts';
+import type { FoundGrant } from '../../src/core/site.ts';
+import { COMMIT } from '../support/postgres/proxy.ts';
+import { followRedirect, logIn, type PortalHub } from './portal-site.ts';
+import { expectSoon, withMethods, withoutNotifications } from './site-brokers.ts';
 import { siteServer, useSiteServer } from './site-harness.ts';
+import { logInWhileCutOff, refreshTokenAt, startWaiting } from './waiting-login.ts';
 
 useSiteServer();
 
-/** Two hubs of a site, and an appliance whose pairing waits for a login. */
-async function startWaiting() {
-  await using starting = new AsyncDisposableStack();
-  const site = starting.use(await PortalSite.start(AUTOMATIC_REDIRECT));
-  const proxy = starting.use(await PostgresProxy.start(await siteServer()));
-  const first = await site.startHub(1, undefined, proxy);
-  const connection = await first.addAppliance('wallbox');
-  const second = await site.startHub(2);
-  const { pairing } = await first.broker.pairings.begin(connection);
-  await expectSoon(() => [first, second].map((hub) => hub.stepOf(pairing.id)), ['waiting', 'waiting']);
-  const resources = starting.move();
-
-  return {
-    ...{ site, first, second, connection, proxy, id: pairing.id },
-    login: () => logIn(site, first.pairing(pairing.id)),
-    tokenRequests: () => site.portal.requests('token').length,
-    [Symbol.asyncDispose]: () => resources.disposeAsync(),
-  };
-}
-
-/** The first hub has got the tokens of a login while it was cut off from the database. @returns its refresh token */
-async function logInWhileCutOff(waiting: Awaited<ReturnType<typeof startWaiting>>, id: string): Promise<string> {
-  const { site, first, connection, proxy } = waiting;
-  const location = await logIn(site, first.pairing(id));
-  const answer = waiting.site.holdAnswer();
-  const before = waiting.tokenRequests();
-  const shown = followRedirect(first, location);
-  await expectSoon(() => waiting.tokenRequests(), before + 1);
-  proxy.refuse();
-  answer();
-  await shown;
-  expect(first.broker.grants.get(connection.id)?.isUnsaved).toBe(true);
-  return refreshTokenAt(first, connection.id);
-}
-
-function refreshTokenAt({ broker }: PortalHub, connection: string): string {
-  return broker.grants.get(connection)?.grant.refreshToken?.reveal() ?? '';
-}
+/** The query with which a hub measures the database's clock. */
+const CLOCK = /SELECT \(extract\(epoch FROM clock_timestamp\(\)\) \* 1000\)::float8 AS now/;
 
 function administrationOf({ broker }: PortalHub) {
   return createBrokerAdministration(broker, { endpoint: (path) => path, shortLink: () => null, fingerprint: () => '' });
@@ -87,10 +55,7 @@ test.each([1, 2])(
   async (times) => {
     await using waiting = await startWaiting();
     const { first, second, connection, proxy } = waiting;
-    await followRedirect(first, await waiting.login());
-    await expectSoon(() => second.broker.grants.get(connection.id) !== undefined, true);
-    // Logins of the same second count as one.
-    await sleep(1500);
+    await waiting.logInOnce();
     const { pairing } = await first.broker.pairings.begin(connection);
     await expectSoon(() => first.stepOf(pairing.id), 'waiting');
     const token = await logInWhileCutOff(waiting, pairing.id);
@@ -101,18 +66,138 @@ test.each([1, 2])(
   },
 );
 
+test.each(['a refresh', 'a later login'])('a login that is only in memory meets, as it is saved, %s', async (kind) => {
+  let beforeSave: (() => Promise<void>) | null = null;
+  await using waiting = await startWaiting((store) =>
+    withMethods(store, {
+      async completePairing(pairing, grant) {
+        // The first write is that of a hub that knows nothing of the other grant yet.
+        const before = grant.generation > 2 ? beforeSave : null;
+        if (before !== null) beforeSave = null;
+        await before?.();
+        return store.completePairing(pairing, grant);
+      },
+    }),
+  );
+  const { site, first, second, connection, proxy } = waiting;
+  await waiting.logInOnce();
+  const { pairing } = await first.broker.pairings.begin(connection);
+  await expectSoon(() => first.stepOf(pairing.id), 'waiting');
+  const token = await logInWhileCutOff(waiting, pairing.id);
+  await second.broker.grants.refresh(connection.id);
+  const later = kind === 'a later login' ? await waiting.beginOnSecond() : null;
+  const location = later === null ? null : await logIn(site, second.pairing(later));
+  let latest = token;
+  beforeSave = async () => {
+    if (location === null) return second.broker.grants.refresh(connection.id);
+    await followRedirect(second, location);
+    latest = refreshTokenAt(second, connection.id);
+  };
+  proxy.pass();
+  await expectSoon(() => first.broker.grants.get(connection.id)?.isUnsaved, false);
+  expect(beforeSave).toBeNull();
+  await expectSoon(() => [first, second].map((hub) => refreshTokenAt(hub, connection.id)), [latest, latest]);
+});
+
 test('a login that is only in memory does not replace a later one of another hub', async () => {
   await using waiting = await startWaiting();
-  const { site, first, second, connection, proxy } = waiting;
-  await logInWhileCutOff(waiting, waiting.id);
-  await sleep(1500);
-  const { pairing } = await second.broker.pairings.begin(second.connectionById(connection.id));
-  await expectSoon(() => second.stepOf(pairing.id), 'waiting');
-  await followRedirect(second, await logIn(site, second.pairing(pairing.id)));
+  const { site, first, second, connection, proxy, id } = waiting;
+  await logInWhileCutOff(waiting, id);
+  const later = await waiting.beginOnSecond();
+  await followRedirect(second, await logIn(site, second.pairing(later)));
   const token = refreshTokenAt(second, connection.id);
   proxy.pass();
   await expectSoon(() => refreshTokenAt(first, connection.id), token);
   expect((await second.store.grant(connection.id))?.grant.generation).toBe(1);
+  // Nobody has to log in again for the pairing of the earlier login.
+  await expectSoon(() => [first, second].map((hub) => hub.stepOf(id)), ['paired', 'paired']);
+});
+
+test('a login whose token another hub has used is not written again, although a clock was measured wrongly', async () => {
+  let loseCommit: (() => void) | null = null;
+  await using waiting = await startWaiting((store) =>
+    withMethods(store, {
+      completePairing(pairing, grant) {
+        loseCommit?.();
+        loseCommit = null;
+        return store.completePairing(pairing, grant);
+      },
+    }),
+  );
+  const { first, second, connection, proxy } = waiting;
+  const location = await waiting.login();
+  loseCommit = () => void proxy.lose('response', COMMIT).then(() => proxy.refuse());
+  await followRedirect(first, location);
+  await expectSoon(() => first.broker.grants.get(connection.id)?.isUnsaved, true);
+  const token = refreshTokenAt(first, connection.id);
+  await expectSoon(() => refreshTokenAt(second, connection.id), token);
+  await second.broker.grants.refresh(connection.id);
+  const rotated = refreshTokenAt(second, connection.id);
+  const held = proxy.lose('request', CLOCK, { by: 'hold' });
+  proxy.pass();
+  await held;
+  await sleep(3000);
+  proxy.pass();
+  await expectSoon(() => refreshTokenAt(first, connection.id), rotated);
+  expect(refreshTokenAt(second, connection.id)).toBe(rotated);
+  await second.broker.grants.refresh(connection.id);
+  expect(waiting.sendsOf(token)).toBe(1);
+});
+
+test('a hub takes over a later login, although the database has lost refreshes of the former one', async () => {
+  let found: FoundGrant | null = null;
+  const lost: Grant[] = [];
+  await using waiting = await startWaiting((store) =>
+    withMethods(store, {
+      findGrants: async (ids) =>
+        found === null ? store.findGrants(ids) : new Map([[found.stored.grant.connection, found]]),
+      putBack: async (grants) => void lost.push(...grants),
+    }),
+  );
+  const { first, connection } = waiting;
+  await waiting.logInOnce();
+  const grant = (await first.store.grant(connection.id))?.grant;
+  if (grant?.login === undefined) throw new Error('the login of the grant is not known');
+  for (let count = 0; count < 2; count += 1) await first.broker.grants.refresh(connection.id);
+  const held = first.broker.grants.get(connection.id)?.grant;
+  expect(held?.generation).toBe(3);
+  const { at } = grant.login;
+  const login = { ...grant.login, pairing: 'a-later-one', at: { ...at, uptime: at.uptime + 60_000 } };
+  const later = { ...grant, generation: 2, refreshToken: new Secret('of-the-later-login'), login };
+  found = { stored: { grant: later, attempt: null }, hasLostWrites: true };
+  await first.broker.grants.applyNews(new Set(), true);
+  expect(refreshTokenAt(first, connection.id)).toBe('of-the-later-login');
+  // The store learns that what this hub held has ended.
+  expect(lost).toEqual([held]);
+});
+
+test('an earlier login is not refreshed if the later one in the store can not be read yet', async () => {
+  let reading: 'normal' | 'fails next' | 'fails' = 'normal';
+  await using waiting = await startWaiting((store) =>
+    withMethods(store, {
+      async grant(connection) {
+        const found = await store.grant(connection);
+        if (reading === 'fails next') reading = 'fails';
+        return found;
+      },
+      async findGrants(connections) {
+        if (reading === 'fails') throw new Failure('store_unwritable', 'Query read timeout');
+        return store.findGrants(connections);
+      },
+    }),
+  );
+  const { site, first, second, connection, proxy } = waiting;
+  const token = await logInWhileCutOff(waiting, waiting.id);
+  const later = await waiting.beginOnSecond();
+  await followRedirect(second, await logIn(site, second.pairing(later)));
+  reading = 'fails next';
+  proxy.pass();
+  await expectSoon(() => reading, 'fails');
+  await first.broker.grants.refresh(connection.id);
+  reading = 'normal';
+  await first.broker.grants.refresh(connection.id);
+  await expectSoon(() => refreshTokenAt(first, connection.id), refreshTokenAt(second, connection.id));
+  expect(waiting.sendsOf(token)).toBe(0);
 });
 
 test('a login that is only in memory is stored once, although it is saved twice at once', async () => {
@@ -129,71 +214,18 @@ test('a login that is only in memory is stored once, although it is saved twice 
   expect(first.broker.grants.get(connection.id)).toBe(managed);
 });
 
-test('a hub does not say that a connection is unpaired while another one completes a login for it', async () => {
+test('a hub unpairs a connection although another one is just completing a login for it', async () => {
   await using waiting = await startWaiting();
-  const { first, second, id } = waiting;
+  const { site, first } = waiting;
+  const late = await site.startHub(3, withoutNotifications);
   const location = await waiting.login();
   const answer = waiting.site.holdAnswer();
   const shown = followRedirect(first, location);
-  await expectSoon(() => second.stepOf(id), 'exchanging');
+  await expectSoon(() => waiting.tokenRequests(), 1);
   const refused = { code: 'not_allowed', message: expect.stringContaining('another hub of the site') };
-  await expect(administrationOf(second).unpair('wallbox')).rejects.toMatchObject(refused);
+  await expect(administrationOf(late).unpair('wallbox')).rejects.toMatchObject(refused);
   answer();
   await shown;
-  await expectSoon(() => second.stepOf(id), 'paired');
-  await administrationOf(second).unpair('wallbox');
+  await administrationOf(late).unpair('wallbox');
   expect(await first.store.grant(waiting.connection.id)).toBeNull();
-});
-
-test.each(['a new', 'a former'])(
-  'news and waiting appliances do not send an imported token again: %s grant',
-  async (kind) => {
-    await using waiting = await startWaiting();
-    const { site, first, connection } = waiting;
-    await followRedirect(first, await waiting.login());
-    const token = first.broker.grants.get(connection.id)?.grant.refreshToken;
-    if (token === null || token === undefined) throw new Error('there is no refresh token');
-    const other = await first.addAppliance('heater');
-    if (kind === 'a former') {
-      const { pairing } = await first.broker.pairings.begin(other);
-      await expectSoon(() => first.stepOf(pairing.id), 'waiting');
-      await followRedirect(first, await logIn(site, first.pairing(pairing.id)));
-    }
-    const answer = waiting.site.holdAnswer();
-    const before = waiting.tokenRequests();
-    const imported = first.broker.grantImports.run(other, { refreshToken: token, replace: true });
-    await expectSoon(() => waiting.tokenRequests(), before + 1);
-    await first.broker.grants.applyNews(new Set(), true);
-    await first.broker.grants.refresh(other.id);
-    answer();
-    await imported;
-    expect(waiting.tokenRequests()).toBe(before + 1);
-    await first.broker.grants.refresh(other.id);
-    expect(first.broker.grants.get(other.id)?.health.kind).toBe('good');
-  },
-);
-
-test('an import does not replace a grant that another hub is refreshing', async () => {
-  await using waiting = await startWaiting();
-  const { first, second, connection } = waiting;
-  await followRedirect(first, await waiting.login());
-  await expectSoon(() => second.broker.grants.get(connection.id) !== undefined, true);
-  const answer = waiting.site.holdAnswer();
-  const before = waiting.tokenRequests();
-  const refreshed = second.broker.grants.refresh(connection.id);
-  await expectSoon(() => waiting.tokenRequests(), before + 1);
-  const imported = { refreshToken: new Secret('not-a-refresh-token'), replace: true };
-  const run = () => first.broker.grantImports.run(connection, imported);
-  await expect(run()).rejects.toMatchObject({ code: 'not_allowed' });
-  answer();
-  await refreshed;
-  expect((await first.store.grant(connection.id))?.grant.generation).toBe(2);
-  await expectSoon(() => first.broker.grants.get(connection.id)?.grant.generation, 2);
-  // Afterwards it is tried, and what is there stays because the portal refuses the token.
-  await expect(run()).rejects.toMatchObject({
-    code: 'import_failed',
-    message: expect.stringContaining('nothing was kept'),
-  });
-  await first.broker.grants.refresh(connection.id);
-  expect(first.broker.grants.get(connection.id)?.health.kind).toBe('good');
 });

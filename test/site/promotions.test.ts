@@ -262,3 +262,61 @@ test('the grants of a copy of the database are in doubt, and those of a server t
   await using store = await openSiteStore(siteAddress({ url: server.urlOf(copy) }), HUB_A);
   expect(await store.grant(WALLBOX.connection)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
 });
+
+test.each([1, 2])(
+  'a hub that is back late does not write a former login over a new one, after %i refreshes were lost',
+  async (lost) => {
+    await using site = await startSite(false);
+    const { a, b, standby, primary, database, proxies } = site;
+    const former = { pairing: 'former', at: instantAt(0), portalTime: null, refreshTokenLifetime: null };
+    const formerGrant = (generation: number) => ({ ...grantOf(WALLBOX, generation), login: former });
+    expect(await a.replaceGrant(formerGrant(2))).toBe(true);
+    await b.grants();
+    await standby.catchUp(primary);
+    await standby.pauseReplication();
+    for (let generation = 2; generation < 2 + lost; generation += 1) {
+      expect(await b.beginAttempt(formerGrant(generation), attempt)).toMatchObject({ kind: 'begun' });
+      expect(await b.replaceGrant(formerGrant(generation + 1))).toBe(true);
+    }
+    // Only the first hub finds the new server.
+    proxies.b.refuse();
+    const returned = whenReturned(a);
+    await primary.kill();
+    await standby.promote();
+    proxies.a.redirect(standby.server);
+    await returned;
+    const settle = () =>
+      standby.server.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
+    await settle();
+    await a.grants();
+    const login = { ...former, pairing: 'new', at: instantAt(5) };
+    const newGrant = { ...grantOf(WALLBOX, 3), refreshToken: new Secret('of-the-new-login'), login };
+    expect(await a.replaceGrant(newGrant)).toBe(true);
+    const returnedLate = whenReturned(b);
+    proxies.b.redirect(standby.server);
+    proxies.b.pass();
+    await returnedLate;
+    await settle();
+    await b.findGrants(null);
+    await b.putBack([formerGrant(2 + lost)]);
+    const found = await find(b, WALLBOX);
+    expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
+    expect(found?.stored.grant.refreshToken?.reveal()).toBe('of-the-new-login');
+    expect(await b.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
+  },
+);
+
+test('a hub that is back late does not write what it knows over a refusal', async () => {
+  await using site = await startSite(false);
+  const { a, b } = site;
+  await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  await a.endAttempt({ ...grantOf(WALLBOX, 1), refused: instantAt(3) });
+  await b.grants();
+  const { database, primary } = site;
+  const settled = "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'";
+  await primary.sql(database, settled);
+  // As a database that has lost the last writes has it.
+  await primary.sql(database, 'UPDATE latchkey.grants SET revision = 1');
+  await b.putBack([grantOf(WALLBOX, 1)]);
+  expect((await find(b, WALLBOX))?.stored.grant.refused).toEqual(instantAt(3));
+});

@@ -9,6 +9,7 @@ import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
 import type { SiteNews, SiteStore } from '../../src/core/site.ts';
+import type { Store } from '../../src/core/store.ts';
 import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
@@ -93,7 +94,7 @@ export async function startSiteBroker(
 }
 
 /** The same store with other methods. */
-export function withMethods(store: PostgresStore, methods: Partial<SiteStore>): BrokerStore {
+export function withMethods(store: PostgresStore, methods: Partial<Store & SiteStore>): BrokerStore {
   const changed: PostgresStore = new Proxy(store, {
     get: (object, name) => {
       if (name === 'site') return changed;

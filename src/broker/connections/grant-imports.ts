@@ -9,6 +9,7 @@ import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
+import type { ManagedGrant } from '../grants/managed-grant.ts';
 import { emitPaired } from '../pairings/pairing-context.ts';
 import type { BrokerStore, ConnectedPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
@@ -86,9 +87,7 @@ export class GrantImports implements AsyncDisposable {
     } while ((grants.get(id)?.refreshing ?? null) !== null);
     const sent = environment.clock.now();
     const reserved = await this.#reserve(connection, sent);
-    const held = grants.get(id)?.grant ?? stored?.grant ?? null;
-    // This hub may know more than the store, or have missed what another one has written.
-    const former = reserved !== null && reserved.generation > (held?.generation ?? 0) ? reserved : held;
+    const former = newerOf(reserved, grants.get(id)) ?? stored?.grant ?? null;
     const placeholder: Grant = {
       connection: id,
       generation: generation + 1,
@@ -181,6 +180,18 @@ export class GrantImports implements AsyncDisposable {
     if (hasPlaceholder) await store.forgetGrant(id, generation);
     if (isNew) await connections.save({ removedConnections: [id] });
   }
+}
+
+/**
+ * The newer of two versions of a grant.
+ * @param stored as another hub may have written it
+ * @param held what this hub could not write yet, or had no news of; undefined if it holds none
+ * @returns null if there is neither
+ */
+function newerOf(stored: Grant | null, held: ManagedGrant | undefined): Grant | null {
+  if (held === undefined || stored === null) return stored ?? held?.grant ?? null;
+  const isHeldNewer = held.hasUnwrittenEnd || held.grant.generation > stored.generation;
+  return isHeldNewer ? held.grant : stored;
 }
 
 const SUPERSEDED = 'the connection was removed or got another login meanwhile';

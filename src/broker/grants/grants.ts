@@ -323,14 +323,22 @@ export class Grants implements AsyncDisposable {
 
   /**
    * Writes the grants, and the outcomes of attempts, that are only in memory.
-   * @returns whether all grants are stored
+   * @returns whether every grant is stored, or another hub has replaced it
    */
   async save(): Promise<boolean> {
     const unsaved = [...this.#grants.values()].filter(({ isUnsaved, hasUnwrittenEnd }) => isUnsaved || hasUnwrittenEnd);
-    await Promise.all(
-      unsaved.map((managed) => managed.save().catch((error: unknown) => this.#logger.storeUnwritable(managed, error))),
+    const written = await Promise.all(
+      unsaved.map((managed) =>
+        managed.save().then(
+          () => true,
+          (error: unknown) => {
+            this.#logger.storeUnwritable(managed, error);
+            return !managed.isUnsaved;
+          },
+        ),
+      ),
     );
-    return unsaved.every(({ isUnsaved }) => !isUnsaved);
+    return !written.includes(false);
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/clock.ts';
 import { Failure, messageWithoutAdvice } from '../../core/failure.ts';
-import { carryOverRejection, type Grant } from '../../core/grants/grant.ts';
+import { carryOverRejection, type Grant, isFromLaterLogin } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
 import type { FoundGrant } from '../../core/site.ts';
@@ -86,11 +86,17 @@ export class HeldGrant implements ScheduledGrant {
 
   /**
    * Another hub of the site has changed the grant.
-   * @returns the grant as this hub holds it if the database has lost it
+   * @returns the grant as this hub held it if the database has lost it
    */
   applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
-    const { generation } = this.grant;
+    const former = this.grant;
+    const { generation } = former;
     if (this.hasEnded || this.#isUnsavedLogin) return null;
+    // The database may have lost refreshes of the former login before somebody logged in.
+    if (isFromLaterLogin(stored.grant, former)) {
+      this.applyStored(stored);
+      return hasLostWrites ? former : null;
+    }
     if (stored.grant.generation < generation) return hasLostWrites ? this.grant : null;
     // Tokens of this generation, or the outcome of an attempt, are in memory only, or they are being refreshed, or the
     // database has lost what is known of them: it knows less than this hub.
@@ -116,15 +122,18 @@ export class HeldGrant implements ScheduledGrant {
       if (!isWritten) return false;
     }
     const save = this.unsaved;
-    const isStored = (await save?.()) ?? true;
-    this.#isUnsavedLogin = false;
+    // Until what the store has was read, the grant stays unsaved, so that it is not refreshed.
+    if (!((await save?.()) ?? true)) return false;
     // A refresh may have produced another unsaved grant meanwhile.
-    if (this.unsaved === save) this.unsaved = null;
+    if (this.unsaved === save) {
+      this.unsaved = null;
+      this.#isUnsavedLogin = false;
+    }
     const { connection, generation, accessTokenRejectedAt } = this.grant;
     // The rejection may be only in memory, because its own write or that of the grant had failed.
-    if (isStored && accessTokenRejectedAt !== null)
+    if (accessTokenRejectedAt !== null)
       await this.#context.store.markTokenRejected(connection, generation, accessTokenRejectedAt);
-    return isStored;
+    return true;
   }
 
   /** Records a failure that needs no write. @param sent when the refresh was sent; null if it was not */

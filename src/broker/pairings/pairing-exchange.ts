@@ -1,7 +1,7 @@
-import { elapsed, type Instant } from '../../core/clock.ts';
+import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { backoffDelay } from '../../core/grants/backoff.ts';
-import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
+import { type Grant, grantFromTokenResponse, isFromLaterLogin, isFromSameLogin } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { advance, linksOf, type Pairing, type PairingEvent } from '../../core/pairings/pairing.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
@@ -20,8 +20,6 @@ const MAX_REPLACE_ATTEMPTS = 10;
 /** A code lives 30 to 60 s; sending it is retried no longer than this, in ms. */
 const CODE_LIFETIME_MS = 60_000;
 const BACKOFF = { base: 1000, cap: 5000 };
-/** Times of one login that two hubs of a site have are at most this far apart, in ms. */
-const SAME_LOGIN_MS = 1000;
 
 /** Exchanges the first code of a pairing for a grant, once and written ahead. */
 export class PairingExchange {
@@ -133,10 +131,11 @@ export class PairingExchange {
   }
 
   async #finish(portal: ConfiguredPortal, { tokens, portalTime }: Granted, sent: Instant): Promise<void> {
-    const { step, scope, connection } = this.#state.pairing;
+    const { id, step, scope, connection } = this.#state.pairing;
     // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
     if (step.kind !== 'exchanging') return;
-    const login = { at: sent, portalTime, refreshTokenLifetime: tokens.refreshTokenLifetime ?? null };
+    const refreshTokenLifetime = tokens.refreshTokenLifetime ?? null;
+    const login = { pairing: id, at: sent, portalTime, refreshTokenLifetime };
     this.#storingGrant = this.#storeGrant(connection, (generation) =>
       grantFromTokenResponse(
         { connection, generation, scope, requestedScope: scope, issuer: portalIdentityOf(portal), login },
@@ -204,8 +203,8 @@ export class PairingExchange {
 
   /**
    * Saves a grant that was only in memory although the store has another one, unless that is from the same login or a
-   * later one. If the other one was deleted, so is this one; but the store may have had a deleted one that this hub did
-   * not know.
+   * later one; then the pairing has ended too. If the other one was deleted, so is this one; but the store may have had
+   * a deleted one that this hub did not know.
    * @param unsaved as it could not be saved
    * @returns whether it is stored
    */
@@ -215,12 +214,22 @@ export class PairingExchange {
     unsaved: Grant,
   ): Promise<boolean> {
     const { store, grants } = this.#context;
-    const other = (await store.grant(paired.connection))?.grant;
-    if (other === undefined ? unsaved.generation > 1 : isFromLaterLogin(other, unsaved)) return false;
-    const grant = grantAfter(await store.generation(paired.connection));
-    const isSaved = await this.#state.exclusively(() => store.completePairing(paired, grant));
-    if (isSaved) grants.replace(grant);
-    return isSaved;
+    const { connection } = paired;
+    // Another hub may refresh the other grant between its comparison and the write.
+    for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
+      const other = (await store.grant(connection))?.grant;
+      if (other === undefined && unsaved.generation > 1) return false;
+      if (other !== undefined && isFromSameLogin(other, unsaved)) return false;
+      if (other !== undefined && isFromLaterLogin(other, unsaved)) {
+        await this.#state.exclusively(() => store.savePairing(paired));
+        return false;
+      }
+      const grant = grantAfter(other?.generation ?? (await store.generation(connection)));
+      if (!(await this.#state.exclusively(() => store.completePairing(paired, grant)))) continue;
+      grants.replace(grant);
+      return true;
+    }
+    throw new Error('the grant was changed by other writes repeatedly');
   }
 
   /** Whatever happened, the code may have been used. */
@@ -228,13 +237,6 @@ export class PairingExchange {
     this.#state.log.error('code_exchange_crashed', { connection: this.#state.name, error: messageOf(error) });
     return this.#state.dispatch({ kind: 'answer_lost' });
   }
-}
-
-/** Whether a grant is from a later login than another one, or from the same. */
-function isFromLaterLogin({ login: one }: Grant, { login: other }: Grant): boolean {
-  if (one === undefined || other === undefined) return false;
-  const later = elapsed(other.at, one.at) ?? one.at.wall - other.at.wall;
-  return later > -SAME_LOGIN_MS;
 }
 
 /** The outcome of a code exchange; `sent` is when its last attempt began. */

@@ -34,6 +34,7 @@ export const storedTokens = {
   idToken: v.exactOptional(secret),
   login: v.exactOptional(
     v.object({
+      pairing: v.exactOptional(v.string()),
       at: instantSchema,
       portalTime: v.nullable(v.number()),
       refreshTokenLifetime: v.nullable(v.number()),

@@ -106,7 +106,7 @@ export class GrantStatements {
       },
     ],
     [
-      /^SELECT connection, generation, revision FROM grants WHERE connection = ANY \(\$1\)$/,
+      /^SELECT connection, generation, .* FROM grants WHERE connection = ANY \(\$1\)$/,
       (table, _time, [connections]) => select(table, (row) => (connections as string[]).includes(row.connection)),
     ],
     [
@@ -136,7 +136,7 @@ export class GrantStatements {
         ),
     ],
     [
-      /^SELECT generation, grants.revision, attempt_id, doubt, .* AS settling, .* AS is_deleted FROM connections LEFT JOIN grants .* WHERE id = \$1/,
+      /^SELECT generation, grants.revision, attempt_id, doubt, refused, .* AS settling, .* AS is_deleted FROM connections LEFT JOIN grants .* WHERE id = \$1/,
       selectLocked,
     ],
     [
@@ -269,9 +269,9 @@ function overwrite(table: GrantTable, _time: StatementTime, values: readonly unk
 /** The table of connections is not modelled: the one of the check exists. */
 function selectLocked(table: GrantTable, time: StatementTime, [connection]: readonly unknown[]): StatementResult {
   const row = table.get(connection as string);
-  const { generation = null, revision = null, attempt_id = null, doubt = null } = row ?? {};
+  const { generation = null, revision = null, attempt_id = null, doubt = null, refused = null } = row ?? {};
   const [settling, is_deleted] = [settlesAt(time) !== null, row?.sealed === null];
-  const found = { generation, revision, attempt_id, doubt, settling, is_deleted };
+  const found = { generation, revision, attempt_id, doubt, refused, settling, is_deleted };
   return { rows: [found], count: 1, table };
 }
 

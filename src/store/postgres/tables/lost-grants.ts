@@ -1,20 +1,14 @@
-import type { Grant } from '../../../core/grants/grant.ts';
-import type { Sealing } from '../../keys/sealing.ts';
-import { toGrantRow } from '../../rows/grant-row.ts';
-import type { SiteDatabase } from '../database/database.ts';
+import { type Grant, isFromLaterLogin } from '../../../core/grants/grant.ts';
+import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
 import { IS_SETTLING } from '../link/settling.ts';
 import type { KnownGrants } from './known-grants.ts';
-import { isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
+import type { GrantsContext } from './refresh-leases.ts';
+import { COLUMNS, isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
 /** How many grants are compared in one transaction. */
 const MAX_COMPARED = 1000;
-
-/** What {@link LostGrants} works with. */
-interface LostGrantsContext {
-  readonly database: SiteDatabase;
-  readonly sealing: Sealing;
-}
 
 /** The row of a connection, which may not exist. */
 interface FoundRow {
@@ -22,6 +16,7 @@ interface FoundRow {
   readonly revision: number | null;
   readonly attempt_id: string | null;
   readonly doubt: string | null;
+  readonly refused: string | null;
   readonly is_deleted: boolean;
   readonly settling: boolean;
 }
@@ -32,10 +27,10 @@ interface FoundRow {
  * that the hubs confirm what is equal to what they know.
  */
 export class LostGrants {
-  readonly #context: LostGrantsContext;
+  readonly #context: Pick<GrantsContext, 'database' | 'sealing' | 'clocks'>;
   readonly #known: KnownGrants;
 
-  constructor(context: LostGrantsContext, known: KnownGrants) {
+  constructor(context: Pick<GrantsContext, 'database' | 'sealing' | 'clocks'>, known: KnownGrants) {
     this.#context = context;
     this.#known = known;
   }
@@ -65,19 +60,29 @@ export class LostGrants {
     });
   }
 
-  /** Those that the database has an older version of, or none. */
+  /** Those that the database has an older version of, or none. A later login is accepted, whatever its version is. */
   async #lostAmong(grants: readonly Grant[]): Promise<Grant[]> {
     const rows = await this.#context.database.read((sql) =>
-      sql.all<RowVersion & { readonly connection: string }>(
-        'SELECT connection, generation, revision FROM grants WHERE connection = ANY ($1)',
+      sql.all<SiteGrantRow>(
+        `SELECT ${COLUMNS} FROM grants WHERE connection = ANY ($1)`,
         grants.map(({ connection }) => connection),
       ),
     );
     const found = new Map(rows.map((row) => [row.connection, row]));
-    return grants.filter((grant) => {
+    const lost: Grant[] = [];
+    for (const grant of grants) {
       const row = found.get(grant.connection);
-      return row === undefined || isOlder(row, this.#versionOf(grant));
-    });
+      if (row !== undefined && !isOlder(row, this.#versionOf(grant))) continue;
+      if (row === undefined || !(await this.#hasLaterLogin(row, grant))) lost.push(grant);
+      else this.#known.accept(grant.connection, { generation: row.generation, revision: row.revision });
+    }
+    return lost;
+  }
+
+  async #hasLaterLogin(row: SiteGrantRow, grant: Grant): Promise<boolean> {
+    const { sealing, clocks } = this.#context;
+    const opened = row.sealed === null ? null : nullIfDamaged(() => readGrant(row, sealing));
+    return opened !== null && isFromLaterLogin((await clocks.translateRead(opened)).grant, grant);
   }
 
   async #putBackOne(grant: Grant): Promise<void> {
@@ -86,7 +91,7 @@ export class LostGrants {
     const news = [`grants/${connection}`];
     const revision = await this.#context.database.write(news, async (sql, id) => {
       const [row] = await sql.all<FoundRow>(
-        `SELECT generation, grants.revision, attempt_id, doubt, ${IS_SETTLING} AS settling,
+        `SELECT generation, grants.revision, attempt_id, doubt, refused, ${IS_SETTLING} AS settling,
            generation IS NOT NULL AND grants.sealed IS NULL AS is_deleted
          FROM connections LEFT JOIN grants ON connection = id WHERE id = $1 FOR NO KEY UPDATE OF connections`,
         connection,
@@ -100,7 +105,7 @@ export class LostGrants {
       // While the switch settles, all that the database has is from before it.
       const mayBeUsed = !row.settling && found.generation === generation;
       // Somebody may have sent the refresh token since then: what the store says of that stays.
-      if (mayBeUsed && (row.attempt_id !== null || row.doubt !== null)) {
+      if (mayBeUsed && (row.attempt_id ?? row.doubt ?? row.refused) !== null) {
         this.#known.accept(connection, found);
         return null;
       }
