@@ -77,7 +77,8 @@ rmSync(join(run, 'secrets'), { recursive: true, force: true });
 for (const leak of leaks) console.log(`\n${leak}`);
 if (writeDocs && results.length > 0 && !stop.signal.aborted) {
   const page = join(root, 'docs/reliability.md');
-  const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
+  const chosenOnly = only.map((id) => ` --only ${id}`).join('');
+  const command = `./scripts/chaos${chosenOnly} --seed ${seed}${short ? ' --short' : ''}`;
   writeFileSync(page, updatePage(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
 }
 console.log(`\nFigures and logs: ${run}`);

@@ -60,13 +60,15 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
   const { authority, fingerprint, old } = identity.ca;
   const wall = environment.clock.now();
   const now = confirmedTimeAt(portalClock.confirmed, wall) ?? wall.wall;
+  const lanAddresses = addresses();
   const wanted = {
     issuer: fingerprint,
     old: old?.fingerprint ?? null,
     names,
-    addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
+    addresses: [...new Set(['127.0.0.1', '::1', ...lanAddresses])],
   };
-  let leaf = await loadCachedLeaf(store, wanted);
+  // Without a network nobody connects, and when it is back, appliances may connect at once with the former address.
+  let leaf = await loadCachedLeaf(store, wanted, lanAddresses.length === 0);
   if (leaf === null || leaf.notAfter - now < RENEW_BEFORE_EXPIRY) {
     const issueLeaf = isServing ? issueLeafInThread : (await import('../system/x509/issuing.ts')).issueLeaf;
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { chain: old.crossChain }) });
@@ -85,12 +87,21 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
   return { pem: { certificate, key }, names, anchor, notBefore, notAfter };
 }
 
-/** The cached leaf; null if it was issued for anything else. The store seals its key, like the CA's. */
-async function loadCachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafCacheKey): Promise<Leaf | null> {
+/**
+ * The cached leaf; null if it was issued for anything else. The store seals its key, like the CA's.
+ * @param anyAddresses whether it may be for other addresses
+ */
+async function loadCachedLeaf(
+  store: Pick<Store, 'setting'>,
+  wanted: LeafCacheKey,
+  anyAddresses: boolean,
+): Promise<Leaf | null> {
   const text = await store.setting(LEAF_SETTING);
   if (text === null) return null;
   const cached = v.safeParse(v.pipe(v.string(), v.parseJson(), CachedLeaf), text);
-  return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
+  if (!cached.success) return null;
+  const { for: key, leaf } = cached.output;
+  return isDeepStrictEqual(anyAddresses ? { ...key, addresses: wanted.addresses } : key, wanted) ? leaf : null;
 }
 
 const WAITING_ADVICE = 'nothing: the certificate will include them when the old CA ends';

@@ -67,6 +67,17 @@ test('a reissued server certificate covers an address that was added later', asy
   expect(shown).toEqual([leaf.current.pem]);
 });
 
+test('the server certificate keeps its addresses while the hub has no network', async () => {
+  const { leaf, addresses } = await open();
+  const { key } = leaf.current.pem;
+  const former = addresses.splice(0);
+  await leaf.reissue();
+  expect(leaf.current.pem.key).toBe(key);
+  addresses.push(...former);
+  await leaf.reissue();
+  expect(leaf.current.pem.key).toBe(key);
+});
+
 test('a server certificate issued by a clock far behind is reissued once the clock is confirmed', async () => {
   const { leaf, portalClock, time, shown } = await open({ wall: Date.UTC(2026, 5, 1) });
   expect(certificateOf(leaf.current).validToDate.getUTCFullYear()).toBe(2036);

@@ -197,7 +197,10 @@ export class HeldGrant implements ScheduledGrant {
     }
     // It is written again, but another hub may know even more.
     this.setAttemptElsewhere(isAbout(attempt, this.grant) ? attempt : null);
-    if (grant.generation === this.grant.generation) this.unsaved = null;
+    if (grant.generation === this.grant.generation) {
+      this.unsaved = null;
+      this.#isUnsavedLogin = false;
+    }
   }
 
   /** Writes what this hub knows again if the database has lost it. @returns whether it has, or may have */
