@@ -70,6 +70,13 @@ it('the hub logs at most ten failed announcements an hour, however often the net
   await announcing[Symbol.asyncDispose]();
 });
 
+it('a hub that has stopped is not announced on a network that comes up a moment later', async () => {
+  const { announcing, lines } = start();
+  await announcing[Symbol.asyncDispose]();
+  await announcing.update(UNUSABLE_NETWORK);
+  expect(lines).toEqual([]);
+});
+
 function start() {
   const lines: { event: string; fields?: LogFields | undefined }[] = [];
   const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });

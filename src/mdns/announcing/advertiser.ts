@@ -22,6 +22,7 @@ export class MdnsAdvertiser implements AsyncDisposable {
   #ownNetworks = new OwnNetworks([]);
   #address: LanAddress | null = null;
   #skipsGoodbye = false;
+  #isDisposed = false;
   readonly #loggedErrors = new Set<string>();
   #loggedLines = 0;
   #cancelLineReset: () => void = () => undefined;
@@ -50,8 +51,9 @@ export class MdnsAdvertiser implements AsyncDisposable {
     return isNowhere ? `no interface that supports mDNS has the address ${this.#address.address}` : null;
   }
 
-  /** Announces the hub with its current TXT record on exactly these segments. */
+  /** Announces the hub with its current TXT record on exactly these segments. Does nothing after the disposal. */
   async update(lan: Pick<LanState, 'address' | 'segments' | 'interfaceCidrs'>): Promise<void> {
+    if (this.#isDisposed) return;
     this.#ownNetworks = new OwnNetworks(lan.interfaceCidrs);
     this.#address = lan.address;
     const before = new Set(this.#advertisers);
@@ -77,6 +79,7 @@ export class MdnsAdvertiser implements AsyncDisposable {
 
   /** Sends goodbyes and stops. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
     const advertisers = this.#advertisers;
     this.#advertisers = [];
     await Promise.all(
