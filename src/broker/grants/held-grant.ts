@@ -45,8 +45,8 @@ export class HeldGrant implements ScheduledGrant {
   throttledUntil = Number.NEGATIVE_INFINITY;
   /** Writes a grant that could not be stored yet. Until then it is served from memory and not refreshed. */
   unsaved: SaveGrant | null;
-  /** Whether what is {@link unsaved} is from a new login: its write decides whether it replaces what the store has. */
-  #isUnsavedLogin: boolean;
+  /** Writes the grant that this one began with, a new login, if that had failed; see {@link unsaved}. */
+  readonly #saveLogin: SaveGrant | null;
   /** Whether the store has an attempt of this hub whose outcome is only in memory: it could not be written. */
   hasUnwrittenEnd = false;
   /** Whether this grant was replaced or deleted, see {@link end}. */
@@ -61,7 +61,7 @@ export class HeldGrant implements ScheduledGrant {
     this.#context = context;
     this.grant = grant;
     this.unsaved = unsaved;
-    this.#isUnsavedLogin = unsaved !== null;
+    this.#saveLogin = unsaved;
     if (unsaved !== null)
       this.applyFailure({
         kind: 'store_unwritable',
@@ -91,7 +91,9 @@ export class HeldGrant implements ScheduledGrant {
   applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
     const former = this.grant;
     const { generation } = former;
-    if (this.hasEnded || this.#isUnsavedLogin) return null;
+    // The write of a new login decides whether it replaces what the store has.
+    const isUnsavedLogin = this.unsaved !== null && this.unsaved === this.#saveLogin;
+    if (this.hasEnded || isUnsavedLogin) return null;
     // The database may have lost refreshes of the former login before somebody logged in.
     if (isFromLaterLogin(stored.grant, former)) {
       this.applyStored(stored);
@@ -125,10 +127,7 @@ export class HeldGrant implements ScheduledGrant {
     // Until what the store has was read, the grant stays unsaved, so that it is not refreshed.
     if (!((await save?.()) ?? true)) return false;
     // A refresh may have produced another unsaved grant meanwhile.
-    if (this.unsaved === save) {
-      this.unsaved = null;
-      this.#isUnsavedLogin = false;
-    }
+    if (this.unsaved === save) this.unsaved = null;
     const { connection, generation, accessTokenRejectedAt } = this.grant;
     // The rejection may be only in memory, because its own write or that of the grant had failed.
     if (accessTokenRejectedAt !== null)
@@ -197,10 +196,7 @@ export class HeldGrant implements ScheduledGrant {
     }
     // It is written again, but another hub may know even more.
     this.setAttemptElsewhere(isAbout(attempt, this.grant) ? attempt : null);
-    if (grant.generation === this.grant.generation) {
-      this.unsaved = null;
-      this.#isUnsavedLogin = false;
-    }
+    if (grant.generation === this.grant.generation) this.unsaved = null;
   }
 
   /** Writes what this hub knows again if the database has lost it. @returns whether it has, or may have */
@@ -228,7 +224,6 @@ export class HeldGrant implements ScheduledGrant {
     const isSite = this.#context.store.site !== null;
     const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.grant);
     this.unsaved = null;
-    this.#isUnsavedLogin = false;
     this.hasUnwrittenEnd = false;
     if (isSameState) {
       // Only the attempt has changed: what this hub knows about its own attempts stays.
