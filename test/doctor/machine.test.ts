@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { prepareSiteHub } from '../site/site-hubs.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { postgresSkipReason } from '../support/postgres/cluster.ts';
+import { startPostgres } from '../support/postgres/server.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
@@ -60,6 +63,18 @@ it('the doctor reports an expired portal certificate, and that the clock may be 
     detail: expect.stringMatching(
       /it expired on \d{4}-\d\d-\d\d, and this machine's clock says 20\d\d-.*the check "clock" says/,
     ),
+  });
+});
+
+it("the doctor sends nobody to a server whose certificate is not valid by this machine's clock", async (ctx) => {
+  const reason = existsSync(FAKETIME) ? postgresSkipReason() : 'libfaketime is missing';
+  if (reason !== null) ctx.skip(reason);
+  await using server = await startPostgres();
+  await using hub = await prepareSiteHub(await server.createDatabase(), 'attic');
+  const env = { LD_PRELOAD: FAKETIME, FAKETIME: '+9000d', DONT_FAKE_MONOTONIC: '1' };
+  expect((await within(hub, [], env)).get('database')).toMatchObject({
+    result: 'fail',
+    detail: expect.stringMatching(/certificate has expired\): check the clock of this hub and the dates of [^:]*$/),
   });
 });
 

@@ -27,10 +27,11 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());
     return [checkServer(site.url.describe, found), ...checkSchema(found), checkClockOf(found), checkCommits(found)];
   } catch (error) {
-    const isAway = error instanceof Failure && error.code === 'database_unavailable' && error.message === error.summary;
+    const needsAdvice =
+      error instanceof Failure && error.code === 'database_unavailable' && error.message === error.summary;
     return [
       fail(
-        `${messageOf(error)}${isAway ? ': check that the server runs, and the network between it and the hub' : ''}`,
+        `${messageOf(error)}${needsAdvice ? ': check that the server runs, and the network between it and the hub' : ''}`,
       ),
     ];
   }
