@@ -127,12 +127,20 @@ export class HeldGrant implements ScheduledGrant {
     // Until what the store has was read, the grant stays unsaved, so that it is not refreshed.
     if (!((await save?.()) ?? true)) return false;
     // A refresh may have produced another unsaved grant meanwhile.
-    if (this.unsaved === save) this.unsaved = null;
+    if (this.unsaved === save) this.#markSaved();
     const { connection, generation, accessTokenRejectedAt } = this.grant;
     // The rejection may be only in memory, because its own write or that of the grant had failed.
     if (accessTokenRejectedAt !== null)
       await this.#context.store.markTokenRejected(connection, generation, accessTokenRejectedAt);
     return true;
+  }
+
+  /** The store has the grant. Failures while it was only in memory concerned the store or the configuration. */
+  #markSaved(): void {
+    if (this.unsaved === null) return;
+    this.unsaved = null;
+    this.health = { kind: 'good' };
+    this.#context.logger.storeWritten();
   }
 
   /** Records a failure that needs no write. @param sent when the refresh was sent; null if it was not */
@@ -196,7 +204,7 @@ export class HeldGrant implements ScheduledGrant {
     }
     // It is written again, but another hub may know even more.
     this.setAttemptElsewhere(isAbout(attempt, this.grant) ? attempt : null);
-    if (grant.generation === this.grant.generation) this.unsaved = null;
+    if (grant.generation === this.grant.generation) this.#markSaved();
   }
 
   /** Writes what this hub knows again if the database has lost it. @returns whether it has, or may have */
@@ -223,7 +231,7 @@ export class HeldGrant implements ScheduledGrant {
     const interruptedAt = isCurrent && attempt.leasedUntil === undefined ? attempt.at : null;
     const isSite = this.#context.store.site !== null;
     const isSameState = isKnown && isSite && interruptedAt === null && hasSameState(grant, this.grant);
-    this.unsaved = null;
+    this.#markSaved();
     this.hasUnwrittenEnd = false;
     if (isSameState) {
       // Only the attempt has changed: what this hub knows about its own attempts stays.

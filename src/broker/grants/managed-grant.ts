@@ -105,13 +105,9 @@ export class ManagedGrant {
    * until the tokens are written, a hub that is killed takes them with it.
    */
   async writeUnsaved(): Promise<void> {
-    const wasUnsaved = this.isUnsaved;
-    if (!(wasUnsaved || this.#held.hasUnwrittenEnd) || this.#held.hasEnded) return;
+    if (!(this.isUnsaved || this.hasUnwrittenEnd) || this.hasEnded) return;
     try {
-      if (!(await this.save())) return await this.#held.reload();
-      if (!wasUnsaved) return;
-      this.#context.logger.storeWritten();
-      this.#held.health = { kind: 'good' };
+      if (!(await this.save())) await this.#held.reload();
     } catch (error) {
       this.#context.logger.storeUnwritable(this, error);
     }

@@ -76,16 +76,12 @@ export class RefreshAttempts {
   async #writeAhead(
     refreshToken: Secret,
   ): Promise<Extract<AttemptStart, { kind: 'begun' }> | 'postponed' | 'superseded'> {
-    const { environment, store, schedule, logger } = this.#context;
+    const { environment, store, schedule } = this.#context;
     const { generation } = this.#held.grant;
     try {
       const wasUnsaved = this.#held.unsaved !== null;
       if (!(await this.#held.save())) return 'superseded';
-      if (wasUnsaved) {
-        logger.storeWritten();
-        this.#held.health = { kind: 'good' };
-        if ((schedule.dueAt(this.#held) ?? 0) > environment.clock.now().uptime) return 'postponed';
-      }
+      if (wasUnsaved && (schedule.dueAt(this.#held) ?? 0) > environment.clock.now().uptime) return 'postponed';
       // Another hub may have refreshed the grant while it was saved, or while this attempt was written ahead.
       const isSuperseded = () => this.#held.hasEnded || this.#held.grant.generation !== generation;
       if (isSuperseded()) return 'superseded';
@@ -104,11 +100,9 @@ export class RefreshAttempts {
 
   /** Without a refresh token: stores the grant if that has failed so far, and its end if the access token has ended. */
   async commitEnd(): Promise<void> {
-    const { schedule, logger } = this.#context;
+    const { schedule } = this.#context;
     try {
-      const wasUnsaved = this.#held.unsaved !== null;
       if (!(await this.#held.save())) return await this.#held.reload();
-      if (wasUnsaved) logger.storeWritten();
     } catch (error) {
       return this.#held.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
     }
