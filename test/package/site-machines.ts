@@ -4,7 +4,7 @@ import type { StatusResponse } from '../../src/control/messages.ts';
 import { PACKAGES_FOLDER } from '../machine/packages.ts';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Machine } from '../support/machine.ts';
+import { type DebianSuite, Machine } from '../support/machine.ts';
 import { createLan, type Host } from '../support/netns.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { promptForNothing } from './documented-commands.ts';
@@ -21,6 +21,14 @@ const NAMES = Object.keys(DOCUMENTED) as MachineName[];
 
 /** What the machines of the database, and no others, have in addition. */
 export const DATABASE_PACKAGES = ['postgresql', 'iputils-arping', 'avahi-daemon', 'avahi-utils'];
+
+/** A release of Debian, and the version of PostgreSQL that it has. */
+export interface DebianRelease {
+  readonly debian: string;
+  readonly suite: DebianSuite;
+  readonly postgresql: number;
+}
+
 const PORTAL_NAME = 'portal.test';
 const USER_HOME = '/home/installer';
 
@@ -32,10 +40,14 @@ export class SiteMachines implements AsyncDisposable {
   /** An empty folder of this machine. */
   readonly folder: string;
   readonly #portalCa: string;
+  readonly #release: DebianRelease;
   readonly #resources: AsyncDisposableStack;
 
   private constructor(
-    parts: Pick<SiteMachines, 'machines' | 'hosts' | 'portal' | 'folder'> & { portalCa: string },
+    parts: Pick<SiteMachines, 'machines' | 'hosts' | 'portal' | 'folder'> & {
+      readonly portalCa: string;
+      readonly release: DebianRelease;
+    },
     resources: AsyncDisposableStack,
   ) {
     this.machines = parts.machines;
@@ -43,18 +55,22 @@ export class SiteMachines implements AsyncDisposable {
     this.portal = parts.portal;
     this.folder = parts.folder;
     this.#portalCa = parts.portalCa;
+    this.#release = parts.release;
     this.#resources = resources;
   }
 
   /** Boots them. */
-  static async boot(): Promise<SiteMachines> {
+  static async boot(release: DebianRelease): Promise<SiteMachines> {
     await using parts = new AsyncDisposableStack();
     const { path: folder } = parts.use(stateFolder());
     const { hosts } = parts.use(await createLan(['peer', ...NAMES]));
     const boot = async (name: MachineName) => {
       const isHub = name === 'cellar' || name === 'attic';
       const machine = parts.use(
-        await Machine.boot(hosts[name], PACKAGES_FOLDER, isHub ? {} : { packages: DATABASE_PACKAGES }),
+        await Machine.boot(hosts[name], PACKAGES_FOLDER, {
+          suite: release.suite,
+          packages: isHub ? [] : DATABASE_PACKAGES,
+        }),
       );
       await promptForNothing(machine);
       await machine.sh(`mkdir -p ${USER_HOME}; echo '${hosts.peer.address} ${PORTAL_NAME}' >>/etc/hosts`);
@@ -69,13 +85,15 @@ export class SiteMachines implements AsyncDisposable {
       Machine
     >;
     const portalCa = readFileSync(caFile, 'utf8');
-    return new SiteMachines({ machines, hosts, portal, folder, portalCa }, parts.move());
+    return new SiteMachines({ machines, hosts, portal, folder, portalCa, release }, parts.move());
   }
 
-  /** A text of docs/site.md with the addresses of these machines. */
+  /** A text of docs/site.md with the addresses of these machines, and their version of PostgreSQL as it says. */
   localize(text: string): string {
     const local = NAMES.reduce((found, name) => found.replaceAll(DOCUMENTED[name], this.hosts[name].address), text);
-    return local.replaceAll('192.168.1.0/24', '10.77.0.0/24');
+    return local
+      .replaceAll('192.168.1.0/24', '10.77.0.0/24')
+      .replaceAll(/(postgresql@|\/|pg_ctlcluster )15(?=-main|\/| )/g, `$1${this.#release.postgresql}`);
   }
 
   /** A text of these machines with the addresses of docs/site.md. */
