@@ -30,7 +30,7 @@ export async function findControlSocket(paths: readonly string[]): Promise<strin
   }
   const how = isInContainer()
     ? 'start its container, and run this command in that one ("podman exec" or "docker exec")'
-    : 'start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve")';
+    : 'start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve"; if the service is active, "systemctl status latchkey" says what it waits for)';
   throw new Failure(
     'hub_not_running',
     `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: ${how}, or name its configuration with --config`,

@@ -63,7 +63,7 @@ test('the doctor reports the server, TLS, rights, schema, clock and commits, and
     '.rights': 'ok the user of the URL has the rights that a hub needs',
     '.clock': 'ok the clock of the database agrees with this machine',
     '.commits':
-      'warn commits may be lost if the server loses power (synchronous_commit or fsync is off), and then grants must be paired again: turn both on',
+      'warn commits may be lost if the server loses power (synchronous_commit or fsync is off), and then people may have to log in again: turn both on',
   };
   expect(await findings()).toEqual({ ...common, '.schema': 'ok there are no tables yet: the first hub creates them' });
   expect(await server.sql(database, "SELECT count(*) FROM pg_namespace WHERE nspname = 'latchkey'")).toMatch(/0/);

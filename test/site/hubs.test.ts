@@ -34,7 +34,7 @@ test('two hubs of a site have one CA and one store key, and status lists both un
   await attic.launch();
   await using cellar = await prepareSiteHub(database, 'cellar', { emulator });
 
-  await expect(cellar.launch()).rejects.toThrow(/has no store key.*copy the credential or the file store\.key/);
+  await expect(cellar.launch()).rejects.toThrow(/has no store key.*copy the store key of another hub/);
   writeFileSync(stateFile(cellar, 'store.key'), Buffer.alloc(STORE_KEY_BYTES, 9).toString('base64url'), {
     mode: 0o600,
   });

@@ -46,7 +46,7 @@ describe('the store key of a site', () => {
     const site = { key: KEY };
     const joined = openSite(site);
     await expect(joined).rejects.toMatchObject({ code: 'store_key_wrong' });
-    await expect(joined).rejects.toThrow(/copy the credential or the file store\.key of another hub/);
+    await expect(joined).rejects.toThrow(/copy the store key of another hub/);
     expect(existsSync(file())).toBe(false);
     expect(existsSync(file('store.key.new'))).toBe(false);
     writeFileSync(file(), KEY, { mode: 0o600 });

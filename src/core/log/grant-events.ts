@@ -58,7 +58,11 @@ export const grantEvents = {
     failure,
   ),
   pairing_needed: event('error', 'The portal no longer accepts the grant: a person must log in again.', failure),
-  refresh_interrupted: event('warn', 'The last run of the hub ended during a refresh; the hub tries again.', failure),
+  refresh_interrupted: event(
+    'warn',
+    'A hub ended or lost its database during a refresh, so the outcome is unknown; the hub tries again.',
+    failure,
+  ),
   refresh_superseded: event('info', 'The response to a refresh was discarded: the grant had been replaced.', {
     connection: connectionIfKnown,
   }),

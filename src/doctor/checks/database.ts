@@ -25,7 +25,7 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
   ]);
   try {
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());
-    return [checkServer(site.url.describe, found), ...checkSchema(found), checkClockOf(found), checkCommits(found)];
+    return [checkServer(site.url.description, found), ...checkSchema(found), checkClockOf(found), checkCommits(found)];
   } catch (error) {
     const needsAdvice =
       error instanceof Failure && error.code === 'database_unavailable' && error.message === error.summary;
@@ -87,7 +87,7 @@ function checkCommits({ commits }: DatabaseInspection): CheckResult {
       return ok('commits are on the disk of the server; there is no synchronous standby', '.commits');
     case 'not_durable':
       return warn(
-        'commits may be lost if the server loses power (synchronous_commit or fsync is off), and then grants must be paired again: turn both on',
+        'commits may be lost if the server loses power (synchronous_commit or fsync is off), and then people may have to log in again: turn both on',
         '.commits',
       );
   }

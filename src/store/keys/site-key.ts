@@ -34,7 +34,7 @@ export async function openWithSiteKey<Store>(
     await rm(draft, { force: true });
     throw new Failure(
       'store_key_wrong',
-      `this hub has no store key, and the site's database has data already: copy the credential or the file store.key of another hub of the site to ${path} or to the credentials of this hub`,
+      `this hub has no store key, and the site's database has data already: copy the store key of another hub of the site to ${path}, or make it the credential store.key of this hub`,
       { cause: error, includesCause: true },
     );
   });

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
 import { writeNewFileAtomically } from '../../system/new-file.ts';
-import { systemdCredentialPaths } from '../../system/secret-file.ts';
+import { secretLocation, systemdCredentialPaths } from '../../system/secret-file.ts';
 import { fileSize, storeFiles } from '../sqlite/store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
 
@@ -44,7 +44,7 @@ export async function findStoreKey(
   credentials: string | undefined,
 ): Promise<Uint8Array | null> {
   const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
-  if (credential !== null) return parseKey(credential.path, credential.text);
+  if (credential !== null) return parseKey(secretLocation('store.key', stateDirectory, credentials), credential.text);
   const path = storeKeyPath(stateDirectory);
   const text = await readKeyFile(path);
   if (text === null) return null;
