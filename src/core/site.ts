@@ -57,10 +57,10 @@ export const ALL_NEWS: SiteNews = {
 export interface FoundGrant {
   readonly stored: StoredGrant;
   /**
-   * The database has lost writes of it that this hub knows, because a standby was promoted or a copy restored; or it
-   * may have lost some, and has what this hub knows.
+   * After a standby was promoted or a copy restored: the database has an older version than this hub knows, or has the
+   * same one, and nobody has confirmed yet that there was none after it.
    */
-  readonly hasLostWrites: boolean;
+  readonly mayHaveLostWrites: boolean;
 }
 
 /** The form of a hub's id: a DNS label, because the hub is found as `<id>.local`. */
@@ -81,8 +81,11 @@ export interface SiteHub {
 /** What a hub says about itself to the others. */
 export type OwnSiteEntry = Pick<SiteHub, 'name' | 'address' | 'version'>;
 
-/** Work of a site that one hub does for all: reporting notices, and deleting every hour what no hub needs any more. */
-export type SiteWork = 'notices' | 'housekeeping';
+/**
+ * Work of a site that one hub does for all: reporting notices; and deleting what no hub needs any more, and appliances
+ * that nobody has approved in time.
+ */
+export type SiteWork = 'notices' | 'cleanup';
 
 /** The part of a store that several hubs share. Every method rejects with a Failure like those of {@link Store}. */
 export interface SiteStore {
@@ -135,10 +138,10 @@ export interface SiteStore {
   /** By connection. @param connections null for all */
   findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /**
-   * Writes grants again, as this hub holds them, that the database has lost; what it has not lost stays. Vouches for
-   * those that are equal, if no other hub may still write something newer again.
+   * Compares grants, as this hub holds them, with the database: writes those again that it has lost, and confirms those
+   * that are equal, if no other hub may still write something newer. What it has not lost stays.
    */
-  putBack(grants: readonly Grant[]): Promise<void>;
+  reconcile(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Removes a hub from the list, and its settings; it comes back when it is seen again. */

@@ -112,7 +112,7 @@ function rejectUnreloadableChanges(running: Configuration, wanted: Configuration
     ['hub.state_dir', running.stateDirectory, wanted.stateDirectory],
     ['hub.control_socket', running.controlSocket, wanted.controlSocket],
     // Another user or password of the same database is no other store.
-    ['store.postgres_file', running.site?.url.describe, wanted.site?.url.describe],
+    ['store.postgres_file', running.site?.url.description, wanted.site?.url.description],
   ] as const;
   for (const [key, before, now] of fixed) {
     if (before === now) continue;

@@ -20,8 +20,8 @@ const grantOf = ({ connection }: { connection: string }, generation: number) =>
 
 /** Confirms grants as a hub does at every news. @returns whether it could */
 async function confirm(store: PostgresStore, grants: readonly Grant[]): Promise<boolean> {
-  await store.putBack(grants);
-  return [...(await store.findGrants(null)).values()].every(({ hasLostWrites }) => !hasLostWrites);
+  await store.reconcile(grants);
+  return [...(await store.findGrants(null)).values()].every(({ mayHaveLostWrites }) => !mayHaveLostWrites);
 }
 
 /** A primary and a standby, and two hubs whose connections lead to the server that is the primary. */
@@ -75,7 +75,7 @@ test('a promoted synchronous standby has lost nothing, and no grant is in doubt'
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   for (const hub of [a, b, fresh]) {
     expect(await find(hub, WALLBOX)).toMatchObject({
-      hasLostWrites: false,
+      mayHaveLostWrites: false,
       stored: { grant: { generation: 2, doubt: null }, attempt: null },
     });
     expect(await find(hub, HEATER)).toMatchObject({ stored: { grant: { doubt: null }, attempt: { token: 'hash' } } });
@@ -103,24 +103,24 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
   fresh.onNews(async ({ grants }) => void heard.push(...grants));
   for (const appliance of [WALLBOX, HEATER]) {
     expect(await find(fresh, appliance)).toMatchObject({
-      hasLostWrites: false,
+      mayHaveLostWrites: false,
       stored: { grant: { generation: 1, doubt: { kind: 'copy' } }, attempt: null },
     });
   }
   for (const hub of [a, b]) {
     expect(await find(hub, WALLBOX)).toMatchObject({
-      hasLostWrites: true,
+      mayHaveLostWrites: true,
       stored: { grant: { generation: 1, doubt: { kind: 'copy' } } },
     });
     expect(await hub.beginAttempt(grantOf(WALLBOX, 2), attempt)).toEqual({ kind: 'superseded' });
   }
   // A hub that is told of the end of its attempt meanwhile can still save its tokens, see below.
   const held = [grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)];
-  await b.putBack(held);
-  await a.putBack(held);
+  await b.reconcile(held);
+  await a.reconcile(held);
   // Another hub may know more, and come back a little later.
   await standby.server.sql(site.database, 'UPDATE latchkey.site SET switched_at = clock_timestamp()');
-  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: true });
+  expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: true });
   expect(await a.beginAttempt(grantOf(HEATER, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
   expect(await a.beginAttempt(grantOf(FRIDGE, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
   await expect.poll(() => Math.min(site.news.a.length, site.news.b.length), { timeout: 30_000 }).toBeGreaterThan(1);
@@ -133,7 +133,7 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
     [FRIDGE, 1],
   ] as const) {
     const found = await find(fresh, appliance);
-    expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation, doubt: null } } });
+    expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation, doubt: null } } });
     expect(found?.stored.grant.refreshToken?.reveal()).toBe(`refresh-token-${generation}`);
   }
   // The attempt that was open is open again, so that no other hub sends the same refresh token.
@@ -156,13 +156,13 @@ test('a grant that was forgotten is not put back, and a newer one stays', async 
   await site.failOver();
   // The other hub has not heard of the second generation, and goes on with the first.
   await b.grants();
-  await b.putBack([grantOf(HEATER, 1)]);
+  await b.reconcile([grantOf(HEATER, 1)]);
   for (const generation of [2, 3, 4]) {
     const refreshToken = new Secret(`of-the-other-hub-${generation}`);
     expect(await b.replaceGrant({ ...grantOf(WALLBOX, generation), refreshToken })).toBe(true);
   }
   expect(await b.forgetGrant(HEATER.connection, 1)).toBe(true);
-  await a.putBack([grantOf(WALLBOX, 2), grantOf(HEATER, 1)]);
+  await a.reconcile([grantOf(WALLBOX, 2), grantOf(HEATER, 1)]);
   expect((await find(a, WALLBOX))?.stored.grant.refreshToken?.reveal()).toBe('of-the-other-hub-4');
   expect(await find(a, HEATER)).toBeUndefined();
 });
@@ -206,7 +206,7 @@ test('a standby for which commits waited no longer is not trusted', async () => 
   await site.failOver();
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
-  expect(await find(a, WALLBOX)).toMatchObject({ hasLostWrites: true });
+  expect(await find(a, WALLBOX)).toMatchObject({ mayHaveLostWrites: true });
 });
 
 test('a standby that one hub trusts is no longer trusted when another hub does not find its last heartbeat', async () => {
@@ -219,14 +219,14 @@ test('a standby that one hub trusts is no longer trusted when another hub does n
   await standby.server.sql(site.database, older);
   proxies.a.redirect(standby.server);
   await returned.a;
-  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: false, stored: { grant: { doubt: null } } });
+  expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { doubt: null } } });
   proxies.b.redirect(standby.server);
   await returned.b;
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
   // The first hub hears of it at once, and again when it may confirm.
   await expect.poll(() => news.a.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(3);
-  expect(await find(a, HEATER)).toMatchObject({ hasLostWrites: true });
+  expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: true });
   await expect.poll(() => confirm(a, [grantOf(HEATER, 1), grantOf(WALLBOX, 1)]), { timeout: 30_000 }).toBe(true);
   expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: null } } });
 });
@@ -241,7 +241,7 @@ test('a refresh does not begin on a server that no hub has compared with the for
   await server.sql(database, "UPDATE latchkey.site SET server = 'of the former one'");
   await expect(store.beginAttempt(grantOf(WALLBOX, 1), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
   await returned;
-  expect(await find(store, WALLBOX)).toMatchObject({ hasLostWrites: true, stored: { attempt: null } });
+  expect(await find(store, WALLBOX)).toMatchObject({ mayHaveLostWrites: true, stored: { attempt: null } });
 });
 
 test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {
@@ -298,9 +298,9 @@ test.each([1, 2])(
     await returnedLate;
     await settle();
     await b.findGrants(null);
-    await b.putBack([formerGrant(2 + lost)]);
+    await b.reconcile([formerGrant(2 + lost)]);
     const found = await find(b, WALLBOX);
-    expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
+    expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
     expect(found?.stored.grant.refreshToken?.reveal()).toBe('of-the-new-login');
     expect(await b.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
   },
@@ -317,6 +317,6 @@ test('a hub that is back late does not write what it knows over a refusal', asyn
   await primary.sql(database, settled);
   // As a database that has lost the last writes has it.
   await primary.sql(database, 'UPDATE latchkey.grants SET revision = 1');
-  await b.putBack([grantOf(WALLBOX, 1)]);
+  await b.reconcile([grantOf(WALLBOX, 1)]);
   expect((await find(b, WALLBOX))?.stored.grant.refused).toEqual(instantAt(3));
 });

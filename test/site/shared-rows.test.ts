@@ -79,7 +79,7 @@ describe('connections and appliances', () => {
     await sql('UPDATE grants SET attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, revision = 1;');
     await using other = await openSiteStore(siteAddress(database), 'latchkey-0000000c');
     expect(await other.forgetGrant(id, 1)).toBe(true);
-    await a.putBack([sampleGrant({ generation: 2 })]);
+    await a.reconcile([sampleGrant({ generation: 2 })]);
     expect(await other.grant(id)).toBeNull();
   });
 
@@ -294,7 +294,7 @@ describe('settings and leases', () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
     expect([await a.holdLease('notices'), await b.holdLease('notices')]).toEqual([true, false]);
-    expect([await b.holdLease('housekeeping'), await a.holdLease('notices')]).toEqual([true, true]);
+    expect([await b.holdLease('cleanup'), await a.holdLease('notices')]).toEqual([true, true]);
     await sql("UPDATE leases SET until = clock_timestamp() WHERE work = 'notices';");
     expect([await b.holdLease('notices'), await a.holdLease('notices')]).toEqual([true, false]);
   });

@@ -98,7 +98,7 @@ export class PendingApprovals {
 
   async #mayRemove(): Promise<boolean> {
     const { site } = this.#store;
-    return site === null || site.holdLease('housekeeping').catch(() => false);
+    return site === null || site.holdLease('cleanup').catch(() => false);
   }
 }
 

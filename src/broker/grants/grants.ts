@@ -64,7 +64,7 @@ export class Grants implements AsyncDisposable {
   /**
    * @param portalOf the name and portal of a connection; undefined if the connection was removed or its portal is not
    * configured
-   * @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput`
+   * @param jitterOffset from 0 to 1, always the same for a connection: see `ScheduleInput`
    */
   constructor(
     environment: Environment,
@@ -200,7 +200,7 @@ export class Grants implements AsyncDisposable {
     // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
     const missing = all ? this.#held().filter(({ connection }) => !found.has(connection)) : [];
     if (missing.length > 0) {
-      await site.putBack(missing);
+      await site.reconcile(missing);
       found = await site.findGrants(null);
     }
     const lost: Grant[] = [];
@@ -221,7 +221,7 @@ export class Grants implements AsyncDisposable {
         if (managed.refreshing === null) this.#scheduleRefresh(managed);
       }
     }
-    if (lost.length > 0) await site.putBack(lost);
+    if (lost.length > 0) await site.reconcile(lost);
   }
 
   /**
@@ -294,7 +294,7 @@ export class Grants implements AsyncDisposable {
     return false;
   }
 
-  /** The disk has free space again. */
+  /** The store can be written again: the disk has free space, or the database of the site is back. */
   onStoreWritable(): void {
     for (const managed of this.#grants.values()) managed.advanceRetry(afterStoreWritable);
     this.#scheduleAll();

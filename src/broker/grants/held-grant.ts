@@ -88,7 +88,7 @@ export class HeldGrant implements ScheduledGrant {
    * Another hub of the site has changed the grant.
    * @returns the grant as this hub held it if the database has lost it
    */
-  applyNews({ stored, hasLostWrites }: FoundGrant): Grant | null {
+  applyNews({ stored, mayHaveLostWrites }: FoundGrant): Grant | null {
     const former = this.grant;
     const { generation } = former;
     // The write of a new login decides whether it replaces what the store has.
@@ -97,16 +97,16 @@ export class HeldGrant implements ScheduledGrant {
     // The database may have lost refreshes of the former login before somebody logged in.
     if (isFromLaterLogin(stored.grant, former)) {
       this.applyStored(stored);
-      return hasLostWrites ? former : null;
+      return mayHaveLostWrites ? former : null;
     }
-    if (stored.grant.generation < generation) return hasLostWrites ? this.grant : null;
+    if (stored.grant.generation < generation) return mayHaveLostWrites ? this.grant : null;
     // Tokens of this generation, or the outcome of an attempt, are in memory only, or they are being refreshed, or the
     // database has lost what is known of them: it knows less than this hub.
     const isAhead = this.unsaved !== null || this.hasUnwrittenEnd || this.isSending;
-    if (stored.grant.generation === generation && (hasLostWrites || isAhead)) {
+    if (stored.grant.generation === generation && (mayHaveLostWrites || isAhead)) {
       const accessTokenRejectedAt = this.grant.accessTokenRejectedAt ?? stored.grant.accessTokenRejectedAt;
       this.grant = { ...this.grant, accessTokenRejectedAt };
-      return hasLostWrites ? this.grant : null;
+      return mayHaveLostWrites ? this.grant : null;
     }
     this.applyStored(stored);
     return null;
@@ -182,7 +182,7 @@ export class HeldGrant implements ScheduledGrant {
   async findNewest(): Promise<FoundGrant | null> {
     const found = await this.#find();
     if (this.hasEnded || !this.#isNewerThan(found)) return found;
-    await this.#context.store.site?.putBack([this.grant]);
+    await this.#context.store.site?.reconcile([this.grant]);
     return this.#find();
   }
 
@@ -192,7 +192,7 @@ export class HeldGrant implements ScheduledGrant {
    */
   #isNewerThan(found: FoundGrant | null): boolean {
     if (found === null) return this.#context.store.site !== null;
-    return found.hasLostWrites && found.stored.grant.generation <= this.grant.generation;
+    return found.mayHaveLostWrites && found.stored.grant.generation <= this.grant.generation;
   }
 
   /** @param found what the store has */
@@ -208,12 +208,12 @@ export class HeldGrant implements ScheduledGrant {
   }
 
   /** Writes what this hub knows again if the database has lost it. @returns whether it has, or may have */
-  async putBackIfLost(): Promise<boolean> {
+  async reconcileIfLost(): Promise<boolean> {
     const { site } = this.#context.store;
     if (site === null || this.hasEnded) return false;
     const found = await this.#find();
-    if (found !== null && !found.hasLostWrites) return false;
-    await site.putBack([this.grant]);
+    if (found !== null && !found.mayHaveLostWrites) return false;
+    await site.reconcile([this.grant]);
     return true;
   }
 
@@ -294,5 +294,5 @@ function hasSameState(one: Grant, other: Grant): boolean {
 async function findGrant(store: GrantContext['store'], connection: string): Promise<FoundGrant | null> {
   if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
   const stored = await store.grant(connection);
-  return stored === null ? null : { stored, hasLostWrites: false };
+  return stored === null ? null : { stored, mayHaveLostWrites: false };
 }

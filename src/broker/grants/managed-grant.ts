@@ -11,9 +11,9 @@ import { type GrantContext, HeldGrant, type SaveGrant } from './held-grant.ts';
 import { RefreshAttempts } from './refresh-attempts.ts';
 
 /**
- * The grant of one appliance: its tokens, its refresh health, and the refresh under way (never more than one). Nothing
- * else changes any of it. After every `await`, it is the same grant only if it has not ended and has the same
- * generation.
+ * The grant of one connection: its tokens, its refresh health, and the refresh under way (never more than one). Only
+ * this object and its parts, {@link HeldGrant} and {@link RefreshAttempts}, change them. After every `await`, it is the
+ * same grant only if it has not ended and has the same generation.
  */
 export class ManagedGrant {
   readonly #context: GrantContext;
@@ -114,7 +114,7 @@ export class ManagedGrant {
   }
 
   /**
-   * The cloud refused an access token of the appliance. If it is the current one, it is no longer issued.
+   * The cloud refused an access token of the grant. If it is the current one, it is no longer issued.
    * @returns whether it is the current one and a refresh is needed
    */
   async markTokenRejected(token: string): Promise<boolean> {
@@ -166,7 +166,7 @@ export class ManagedGrant {
     if (isAwaited) limiter.promote(connection);
     const refresh = () =>
       limiter.run(connection, isAwaited, async (isStillAwaited) => {
-        // While the task was queued, the appliance may have been removed, or the age of its token become known.
+        // While the task was queued, the connection may have been removed, or the age of its token become known.
         if (stopping.aborted || this.#held.hasEnded) return;
         if (isStillAwaited || schedule.isDue(this)) await this.#attempts.make(connectionPortal);
       });

@@ -147,7 +147,7 @@ export class RefreshAttempts {
    */
   async #write(outcome: () => Promise<boolean>): Promise<boolean> {
     if (await outcome()) return true;
-    return (await this.#held.putBackIfLost()) && outcome();
+    return (await this.#held.reconcileIfLost()) && outcome();
   }
 
   async #commitFailure(outcome: RefreshFailure, sent: Instant | null): Promise<'committed' | 'superseded'> {

@@ -19,7 +19,7 @@ const PORTAL_PROBLEMS: readonly ProblemCode[] = [
   'clock_unknown',
   'misconfigured',
 ];
-/** Problems of a single appliance. */
+/** Problems of a single connection. */
 const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'access_token_rejected' | 'unexpected')[] = [
   'portal_rejected',
   'answer_lost',
@@ -40,7 +40,7 @@ export class RefreshLogger {
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
   readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
   readonly #deduplicator: LogDeduplicator;
-  /** The appliances whose first successful refresh of this run has been logged. */
+  /** The connections whose first successful refresh of this run has been logged. */
   readonly #succeeding = new Set<string>();
   #refreshed = 0;
   #failed = 0;
@@ -56,7 +56,7 @@ export class RefreshLogger {
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
-  /** The last run of the hub ended while it waited for the portal's response. */
+  /** A refresh was written ahead and has no outcome: the last run of this hub ended, or the lease of another hub. */
   refreshInterrupted(state: ScheduledGrant): void {
     if (state.health.kind === 'good') return;
     this.#environment.log.warn('refresh_interrupted', this.#fields(state, state.health));
@@ -136,7 +136,7 @@ export class RefreshLogger {
     if (resolved !== null) this.#environment.log.info('store_writable', durationFields(resolved, true));
   }
 
-  /** The appliance reported that the cloud refuses its access token. */
+  /** An appliance reported that the cloud refuses its access token. */
   tokenRejected({ grant }: GrantState): void {
     const { connection, generation } = grant;
     this.#environment.emit({ kind: 'token_refused', connection, at: this.#environment.clock.now() });
@@ -145,7 +145,7 @@ export class RefreshLogger {
     this.#environment.log.at(level, 'access_token_rejected', { connection: this.nameOf(connection), generation });
   }
 
-  /** The appliance uses another portal than the one that issued its grant. @param current the portal it uses now */
+  /** The connection uses another portal than the one that issued its grant. @param current the portal it uses now */
   grantSuspended({ grant }: GrantState, current: PortalIdentity): void {
     const connection = this.nameOf(grant.connection);
     this.#environment.log.warn('grant_suspended', {
@@ -230,7 +230,7 @@ export class RefreshLogger {
     return { connection: this.nameOf(state.grant.connection), problem: code, message, retry_in: retryIn };
   }
 
-  /** The name of an appliance; undefined if it was removed. */
+  /** The name of a connection; undefined if it was removed. */
   nameOf(connection: string): string | undefined {
     return this.#portalOf(connection)?.name;
   }

@@ -43,7 +43,7 @@ export class RefreshSchedule {
   readonly startedAt: number;
 
   /**
-   * @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput`
+   * @param jitterOffset from 0 to 1, always the same for a connection: see `ScheduleInput`
    * @param rankOf the place of this hub among those of its site that refresh a connection: see {@link createHubRanking}
    */
   constructor(

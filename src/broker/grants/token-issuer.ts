@@ -23,7 +23,7 @@ export class TokenIssuer {
   }
 
   /**
-   * @param appliance its id
+   * @param connection its id
    * @param scope the scope that the appliance requests; null if it names none
    */
   async issue(

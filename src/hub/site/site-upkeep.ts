@@ -88,7 +88,7 @@ export class SiteUpkeep implements AsyncDisposable {
     if (site.hubs.find(({ isAlive }) => isAlive)?.id !== site.hubId) return;
     this.#cleanedUp = now;
     try {
-      if (await site.holdLease('housekeeping')) await site.cleanUp();
+      if (await site.holdLease('cleanup')) await site.cleanUp();
     } catch (error) {
       environment.log.warn('site_cleanup_failed', { error: messageOf(error) });
     }

@@ -95,7 +95,7 @@ async function prepare(
       return server;
     });
   } catch (error) {
-    await connection.end(processes, hubId).catch(() => undefined);
+    await connection.terminateProcesses(processes, hubId).catch(() => undefined);
     throw error;
   }
 }

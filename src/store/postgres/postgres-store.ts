@@ -196,8 +196,8 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.findMany(connections);
   }
 
-  putBack(grants: readonly Grant[]): Promise<void> {
-    return this.#grants.putBack(grants);
+  reconcile(grants: readonly Grant[]): Promise<void> {
+    return this.#grants.reconcile(grants);
   }
 
   generation(connection: string): Promise<number> {
@@ -334,7 +334,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   }
 
   holdLease(work: SiteWork): Promise<boolean> {
-    return this.#database.touch((sql) => takeLease(sql, this.hubId, work));
+    return this.#database.writeIdempotently((sql) => takeLease(sql, this.hubId, work));
   }
 
   removeHub(id: string): Promise<void> {
@@ -342,7 +342,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   }
 
   cleanUp(): Promise<void> {
-    return this.#database.touch(cleanUp);
+    return this.#database.writeIdempotently(cleanUp);
   }
 
   startupDone(): Promise<void> {

@@ -38,7 +38,7 @@ export class LeaseWorld implements WorldParts {
     const context = {
       ...{ database: this.database, portal: this.portal, retryLostAnswer },
       appliesNewsOverRefresh: defects.has('news_applied_over_refresh'),
-      putsNothingBack: defects.has('nothing_is_put_back'),
+      reconcilesNothing: defects.has('nothing_is_put_back'),
     };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);

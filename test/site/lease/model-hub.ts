@@ -44,7 +44,7 @@ export interface HubContext {
   /** A deliberate defect: news are applied over a refresh that is under way. */
   readonly appliesNewsOverRefresh: boolean;
   /** A deliberate defect: grants that the database has lost are not put back. */
-  readonly putsNothingBack: boolean;
+  readonly reconcilesNothing: boolean;
 }
 
 /** One run of a hub: the real `Grants` and `SiteGrants` over the model of the database. */
@@ -257,7 +257,7 @@ export class ModelHub {
 
   #createGrants(site: SiteGrants, run: () => HubRun): Grants {
     const environment = this.#environment;
-    const { portal, database, retryLostAnswer, putsNothingBack } = this.#context;
+    const { portal, database, retryLostAnswer, reconcilesNothing } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
@@ -272,8 +272,8 @@ export class ModelHub {
           this.#onReturn = listener;
         },
         findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
-        putBack: (...call: Parameters<SiteGrants['putBack']>) =>
-          putsNothingBack ? Promise.resolve() : site.putBack(...call),
+        reconcile: (...call: Parameters<SiteGrants['reconcile']>) =>
+          reconcilesNothing ? Promise.resolve() : site.reconcile(...call),
       },
     } as unknown as BrokerStore;
     const scheduler = {

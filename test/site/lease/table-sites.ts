@@ -15,7 +15,7 @@ import { ModelConnections, ModelDatabase } from './model-database.ts';
 const { connection } = WALLBOX;
 
 /** The calls that both implementations have. */
-type Calls = Pick<PostgresStore, 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant' | 'putBack'> &
+type Calls = Pick<PostgresStore, 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant' | 'reconcile'> &
   Pick<PostgresStore, 'findGrants'>;
 
 /** The two hubs of one implementation, and what happens to its database. */
@@ -62,7 +62,7 @@ async function modelHub(database: ModelDatabase, hubId: string): Promise<Calls> 
     endAttempt: (...call) => now(site.endAttempt(...call)),
     markTokenRejected: (...call) => now(site.rejectAccessToken(...call)),
     replaceGrant: (...call) => now(site.replace(...call)),
-    putBack: (...call) => now(site.putBack(...call)),
+    reconcile: (...call) => now(site.reconcile(...call)),
     findGrants: (...call) => now(site.findMany(...call)),
   };
 }
@@ -137,7 +137,7 @@ function shown(result: unknown): unknown {
   if (!(result instanceof Map)) {
     return typeof result === 'object' && result !== null && 'kind' in result ? result.kind : result;
   }
-  return [...result.values()].map(({ stored, hasLostWrites }) => {
+  return [...result.values()].map(({ stored, mayHaveLostWrites }) => {
     const { generation, accessToken, doubt, refused, accessTokenRejectedAt: rejected } = stored.grant as Grant;
     const { token, leasedUntil } = stored.attempt ?? {};
     return {
@@ -145,7 +145,7 @@ function shown(result: unknown): unknown {
         generation,
         token: accessToken.reveal(),
         doubt: doubt === null ? null : [doubt.kind, doubt.sends],
-        hasLostWrites,
+        mayHaveLostWrites,
       },
       ...{
         refused: refused !== null,
@@ -197,7 +197,7 @@ async function take(site: TableSite, step: Step | Event, generation: number): Pr
     case 'replace':
       return hub.replaceGrant(held(grant.generation + 1, 0));
     default:
-      return hub.putBack([grant]);
+      return hub.reconcile([grant]);
   }
 }
 

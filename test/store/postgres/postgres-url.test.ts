@@ -24,7 +24,7 @@ describe('the URL of a site’s database', () => {
     const text = `postgresql://hub%40home:${PASSWORD}%2F%3A%40@db.example:6432/latch%20key?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem`;
     expect(parse(text)).toEqual({
       ...{ host: 'db.example', port: 6432, user: 'hub@home', password: `${PASSWORD}/:@`, database: 'latch key' },
-      ...{ tls: { ca: '/etc/ca.pem' }, describe: 'database latch key on db.example:6432' },
+      ...{ tls: { ca: '/etc/ca.pem' }, description: 'database latch key on db.example:6432' },
     });
     expect(inspect(parsePostgresUrl(text), { depth: 9 })).not.toContain(PASSWORD);
   });
@@ -42,7 +42,7 @@ describe('the URL of a site’s database', () => {
   ])('%s is accepted', ([text, host, tls, description]) => {
     const found = parse(text);
     expect(found).toMatchObject({ host, tls });
-    expect(found.describe).toContain(description);
+    expect(found.description).toContain(description);
   });
 
   it('a URL without a password, or with an empty one, has none', () => {

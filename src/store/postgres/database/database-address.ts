@@ -8,7 +8,7 @@ import type { PostgresUrl } from './postgres-url.ts';
  * @throws Failure `config_invalid` if the file of the CA can't be read
  */
 export async function readDatabaseAddress(url: PostgresUrl): Promise<DatabaseAddress> {
-  const { host, port, user, password, database, tls, describe: description } = url;
+  const { host, port, user, password, database, tls, description } = url;
   return {
     ...{ host, port, user, database, description },
     password: password?.reveal(),

@@ -145,7 +145,7 @@ export class SiteDatabase implements AsyncDisposable {
    * Writes what may be written twice, such as a lease: each statement is a transaction, and other hubs get no news.
    * @throws Failure `store_unwritable`
    */
-  touch<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
+  writeIdempotently<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.#attempt('store_unwritable', () => this.run(work));
   }
 

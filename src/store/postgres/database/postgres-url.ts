@@ -14,7 +14,7 @@ export interface PostgresUrl {
   /** `ca`: the file of the CA to trust, null for the usual ones. Null without TLS, on this machine only. */
   readonly tls: { readonly ca: string | null } | null;
   /** For messages, without any secret: `database latchkey on db.example:5432`. */
-  readonly describe: string;
+  readonly description: string;
 }
 
 const DEFAULT_PORT = 5432;
@@ -41,10 +41,10 @@ export function parsePostgresUrl(text: string): PostgresUrl {
   if (database === '')
     throw invalid('the URL must name the database, such as "latchkey" in "postgresql://user@host/latchkey"');
   const tls = chooseTls(host, parameters);
-  const describe = isSocketDirectory(host)
+  const description = isSocketDirectory(host)
     ? `database ${database} at the Unix socket ${host}/.s.PGSQL.${port}`
     : `database ${database} on ${urlHost(host)}:${port}`;
-  return { host, port, user, password, database, tls, describe };
+  return { host, port, user, password, database, tls, description };
 }
 
 function noMatch(): never {

@@ -73,7 +73,7 @@ export class SiteConnection implements AsyncDisposable {
     try {
       await client.connect();
       await connection.#checkServer();
-      await connection.end(formerProcesses, hubId);
+      await connection.terminateProcesses(formerProcesses, hubId);
       await connection.#lockHubId(hubId, clock, timers);
       await client.query(`LISTEN ${CHANNEL}`);
       return connection;
@@ -89,7 +89,7 @@ export class SiteConnection implements AsyncDisposable {
   }
 
   /** Ends processes that serve former connections of this hub. */
-  async end(processes: readonly number[], hubId: string): Promise<void> {
+  async terminateProcesses(processes: readonly number[], hubId: string): Promise<void> {
     await this.sql.run(
       'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY ($1) AND application_name = $2',
       ...[processes, hubId],

@@ -159,7 +159,7 @@ export class SiteLink implements AsyncDisposable {
 
   /** See `SiteStore.removeHub`. @throws Failure `store_unwritable` */
   async removeHub(hubId: string): Promise<void> {
-    this.#hubs = await this.#options.database.touch(async (sql) => {
+    this.#hubs = await this.#options.database.writeIdempotently(async (sql) => {
       await removeHub(sql, hubId);
       return readHubs(sql);
     });

@@ -26,7 +26,7 @@ interface FoundRow {
  * again, with the same revision, unless it finds something newer: so the newest that any of them knows remains. After
  * that the hubs confirm what is equal to what they know.
  */
-export class LostGrants {
+export class GrantReconciliation {
   readonly #context: Pick<GrantsContext, 'database' | 'sealing' | 'clocks'>;
   readonly #known: KnownGrants;
 
@@ -35,12 +35,12 @@ export class LostGrants {
     this.#known = known;
   }
 
-  /** See `SiteStore.putBack`. */
-  async putBack(grants: readonly Grant[]): Promise<void> {
+  /** See `SiteStore.reconcile`. */
+  async reconcile(grants: readonly Grant[]): Promise<void> {
     for (let from = 0; from < grants.length; from += MAX_COMPARED) {
       const some = grants.slice(from, from + MAX_COMPARED);
       await this.#confirm(some.map(({ connection }) => connection));
-      for (const grant of await this.#lostAmong(some)) await this.#putBackOne(grant);
+      for (const grant of await this.#lostAmong(some)) await this.#writeAgain(grant);
     }
   }
 
@@ -85,7 +85,7 @@ export class LostGrants {
     return opened !== null && isFromLaterLogin((await clocks.translateRead(opened)).grant, grant);
   }
 
-  async #putBackOne(grant: Grant): Promise<void> {
+  async #writeAgain(grant: Grant): Promise<void> {
     const { connection, generation } = grant;
     const known = this.#versionOf(grant);
     const news = [`grants/${connection}`];

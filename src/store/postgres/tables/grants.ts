@@ -6,8 +6,8 @@ import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
 import { unmarkMissing } from './damaged-rows.ts';
+import { GrantReconciliation } from './grant-reconciliation.ts';
 import { KnownGrants } from './known-grants.ts';
-import { LostGrants } from './lost-grants.ts';
 import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
 import { COLUMNS, NO_ATTEMPT, type SiteGrantRow } from './site-grant-row.ts';
 
@@ -16,14 +16,14 @@ export class SiteGrants {
   readonly #context: GrantsContext;
   readonly #damaged = new Set<string>();
   readonly #known = new KnownGrants();
-  readonly #lost: LostGrants;
+  readonly #reconciliation: GrantReconciliation;
   readonly #leases: RefreshLeases;
   /** Ids of writes of new tokens whose outcome is unknown, by connection. */
   readonly #unknownWrites = new Map<string, string[]>();
 
   constructor(context: GrantsContext) {
     this.#context = context;
-    this.#lost = new LostGrants(context, this.#known);
+    this.#reconciliation = new GrantReconciliation(context, this.#known);
     this.#leases = new RefreshLeases(context, this.#known);
   }
 
@@ -166,9 +166,9 @@ export class SiteGrants {
     this.#unknownWrites.set(connection, [...(this.#unknownWrites.get(connection) ?? []), id]);
   }
 
-  /** See `SiteStore.putBack`. */
-  putBack(grants: readonly Grant[]): Promise<void> {
-    return this.#lost.putBack(grants);
+  /** See `SiteStore.reconcile`. */
+  reconcile(grants: readonly Grant[]): Promise<void> {
+    return this.#reconciliation.reconcile(grants);
   }
 
   /**
@@ -200,7 +200,7 @@ export class SiteGrants {
       return null;
     }
     this.#damaged.delete(connection);
-    const hasLostWrites = this.#known.read(row, this.#leases.endOf(row));
+    const mayHaveLostWrites = this.#known.read(row, this.#leases.endOf(row));
     const { grant, attempt: stored } = await clocks.translateRead(opened);
     const attempt = this.#leases.isAbandoned(row.attempt_id) ? null : stored;
     const leasedUntil = holder === hubId || holder === null ? null : this.#leases.endOf(row) + LEASE_END_MARGIN;
@@ -209,7 +209,7 @@ export class SiteGrants {
         grant: row.confirmed ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
         attempt: attempt === null || leasedUntil === null ? attempt : { ...attempt, leasedUntil },
       },
-      hasLostWrites,
+      mayHaveLostWrites,
     };
   }
 

@@ -48,10 +48,10 @@ export class KnownGrants {
   read(row: SiteGrantRow, endsAt: number): boolean {
     const { connection, generation, revision, confirmed } = row;
     const known = this.newest(connection);
-    const hasLostWrites = isOlder(row, known) || (!confirmed && revision === known.revision);
-    if (confirmed && !hasLostWrites) this.#newest.set(connection, { generation, revision });
-    if (!hasLostWrites) this.#readAttempt(row, endsAt);
-    return hasLostWrites;
+    const mayHaveLostWrites = isOlder(row, known) || (!confirmed && revision === known.revision);
+    if (confirmed && !mayHaveLostWrites) this.#newest.set(connection, { generation, revision });
+    if (!mayHaveLostWrites) this.#readAttempt(row, endsAt);
+    return mayHaveLostWrites;
   }
 
   /** Notes what a committed transaction of this hub has written. What was read meanwhile may be newer. */

@@ -117,7 +117,7 @@ export class SitePairings {
 
   /** See `SiteStore.keepPairings`. */
   async keep(ids: readonly string[]): Promise<readonly string[]> {
-    const kept = await this.#database.touch((sql) =>
+    const kept = await this.#database.writeIdempotently((sql) =>
       sql.all<{ id: string }>(
         `UPDATE pairings SET owned_until = ${OWNED_UNTIL} WHERE id = ANY ($1) AND owner = $2 RETURNING id`,
         ...[ids, this.#hubId],
