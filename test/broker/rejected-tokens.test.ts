@@ -229,6 +229,25 @@ describe('refresh in progress when its access token is rejected', () => {
     expect(await harness.whoami(await harness.token(id))).toBe(200);
     expect(harness.refreshes).toBe(1);
   });
+
+  test('a rejection while the very same access token is being saved again is saved with the next attempt', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const disk = Promise.withResolvers<void>();
+    harness.delayedWrites.set('replaceGrant', disk.promise);
+    const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
+    harness.portal.fail('token', { kind: 'alter', with: same }, ...Array(9).fill({ kind: 'answer', status: 503 }));
+    const refreshing = harness.run.grants.refresh(id);
+    await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
+    await harness.run.grants.reportRejectedToken(id, token);
+    disk.resolve();
+    await refreshing;
+    await harness.time.pass(2 * MINUTE);
+    expect(await harness.token(id)).toBe('unavailable');
+    expect(await harness.run.store.grant(id)).toMatchObject({
+      grant: { generation: 2, accessTokenRejectedAt: { boot: 'boot-1' } },
+    });
+  });
 });
 
 test.each(['early', 'late'] as const)(

@@ -11,6 +11,8 @@ const HOUR = 3_600_000;
 const { id } = WALLBOX;
 /** How exact ages are on a busy machine, in ms; the wrong ones are off by hours. */
 const TOLERANCE = 5000;
+/** A test waits so long for what usually takes a few seconds. */
+const POLLING = { timeout: 20_000, interval: 20 };
 
 /** A clock of a boot that began `age` ms earlier than this machine's, with a wall clock that is wrong by `error` ms. */
 function clockOf(boot: string, age: number, error: number): Clock {
@@ -129,4 +131,26 @@ test('a dead hub does not seem alive, nor keep its work, if the clock of the dat
   ]);
   expect(await b.holdLease('notices')).toBe(true);
   expect(await b.takePairing(samplePairing({ kind: 'asking' }).id, false)).not.toBeNull();
+});
+
+test('a hub reads everything again after the clock of the database was set forward, as it may be after a power cut', async () => {
+  const database = await (await siteServer()).createDatabase();
+  // To this hub the database's clock is two hours behind at first: its own boot seems to have begun so much earlier.
+  let ahead = 2 * HOUR;
+  const clock = { now: () => ({ boot: 'boot-a', uptime: Math.round(uptime() * 1000 + ahead), wall: Date.now() }) };
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { clock });
+  const everything: boolean[] = [];
+  store.onNews(async ({ all }) => void everything.push(all));
+  /** Waits for a heartbeat, which measures the clock. */
+  const measure = async (name: string) => {
+    store.announce({ name, address: null, version: '1' });
+    await expect.poll(() => store.hubs.some((hub) => hub.name === name), POLLING).toBe(true);
+  };
+  await measure('before');
+  ahead = 0;
+  await measure('after');
+  expect(everything).not.toContain(true);
+  // By then all hubs have measured it.
+  ahead = 15_000;
+  await expect.poll(() => everything, POLLING).toContain(true);
 });

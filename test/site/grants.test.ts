@@ -1,16 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { Failure } from '../../src/core/failure.ts';
 import { followRedirect, logIn, type PortalHub, PortalSite } from './portal-site.ts';
-import { expectSoon, startSiteBroker } from './site-brokers.ts';
+import { expectSoon, startSiteBroker, withMethods } from './site-brokers.ts';
 import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 
-/** Two hubs of a site whose portal revokes a grant if a refresh token is used again, and a grant that both know. */
-async function startPaired() {
+/**
+ * Two hubs of a site whose portal revokes a grant if a refresh token is used again, and a grant that both know.
+ * @param wrap changes the store that the first one uses
+ */
+async function startPaired(wrap?: Parameters<PortalSite['startHub']>[1]) {
   await using starting = new AsyncDisposableStack();
   const site = starting.use(await PortalSite.start({ emulator: { onReuse: 'revoke-family' } }));
-  const first = await site.startHub(1);
+  const first = await site.startHub(1, wrap);
   const { id } = await first.addAppliance('wallbox');
   const second = await site.startHub(2);
   const { pairing } = await first.broker.pairings.begin(first.connectionById(id));
@@ -30,11 +34,11 @@ async function startPaired() {
   return {
     ...{ site, first, second, id, generations },
     refreshes,
-    /** The first hub sends a refresh. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
-    async sendRefresh() {
+    /** The first hub sends a refresh, the one of this number. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
+    async sendRefresh(count = 1) {
       const answer = site.holdAnswer();
       const refreshed = first.broker.grants.refresh(id);
-      await expectSoon(() => refreshes(), 1);
+      await expectSoon(() => refreshes(), count);
       return { answer, refreshed };
     },
     /** Makes the leases of the attempts that begin from now on end after some seconds. */
@@ -78,6 +82,74 @@ test('a token that the cloud has rejected is issued by no hub', async () => {
   answer();
   await expectSoon(() => site.generations(first, second), [2, 2]);
   expect(await second.broker.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
+});
+
+test('a token request at a hub waits for the refresh of another one, and is told to come back at once if that takes long', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const answer = site.site.holdAnswer();
+  await first.broker.grants.reportRejectedToken(id, first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '');
+  // Either hub may be the one that refreshes.
+  const waiting = () => [first, second].find(({ broker }) => broker.grants.get(id)?.leasedUntil !== null);
+  await expectSoon(() => waiting() !== undefined && site.refreshes() === 1, true);
+  const { tokenIssuer } = waiting()?.broker ?? first.broker;
+  expect(await tokenIssuer.issue(id, null, { timeout: 0 })).toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+  const issued = tokenIssuer.issue(id, null);
+  answer();
+  expect(await issued).toMatchObject({ kind: 'token' });
+  expect(site.refreshes()).toBe(1);
+});
+
+test('a hub writes a rejection once, whether the first try fails or not', async () => {
+  const results: (boolean | 'fails')[] = [];
+  let fails = false;
+  await using site = await startPaired((store) =>
+    withMethods(store, {
+      markTokenRejected: async (...call) => {
+        results.push(fails ? 'fails' : await store.markTokenRejected(...call));
+        if (fails) throw new Failure('store_unwritable', 'the database is away');
+        return true;
+      },
+    }),
+  );
+  const { first, second, id } = site;
+  // The other one would refresh the token, too.
+  await second.kill();
+  const token = () => first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
+  await first.broker.grants.reportRejectedToken(id, token());
+  await expectSoon(() => site.generations(first), [2]);
+  fails = true;
+  await first.broker.grants.reportRejectedToken(id, token());
+  fails = false;
+  // Because an appliance rejected the token before it, too, it would be replaced only after a minute.
+  await first.broker.grants.refresh(id);
+  expect(site.generations(first)).toEqual([3]);
+  expect(results).toEqual([true, 'fails', true]);
+});
+
+test('a late answer about the end of an attempt does not disturb the next one, which is under way', async () => {
+  const late = Promise.withResolvers<boolean>();
+  const ends: (() => Promise<boolean>)[] = [
+    () => Promise.reject(new Failure('store_unwritable', 'the database is away')),
+    // The database ends the attempt for the other write of the same outcome first.
+    () => late.promise,
+  ];
+  await using site = await startPaired((store) =>
+    withMethods(store, { endAttempt: (grant) => ends.shift()?.() ?? store.endAttempt(grant) }),
+  );
+  const { first, id } = site;
+  site.site.portal.fail('token', { kind: 'answer', status: 503 });
+  await first.broker.grants.refresh(id);
+  const managed = first.broker.grants.get(id);
+  expect(managed?.hasUnwrittenEnd).toBe(true);
+  const written = managed?.writeUnsaved();
+  const { answer, refreshed } = await site.sendRefresh(2);
+  late.resolve(false);
+  await written;
+  expect(first.logged).not.toContain('answer_lost');
+  answer();
+  await refreshed;
+  expect(site.generations(first)).toEqual([2]);
 });
 
 test('an attempt of a hub that has died counts as a lost answer when its lease has ended, and not before', async () => {

@@ -49,6 +49,8 @@ export class HeldGrant implements ScheduledGrant {
   readonly #saveLogin: SaveGrant | null;
   /** Whether the store has an attempt of this hub whose outcome is only in memory: it could not be written. */
   hasUnwrittenEnd = false;
+  /** Whether the rejection of the access token is only in memory: its own write had failed, or that of the grant. */
+  hasUnwrittenRejection = false;
   /** Whether this grant was replaced or deleted, see {@link end}. */
   hasEnded = false;
   /** Whether a refresh is being written ahead or was, and its outcome is not committed yet. */
@@ -128,11 +130,17 @@ export class HeldGrant implements ScheduledGrant {
     if (!((await save?.()) ?? true)) return false;
     // A refresh may have produced another unsaved grant meanwhile.
     if (this.unsaved === save) this.#markSaved();
-    const { connection, generation, accessTokenRejectedAt } = this.grant;
-    // The rejection may be only in memory, because its own write or that of the grant had failed.
-    if (accessTokenRejectedAt !== null)
-      await this.#context.store.markTokenRejected(connection, generation, accessTokenRejectedAt);
+    if (this.hasUnwrittenRejection) await this.writeRejection();
     return true;
+  }
+
+  /** Writes that the access token was rejected. @throws Failure as {@link Store} */
+  async writeRejection(): Promise<void> {
+    const { connection, generation, accessTokenRejectedAt } = this.grant;
+    this.hasUnwrittenRejection = accessTokenRejectedAt !== null;
+    if (accessTokenRejectedAt === null) return;
+    const isWritten = await this.#context.store.markTokenRejected(connection, generation, accessTokenRejectedAt);
+    if (isWritten) this.hasUnwrittenRejection = false;
   }
 
   /** The store has the grant. Failures while it was only in memory concerned the store or the configuration. */

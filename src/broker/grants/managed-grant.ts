@@ -107,7 +107,9 @@ export class ManagedGrant {
   async writeUnsaved(): Promise<void> {
     if (!(this.isUnsaved || this.hasUnwrittenEnd) || this.hasEnded) return;
     try {
-      if (!(await this.save())) await this.#held.reload();
+      const isStored = await this.save();
+      // A refresh that is under way has written it, and notices by itself if another hub has.
+      if (!isStored && !this.#held.isSending) await this.#held.reload();
     } catch (error) {
       this.#context.logger.storeUnwritable(this, error);
     }
@@ -118,20 +120,16 @@ export class ManagedGrant {
    * @returns whether it is the current one and a refresh is needed
    */
   async markTokenRejected(token: string): Promise<boolean> {
-    const { environment, store, logger } = this.#context;
+    const { environment, logger } = this.#context;
     if (
       this.#held.grant.accessTokenRejectedAt !== null ||
       !timingSafeEqualText(token, this.#held.grant.accessToken.reveal())
     )
       return false;
     const accessTokenRejectedAt = environment.clock.now();
-    const { connection, generation } = this.#held.grant;
     this.#held.grant = { ...this.#held.grant, accessTokenRejectedAt };
     logger.tokenRejected(this);
-    // False means that the grant itself is not written yet; the rejection is written with it.
-    await store
-      .markTokenRejected(connection, generation, accessTokenRejectedAt)
-      .catch((error: unknown) => logger.storeUnwritable(this, error));
+    await this.#held.writeRejection().catch((error: unknown) => logger.storeUnwritable(this, error));
     return !this.#held.hasEnded && this.#held.grant.accessTokenRejectedAt !== null;
   }
 

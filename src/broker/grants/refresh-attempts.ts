@@ -127,10 +127,9 @@ export class RefreshAttempts {
     if (written === false) return 'superseded';
     if (this.#held.hasEnded || this.#held.grant.generation !== previous.generation) return 'committed';
     // The access token may have been rejected while a successor with the very same token was being written.
-    this.#held.grant = {
-      ...successor,
-      accessTokenRejectedAt: carryOverRejection(successor.accessToken, this.#held.grant),
-    };
+    const accessTokenRejectedAt = carryOverRejection(successor.accessToken, this.#held.grant);
+    this.#held.hasUnwrittenRejection = accessTokenRejectedAt !== successor.accessTokenRejectedAt;
+    this.#held.grant = { ...successor, accessTokenRejectedAt };
     if (written === true) {
       this.#held.health = { kind: 'good' };
       logger.refreshed(successor, tokens.lifetime, sent);

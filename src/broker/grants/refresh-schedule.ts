@@ -62,11 +62,16 @@ export class RefreshSchedule {
   }
 
   /** When the grant is refreshed next, on the boot clock in ms; null for never, or if that is not known yet. */
-  dueAt(
-    { grant, health, lastForcedRefresh, throttledUntil, leasedUntil }: ScheduledGrant,
+  dueAt(managed: ScheduledGrant, now?: Instant): number | null {
+    return managed.leasedUntil ?? this.#dueAt(managed, this.#rankOf(managed.grant.connection), now);
+  }
+
+  /** @param rank of the hub that refreshes it, see `rankOf` */
+  #dueAt(
+    { grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant,
+    rank: number,
     now?: Instant,
   ): number | null {
-    if (leasedUntil !== null) return leasedUntil;
     const jitterOffset = this.#jitterOffset(grant.connection);
     const input = {
       ...this.retryContext(grant.connection, now),
@@ -76,9 +81,7 @@ export class RefreshSchedule {
       endsAccessToken: this.endsAccessToken({ grant }),
     };
     const due = nextAttemptAt(grant, health, input);
-    if (due === null) return null;
-    const standInDelay = this.#rankOf(grant.connection) * STAND_IN_SHARE * refreshPeriod(grant, input);
-    return Math.max(due + standInDelay, throttledUntil);
+    return due === null ? null : Math.max(due + rank * STAND_IN_SHARE * refreshPeriod(grant, input), throttledUntil);
   }
 
   isDue(managed: ScheduledGrant): boolean {
@@ -107,12 +110,12 @@ export class RefreshSchedule {
 
   /**
    * How long appliances may use the access token, in ms: until it expires or, if a refresh ends it, until the next one is
-   * due. Null if that is not known yet.
+   * due, at whichever hub of the site. Null if that is not known yet.
    */
   usable(managed: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     const remaining = this.remaining(managed, now);
     if (remaining === null || !this.endsAccessToken(managed)) return remaining;
-    const due = this.dueAt(managed, now);
+    const due = this.#dueAt(managed, 0, now);
     return due === null ? remaining : Math.max(0, Math.min(remaining, due - now.uptime));
   }
 

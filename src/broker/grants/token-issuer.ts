@@ -54,7 +54,8 @@ export class TokenIssuer {
   #isWorthWaiting(managed: ManagedGrant, minTtl: number, now: Instant): boolean {
     const { schedule } = this.#grants;
     const left = schedule.usable(managed, now) ?? 0;
-    const mayRefresh = () => managed.refreshing !== null || schedule.mayRefreshOnDemand(managed);
+    const isRefreshing = managed.refreshing !== null || managed.endedElsewhere !== null;
+    const mayRefresh = () => isRefreshing || schedule.mayRefreshOnDemand(managed);
     // A refresh because of `min_ttl` would end the token of the other appliances before the time that they were told.
     const isNeeded = schedule.endsAccessToken(managed)
       ? left < 1000
@@ -81,7 +82,9 @@ export class TokenIssuer {
     if (managed.health.kind === 'refused') return { kind: 'needs_pairing' };
     const expiryReason = remaining === null ? 'age_unknown' : 'expired';
     const unusableTokenReason = accessTokenRejectedAt === null ? expiryReason : 'rejected';
-    const at = schedule.onDemandAt(managed) ?? now.uptime + UNKNOWN_AGE_DELAY;
+    // The lease of another hub ends long after its refresh, which takes a moment as one of this hub does.
+    const at =
+      managed.endedElsewhere === null ? (schedule.onDemandAt(managed) ?? now.uptime + UNKNOWN_AGE_DELAY) : now.uptime;
     const wait = Math.ceil((at - now.uptime) / 1000);
     return {
       kind: 'unavailable',

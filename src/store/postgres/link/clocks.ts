@@ -2,6 +2,9 @@ import type { Clock, Instant } from '../../../core/clock.ts';
 import { Secret } from '../../../core/secret.ts';
 import type { Statements } from '../database/sql.ts';
 
+/** From this on a change of the database's clock counts as a setting of it, in ms. */
+const CLOCK_STEP = 10_000;
+
 /**
  * Translates instants between the boot clocks of the hubs of a site, by the database's clock: the table `clocks` has
  * its time at uptime 0 of each boot. So every hub knows the age of what another one, or itself before a restart, has
@@ -21,13 +24,17 @@ export class SiteClocks {
     this.#read = read;
   }
 
-  /** Measures this boot against the database's clock, writes that, and reads what the other hubs have measured. */
-  async synchronize(sql: Statements): Promise<void> {
+  /**
+   * Measures this boot against the database's clock, writes that, and reads what the other hubs have measured.
+   * @returns whether the database's clock was set forward since the last time: what was read before seems too young
+   */
+  async synchronize(sql: Statements): Promise<boolean> {
     const before = this.#clock.now();
+    const former = this.#bootedAt.get(before.boot);
     const [row] = await sql.all<{ now: number }>(
       'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
     );
-    if (row === undefined) return;
+    if (row === undefined) return false;
     const uptime = (before.uptime + this.#clock.now().uptime) / 2;
     const bootedAt = row.now - uptime;
     await sql.run(
@@ -38,6 +45,7 @@ export class SiteClocks {
     await this.load(sql);
     // As it was measured: the database rounds it.
     this.#bootedAt.set(before.boot, bootedAt);
+    return former !== undefined && bootedAt - former > CLOCK_STEP;
   }
 
   /** Reads what the hubs have measured. */

@@ -27,6 +27,12 @@ const RETRY_PAUSE = { first: 500, longest: 5000 };
 /** How late a hub takes a switch to another server to have settled, in ms: clocks are not exact. */
 const SETTLING_MARGIN = 200;
 
+/**
+ * How long after the database's clock was set everything is read again, in ms: by then each hub has measured it, so that
+ * the ages of what they have stored are right.
+ */
+const CLOCK_STEP_DELAY = 15_000;
+
 /** What a {@link SiteLink} needs. */
 export interface LinkOptions extends SiteConnectionOptions {
   readonly clock: Clock;
@@ -65,6 +71,8 @@ export class SiteLink implements AsyncDisposable {
    * When a switch to another server settles, and grants can be confirmed, on the boot clock in ms; null if it has.
    */
   #settlesAt: number | null = null;
+  /** When everything is read again because the database's clock was set, on the boot clock in ms; null for never. */
+  #rereadAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
   /** Processes of the server whose connections this hub has given up. */
   readonly #formerProcesses = new Set<number>();
@@ -209,14 +217,15 @@ export class SiteLink implements AsyncDisposable {
   }
 
   async #lookAndWriteHeartbeat(): Promise<void> {
-    const { clock } = this.#options;
+    const now = this.#options.clock.now().uptime;
     // Shows too whether the connection still works that gets the notifications and holds the locks.
     await this.#look(this.#connection.sql);
-    if (this.#settlesAt !== null && clock.now().uptime >= this.#settlesAt) {
-      this.#settlesAt = null;
-      this.#deliver(ALL_PARSED_NEWS);
-    }
-    if (clock.now().uptime - this.#lastHeartbeat >= HEARTBEAT_INTERVAL) await this.#writeHeartbeat();
+    const hasSettled = this.#settlesAt !== null && now >= this.#settlesAt;
+    const isRereadDue = this.#rereadAt !== null && now >= this.#rereadAt;
+    if (hasSettled) this.#settlesAt = null;
+    if (isRereadDue) this.#rereadAt = null;
+    if (hasSettled || isRereadDue) this.#deliver(ALL_PARSED_NEWS);
+    if (now - this.#lastHeartbeat >= HEARTBEAT_INTERVAL) await this.#writeHeartbeat();
   }
 
   /** A heartbeat is committed like anything else, so it shows whether the database can be written. */
@@ -226,7 +235,7 @@ export class SiteLink implements AsyncDisposable {
       const process = processOf(client);
       // A server that hangs keeps the process when this hub has given up the connection.
       this.#formerProcesses.add(process);
-      await clocks.synchronize(sql);
+      if (await clocks.synchronize(sql)) this.#rereadAt = clock.now().uptime + CLOCK_STEP_DELAY;
       const seen = await writeHeartbeat(sql, hubId, this.#entry);
       this.#formerProcesses.delete(process);
       return seen;
