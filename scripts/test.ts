@@ -1,13 +1,14 @@
 // Runs every check and test, even if some fail, and ends with a summary. The checks run in parallel with the tests,
 // which mostly wait.
-import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BUDGETS, budgetLine, cpuSecondsOfChildren, cpuSecondsOfRun, measureMachine } from './test.d/budget.ts';
+import { cleanCommit, forgetLastRun, recordLastRun } from './test.d/last-run.ts';
 import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
-import { listLongForms, runSelected } from './test.d/long.ts';
-import { cleanCommit, forgetPassed, recordPassed } from './test.d/passed.ts';
+import { describeLastRun, listLongForms, runSelected } from './test.d/long.ts';
 import {
   addSummaries,
   readTestTimes,
@@ -17,16 +18,19 @@ import {
   timesTable,
 } from './test.d/summary.ts';
 
-const HELP = `Usage: scripts/test [--quick] [--checks] [FILTER…]
+const HELP = `Usage: scripts/test [--all] [--checks] [FILTER…]
        scripts/test --list
        scripts/test --long [NAME…]
 
-Sets up what is missing and runs every check and test. A FILTER is a part of a test file's path: only matching files run,
-within seconds, without the checks. A filtered run installs no programs for the tests (scripts/test-packages installs them).
+Sets up what is missing, and runs the checks and the tests of the first tier, in minutes. A FILTER is a part of a test
+file's path: only matching files run, of both tiers, within seconds, without the checks. A filtered run installs no
+programs for the tests (scripts/test-packages --all installs them).
 
-  --quick   skips tests that need a browser, a machine, a package or a long experiment
+  --all     runs everything that a release needs: also test/release, with booted machines, containers, packages,
+            foreign programs and short experiments; it installs the programs that these need
   --checks  with a FILTER: runs the checks too (types, lint, format, layers, unused code)
-  --list    lists the long tests, which do not run by default: what each one shows, its command and its last run
+  --list    shows the last run of --all, and lists the long tests, which never run by default: what each one shows,
+            its command and its last run
   --long    runs the long tests, all or those named, one after another, and records the results in test/long-runs.json
   --help    prints this text
 
@@ -39,7 +43,7 @@ if (options.help) {
   process.exit(0);
 }
 if (options.list) {
-  console.log(listLongForms());
+  console.log(`${describeLastRun(root)}\n\n${listLongForms()}`);
   process.exit(0);
 }
 if (options.long) process.exit(await runSelected(filters));
@@ -60,6 +64,8 @@ const checks: readonly Check[] = [
 ];
 
 const running = new Set<ChildProcess>();
+/** The processor time of the children that have ended, in seconds. */
+let cpuOfEnded = cpuSecondsOfChildren();
 let stopped: NodeJS.Signals | null = null;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
@@ -70,25 +76,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 
 /** If more files failed, none is run again: the cause is probably not in the tests. */
 const MAX_FILES_AGAIN = 10;
-/** How long a process takes to start on a typical idle machine, in ms. */
-const USUAL_START_MS = 50;
 /** Tests run in parallel and slow one another down, by this factor at most. */
 const PARALLEL_SLOWDOWN = 8;
 
+const machine = measureMachine();
 /** How many times slower than an idle machine this one may be. Deadlines that detect hangs are multiplied by it. */
-function slowness(): number {
-  const starts = Array.from({ length: 5 }, () => {
-    const begun = performance.now();
-    spawnSync(process.execPath, ['--eval', '']);
-    return performance.now() - begun;
-  });
-  const median = starts.toSorted((a, b) => a - b)[2] ?? USUAL_START_MS;
-  const times = Math.ceil(PARALLEL_SLOWDOWN * Math.max(1, median / USUAL_START_MS));
-  console.log(
-    `A process starts in ${Math.round(median)} ms here: deadlines that detect hangs are ${times} times those of an idle machine.`,
-  );
-  return times;
-}
+const slowness = Math.ceil(PARALLEL_SLOWDOWN * Math.max(1, machine.wallFactor));
+console.log(
+  `A process starts in ${Math.round(machine.start * 1000)} ms here: deadlines that detect hangs are ${slowness} times those of an idle machine.`,
+);
 
 // The secrets are stored outside the logs folder, because the logs are searched for them in the end.
 const folder = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
@@ -102,18 +98,17 @@ const env = {
   SUDO_UID: undefined, // else every command that is printed would begin with sudo
   TMPDIR: scratch,
   LATCHKEY_TEST_LOGS: join(folder, 'logs'),
-  LATCHKEY_TEST_SLOWNESS: String(slowness()),
+  LATCHKEY_TEST_SLOWNESS: String(slowness),
   LATCHKEY_TEST_TIMES: join(folder, 'times'),
   ...(filters.length > 0 && { LATCHKEY_TEST_FILTERED: '1' }),
-  ...(options.quick && { LATCHKEY_TEST_QUICK: '1' }),
+  ...((options.all || filters.length > 0) && { LATCHKEY_TEST_ALL: '1' }),
 };
 const times: TestTimes[] = [];
 
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
-const complete = filters.length === 0 && !options.quick;
-const commit = complete ? cleanCommit(root) : null;
-if (complete) forgetPassed(root);
+const commit = options.all && filters.length === 0 ? cleanCommit(root) : null;
+if (commit !== null) forgetLastRun(root);
 const built = await check(build);
 const withChecks = filters.length === 0 || options.checks;
 const parallel = await Promise.all([
@@ -135,19 +130,31 @@ if (!withChecks) {
   const skippedChecks = checks.map(([name]) => name).join('; ');
   console.log(`\nChecks skipped because of the FILTER (${skippedChecks}): add --checks, or run ./scripts/test alone.`);
 }
+const used = { wall: Date.now() / 1000 - begunAt(), cpu: cpuSecondsOfRun() };
+if (filters.length === 0) {
+  console.log(`\n${budgetLine(used, BUDGETS[options.all ? 'all' : 'first'], machine.cpuFactor)}`);
+}
 const text = summaryText(summary, skipped);
 console.log(text);
-if (!failed && stopped === null) recordPassed(root, commit, text.split('\n').at(-1) ?? '');
+if (commit !== null && stopped === null) {
+  const date = new Date().toISOString().slice(0, 10);
+  recordLastRun(root, { commit, date, result: text.split('\n').at(-1) ?? '', ...used });
+}
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {
   const off = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ options: { quick: off, checks: off, list: off, long: off, help: off }, allowPositionals: true });
+    return parseArgs({ options: { all: off, checks: off, list: off, long: off, help: off }, allowPositionals: true });
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}\n\n0 passed, 1 failed, 0 skipped`);
     return process.exit(2);
   }
+}
+
+/** When the set-up began, in seconds since the epoch. */
+function begunAt(): number {
+  return Number(process.env['LATCHKEY_TEST_BEGUN'] ?? Date.now() / 1000 - process.uptime());
 }
 
 /**
@@ -233,7 +240,10 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
     );
   });
   running.delete(child);
-  times.push({ name, wall: (performance.now() - begun) / 1000, cpu: null });
+  // Processor time is added up when a child ends, so the increase is that of this child.
+  const cpu = cpuSecondsOfChildren();
+  times.push({ name, wall: (performance.now() - begun) / 1000, cpu: cpu - cpuOfEnded });
+  cpuOfEnded = cpu;
   if (leader !== undefined) endSession(leader);
   if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(output).toString().trimEnd()}`);
   return ended;

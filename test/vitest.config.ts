@@ -8,43 +8,14 @@ import { SHARED_CACHE } from './support/program.ts';
 // For the workers and all programs that tests start with this environment: what was compiled, and stripped of types, before.
 process.env['NODE_COMPILE_CACHE'] ??= join(SHARED_CACHE, 'node');
 
-/** What `scripts/test --quick` leaves out: what needs a browser, a machine, a package, other people's programs, or a long time. */
-const NOT_QUICK = [
-  'arm64/**',
-  'bench/**',
-  'browser/**',
-  'chaos/**',
-  'cli/pair/label*',
-  'container/**',
-  'doctor/network*',
-  'emulator/clients/**',
-  'emulator/console*',
-  'emulator/examples*',
-  'emulator/fuzz*',
-  'emulator/oauth2/pages*',
-  'hub/**',
-  'lan/**',
-  'machine/**',
-  'mdns/**',
-  'metrics/alerts*',
-  'oauth-servers/**',
-  'package/**',
-  'page/sign-in-flood*',
-  'postgres/**',
-  'project/bench*',
-  'project/setup*',
-  'reliability/**',
-  'system/x509/ca-clients*',
-  'systemd/**',
-];
-
-const skipped = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
+// test/release is the second tier.
+const secondTier = process.env['LATCHKEY_TEST_ALL'] === undefined ? ['release/**'] : [];
 
 export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: ['**/*.test.ts'],
-    exclude: ['after/**', ...skipped],
+    exclude: ['after/**', ...secondTier],
     sequence: { sequencer: LongestFirstSequencer },
     // Two thirds of a file's time are spent waiting, for programs, tokens to age and polls to come due.
     maxWorkers: 3 * availableParallelism() + 1,

@@ -39,7 +39,7 @@ export const TOKEN_REQUEST_INTERVAL_MS = 120_000;
  * One hub: its clock, and the broker's refreshes without the store and the connections. The daemon's own code decides
  * when to refresh and what an outcome means (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`,
  * `core/`). A whole broker (`openBroker`) per hub takes 35 times as long and 20 kB: a hundred thousand would take hours
- * and 2 GB. test/bench/fleet.test.ts shows that a simulated hub sends requests when a real one does.
+ * and 2 GB. test/release/bench/fleet.test.ts shows that a simulated hub sends requests when a real one does.
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];

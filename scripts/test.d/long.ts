@@ -5,6 +5,8 @@ import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { lastRun } from './last-run.ts';
+
 const root = join(import.meta.dirname, '../..');
 const RECORD = join(root, 'test/long-runs.json');
 
@@ -101,6 +103,20 @@ export async function runSelected(names: readonly string[]): Promise<number> {
   const counts = await runLongForms(chosen, { stop: stop.signal });
   console.log(`\n${inLastLine(counts)}`);
   return counts.failed > 0 ? 1 : 0;
+}
+
+/** A text about the last run of `scripts/test --all` in a checkout. */
+export function describeLastRun(checkout: string): string {
+  const run = lastRun(checkout);
+  const last =
+    run === null
+      ? 'never run to its end in this checkout, on a commit without changes'
+      : `${run.date}, on ${run.commit.slice(0, 7)}: ${run.result}; ${minutes(run.wall)}, ${minutes(run.cpu)} of processor time`;
+  return ['all', '    everything that a release needs', '    ./scripts/test --all', `    ${last}`].join('\n');
+}
+
+function minutes(seconds: number): string {
+  return `${(seconds / 60).toFixed(1)} min`;
 }
 
 /** A text that lists each long test with what it shows, its command and its last run. */

@@ -51,8 +51,8 @@ function firstLine(text: string): string {
 export interface TestTimes {
   readonly name: string;
   readonly wall: number;
-  /** CPU time of all processes; null if it was not measured. */
-  readonly cpu: number | null;
+  /** Processor time of all its processes. */
+  readonly cpu: number;
 }
 
 /** The times of the test files, summed by folder. Wall times of files that ran in parallel are added up. */
@@ -60,7 +60,7 @@ export function readTestTimes(file: string): TestTimes[] {
   const byFolder = new Map<string, { wall: number; cpu: number }>();
   for (const line of linesOf(file)) {
     const { name, wall, cpu } = JSON.parse(line) as { name: string; wall: number; cpu: number };
-    const folder = name.split('/').slice(0, 2).join('/');
+    const folder = /^(test\/(?:release\/)?[^/]+)/.exec(name)?.[1] ?? name;
     const sum = byFolder.get(folder) ?? { wall: 0, cpu: 0 };
     byFolder.set(folder, { wall: sum.wall + wall, cpu: sum.cpu + cpu });
   }
@@ -75,7 +75,7 @@ export function timesTable(times: readonly TestTimes[]): string {
   return [
     'Times in seconds (files that ran in parallel are added up):',
     row('part', 'wall', 'CPU'),
-    ...times.map(({ name, wall, cpu }) => row(name, wall.toFixed(1), cpu === null ? '–' : cpu.toFixed(1))),
+    ...times.map(({ name, wall, cpu }) => row(name, wall.toFixed(1), cpu.toFixed(1))),
   ].join('\n');
 }
 

@@ -1,4 +1,10 @@
-import { bootEmulatedMachine, evaluate, HOST_ADDRESS, readHubStatus, runChecked } from '../machine/whole-machine.ts';
+import {
+  bootEmulatedMachine,
+  evaluate,
+  HOST_ADDRESS,
+  readHubStatus,
+  runChecked,
+} from '../release/machine/whole-machine.ts';
 import { eventually } from '../support/hub-process.ts';
 import { machineSkipReason } from '../support/machine.ts';
 import { startPortal } from '../support/portal.ts';

@@ -4,7 +4,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { buildAppRepository, readAppConfig } from '../package/home-assistant-app.ts';
+import { buildAppRepository, readAppConfig } from '../release/package/home-assistant-app.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { stateFolder } from '../support/state-folder.ts';

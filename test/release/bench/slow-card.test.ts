@@ -1,0 +1,28 @@
+import { availableParallelism } from 'node:os';
+import { expect, it } from 'vitest';
+import { startSlowCardBench } from '../../../scripts/bench.d/slow-card/bench-hub.ts';
+import { storeFleet } from '../../reliability/stored-fleet.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { startPortal } from '../../support/portal.ts';
+import { canSlowSyncs } from '../../support/slow-syncs.ts';
+import { stateFolder } from '../../support/state-folder.ts';
+
+/** How much longer each sync takes, in ms. */
+const SYNC = 1500;
+
+it('a refresh takes two syncs of a slow card, and no token request waits for a sync', async (ctx) => {
+  if (!canSlowSyncs()) ctx.skip('needs a C compiler');
+  if (availableParallelism() < 2) ctx.skip('the load has a core of its own');
+  await using emulator = await startPortal();
+  using folder = stateFolder();
+  const prepare = HubProcess.prepare;
+  await using home = await startSlowCardBench(prepare, emulator, storeFleet, folder.path);
+  const { worst, failed, refreshes } = await home.load({
+    ...{ sync: SYNC, rate: 50, interval: 24 * SYNC, warmUp: 1, seconds: (4 * SYNC) / 1000 },
+  });
+  expect(failed).toBe(0);
+  // A refresh has a sync before it is sent, and one for its result.
+  expect(refreshes.length).toBeGreaterThan(0);
+  expect(Math.min(...refreshes)).toBeGreaterThan(2 * SYNC);
+  expect(worst).toBeLessThan(SYNC);
+});

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { InstalledHub, lineMatching, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
+import { ScriptlessBrowser } from './scriptless-browser.ts';
+
+/** What a hook can and can't do under systemd, according to docs/notices.md. */
+const HOOK = `#!/bin/sh
+{
+  cat
+  touch /var/lib/latchkey/kept && touch /tmp/kept && echo it writes its own
+  touch /etc/latchkey/kept 2>/dev/null || echo it writes nothing else
+  cat /etc/latchkey/credentials/portal-home.secret 2>/dev/null || echo it reads no credentials there
+  curl -s -o /dev/null -w 'the network answers %{http_code}\\n' http://127.0.0.1:8490/api/whoami
+  env | grep -c -e LATCHKEY -e CREDENTIALS
+} > /var/lib/latchkey/told
+echo bye >&2
+`;
+const METRICS = 'http://127.0.0.1:9480';
+
+/** One machine with a hub that was started for the first time. The tests follow the installer's steps, in order. */
+let hub: InstalledHub;
+
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
+  // The form that docs/notices.md describes for secrets.
+  await hub.machine.write('/etc/latchkey/notify.env', 'LATCHKEY_NOTIFY_COMMAND=./notify\n', '600');
+  await hub.machine.write(
+    '/etc/systemd/system/latchkey.service.d/notify.conf',
+    '[Service]\nEnvironmentFile=/etc/latchkey/notify.env\n',
+  );
+  await hub.machine.sh('systemctl daemon-reload');
+  await hub.machine.write('/etc/latchkey/notify', HOOK, '755');
+  await hub.machine.sh('useradd installer --groups latchkey-admin; useradd guest');
+  await hub.start();
+});
+
+describe('the setup code of an installed hub', () => {
+  it('root and latchkey-admin can read the setup code of an installed hub, and the log only says where to find it', async () => {
+    const { status, stdout: code } = await hub.latchkey('setup-code');
+    expect({ status, code }).toEqual({ status: 0, code: expect.stringMatching(/^(-?[A-Z]{4}){3}\n$/) });
+    rememberSecrets([code.trim()]);
+    expect(await hub.latchkey('setup-code', 'installer')).toMatchObject({ status: 0, stdout: code });
+    expect(await hub.latchkey('setup-code', 'guest')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/latchkey-admin/),
+    });
+    expect(await hub.logged('page_never_opened')).toEqual([
+      expect.objectContaining({ what_to_do: expect.stringContaining('latchkey setup-code') }),
+    ]);
+    expect((await hub.machine.journal('latchkey')).join('\n')).not.toContain(code.trim());
+  });
+
+  it('the setup code signs in a phone on the home network, and the address shown on a terminal does so once', async () => {
+    const code = (await hub.latchkey('setup-code')).stdout.trim();
+    using phone = await ScriptlessBrowser.open(hub);
+    expect((await phone.get('/')).status).toBe(401);
+    expect(await phone.post('/sign-in', { code: code.toLowerCase(), next: '/' })).toMatchObject({ status: 303 });
+    expect((await phone.get('/')).text).toContain('There are no appliances yet.');
+
+    const shown = await onTerminal('latchkey setup-code');
+    const [, address = ''] = new RegExp(`${phone.origin}(/sign-in/\\S+)`).exec(shown) ?? [];
+    rememberSecrets([address.split('/').at(-1) ?? '']);
+    expect(shown).toContain(code);
+    expect(shown).toContain('█');
+    using secondBrowser = await ScriptlessBrowser.open(hub);
+    expect(await secondBrowser.get(address)).toMatchObject({ status: 303 });
+    expect((await secondBrowser.get('/')).status).toBe(200);
+    using late = await ScriptlessBrowser.open(hub);
+    expect((await late.get(address)).text).toContain('This one-time address has been used');
+
+    expect((await hub.latchkey('setup-code --rotate', 'installer')).status).toBe(0);
+    expect((await phone.get('/')).status).toBe(401);
+  });
+});
+
+describe('the doctor of an installed hub', () => {
+  /** What the doctor reports to a user, and the lines of it that are not "ok". */
+  async function runDoctor(user: string) {
+    const { status, stdout } = await hub.latchkey('doctor --json', user);
+    const { checks } = JSON.parse(stdout) as { checks: readonly NamedCheckResult[] };
+    const lines = checks.map(({ name, result, detail }) => `${result} ${name}: ${detail}`);
+    return { status, lines, notOk: lines.filter((line) => !line.startsWith('ok ')) };
+  }
+
+  it('the doctor finds nothing wrong with an installed hub, whichever user runs it', async () => {
+    await hub.addAppliance('wallbox');
+    await hub.pair('wallbox');
+    const [root, installer, guest] = await Promise.all(['root', 'installer', 'guest'].map(runDoctor));
+    expect([root, installer, guest].map((one) => one?.status)).toEqual([0, 0, 0]);
+    const noRoute = expect.stringMatching(/^warn network: .*no default route/);
+    expect(root?.notOk).toEqual([noRoute]);
+    expect(root?.lines).toContain('ok notify.command: notices are passed to the program notify');
+    const denied = (name: string) => expect.stringMatching(new RegExp(`^warn ${name}: .*sudo`));
+    const notReadable = ['configuration.secrets', 'credentials', 'state', 'disk.state'].map(denied);
+    expect(installer?.notOk).toEqual([...notReadable, noRoute]);
+    expect(guest?.notOk).toEqual(
+      expect.arrayContaining([...notReadable, noRoute, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),
+    );
+  });
+
+  it('the doctor includes the journal in its archive', async () => {
+    expect((await hub.latchkey('doctor --bundle /root/diagnostics.tar.gz')).status).toBe(0);
+    const read = (file: string) => hub.machine.sh(`tar -xzOf /root/diagnostics.tar.gz latchkey-diagnostics/${file}`);
+    expect(await read('journal.txt')).toContain('hub_started');
+    expect(await read('metrics.txt')).toContain('latchkey_build_info');
+    expect(await read('files.txt')).toMatch(/600 .* latchkey\.db$/m);
+  });
+});
+
+it('an installed hub runs a notice command inside the sandbox of its service', async () => {
+  expect(await hub.latchkey('notify --test')).toMatchObject({ status: 0, stdout: 'command notify: ok (done)\n' });
+  const [message = '', ...lines] = (await hub.machine.sh('cat /var/lib/private/latchkey/told')).split('\n');
+  expect(JSON.parse(message)).toMatchObject({ notice: 'test', hub: { name: 'Cellar hub' } });
+  expect(lines).toEqual([
+    'it writes its own',
+    'it writes nothing else',
+    'it reads no credentials there',
+    'the network answers 401',
+    '0',
+  ]);
+});
+
+it('an installed hub serves its metrics inside its sandbox, including those that the kernel counts', async () => {
+  const metrics = await hub.machine.sh(`curl -sf ${METRICS}/metrics`);
+  const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+  // Nothing of this machine is on a disk.
+  expect(value('latchkey_store_written_bytes_total')).toBe(0);
+  expect(Math.abs(value('latchkey_clock_offset_seconds'))).toBeLessThan(60);
+  expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7);
+  expect(JSON.parse(await hub.machine.sh(`curl -sf ${METRICS}/readyz`))).toEqual({ ready: true, appliances: [] });
+});
+
+it('an installed hub reports an appliance that needs a person by exit status, watched status and notice command', async () => {
+  const { grants } = await hub.emulator<{ grants: readonly { id: string }[] }>('GET', 'grants');
+  for (const { id } of grants) await hub.emulator('POST', `grants/${id}/revoke`, { what: 'grant' });
+  expect((await hub.latchkey('refresh wallbox')).status).toBe(1);
+  const status = await hub.latchkey('status', 'installer');
+  expect(status).toMatchObject({ status: 3, stdout: expect.stringMatching(/^! wallbox is no longer connected: /) });
+  expect(await hub.machine.sh(`curl -sf ${METRICS}/metrics`)).toContain(
+    'latchkey_notices{notice="pairing_needed",severity="error",connection="wallbox",appliance="wallbox"} 1',
+  );
+  await eventually(async () => (await hub.machine.sh('cat /var/lib/private/latchkey/told')).includes('pairing_needed'));
+  const watched = await onTerminal('timeout 3 latchkey status --watch');
+  expect(watched).toContain('\u001b[?1049h');
+  expect(watched).toMatch(/wallbox +.*needs_pairing/);
+  await hub.pair('wallbox');
+  expect((await hub.latchkey('status')).status).toBe(0);
+});
+
+/** Runs a command on a terminal. @returns its output */
+async function onTerminal(command: string): Promise<string> {
+  return (await hub.machine.run(`script -qec 'stty columns 80 rows 40; ${command}' /dev/null`)).stdout;
+}

@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { scaleDeadline } from '../../support/deadlines.ts';
+
+const run = promisify(execFile);
+
+const CHECKOUT = join(import.meta.dirname, '../../..');
+/** The folder of all packages that tests install. Each is in its own subfolder. */
+export const PACKAGES_FOLDER = join(CHECKOUT, '.cache/test-debs');
+/** Later than any release. It is built from this tree, as test/release/package builds it. */
+const LATER = '99.0.0';
+
+/** A package to install. */
+export interface DebPackage {
+  /** Its file on the machine that runs the tests. */
+  readonly path: string;
+  readonly version: string;
+}
+
+/** The package of this tree. It is built once for the same sources, in about 20 s. */
+export function buildPackage(): Promise<DebPackage> {
+  return build();
+}
+
+/**
+ * The two packages of an update: from the newest release before this commit to this tree. Before the first release:
+ * from this tree to a later version of the same tree.
+ */
+export async function updatePackages(): Promise<{ readonly from: DebPackage; readonly to: DebPackage }> {
+  const [released] = await build('--previous').then(
+    (found) => [found],
+    (error: unknown) => {
+      if (error instanceof NoRelease) return [];
+      throw error;
+    },
+  );
+  if (released === undefined) return { from: await build(), to: await build(LATER) };
+  const { version } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as { version: string };
+  // Until the next release has its number.
+  return { from: released, to: await (released.version === version ? build(following(version)) : build()) };
+}
+
+/** The version after this one: 0.2.1 after 0.2.0. */
+function following(version: string): string {
+  const [major, minor, patch = 0] = version.split('.').map(Number.parseFloat);
+  return `${major}.${minor}.${patch + 1}`;
+}
+
+class NoRelease extends Error {}
+
+async function build(...options: string[]): Promise<DebPackage> {
+  const script = join(CHECKOUT, 'scripts/test-deb');
+  const path = (await run(script, options, { timeout: scaleDeadline(120_000), maxBuffer: 2 ** 24 })).stdout.trim();
+  if (path === '') throw new NoRelease();
+  const { stdout } = await run('dpkg-deb', ['--field', path, 'Version']);
+  return { path, version: stdout.trim() };
+}

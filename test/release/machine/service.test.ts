@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import type { CredentialsResponse } from '../../../src/control/messages.ts';
+import type { LoggedRequest } from '../../../src/emulator/http/logged-request.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../../netns/observers.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
+
+/** One machine for all tests: each leaves a running hub, with the grant of the first pairing. */
+let hub: InstalledHub;
+let wallbox: CredentialsResponse;
+
+setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
+  wallbox = await hub.startWith('wallbox');
+});
+
+describe('a hub as a systemd service', () => {
+  it('an installed hub issues a token that the cloud API accepts to curl on another host', async () => {
+    const token = await hub.token(wallbox);
+    expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
+    expect(await hub.whoami(String(token['access_token']))).toBe('200');
+  });
+
+  it("an installed hub shows the states of its appliances in systemd's status line", async () => {
+    await expect.poll(() => hub.machine.property('latchkey', 'StatusText')).toBe('1 active');
+  });
+
+  it('an installed hub has no capability, can not gain one, and can write only to its own directories', async () => {
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    const status = await hub.machine.sh(`cat /proc/${pid}/status`);
+    const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(status)?.[1];
+    expect(field('Uid')).not.toBe('0');
+    expect(['NoNewPrivs', 'Seccomp', 'CapEff', 'CapBnd', 'CapPrm'].map(field)).toEqual([
+      '1',
+      '2',
+      ...Array(3).fill('0000000000000000'),
+    ]);
+    const within = `nsenter --target ${pid} --mount setpriv --reuid ${field('Uid')} --regid ${field('Gid')} --clear-groups`;
+    const writable = await hub.machine.sh(
+      `${within} find / -path /proc -prune -o -writable '(' -type d -o -type f ')' -print 2>/dev/null || true`,
+    );
+    const own = /^\/(var\/(lib|cache)\/(private\/)?latchkey|run\/latchkey|tmp|var\/tmp|dev)(\/|$)/;
+    expect(writable.split('\n').filter((path) => !own.test(path))).toEqual([]);
+    expect(await hub.machine.sh(`stat -c '%a %G' /run/latchkey/control.sock`)).toBe('660 latchkey-admin');
+    expect(await hub.machine.sh(`stat -c '%a' /var/lib/private/latchkey`)).toBe('700');
+  });
+
+  it('an installed hub has all its grants after it was killed', async () => {
+    const before = await hub.token(wallbox);
+    const restarts = Number(await hub.machine.property('latchkey', 'NRestarts'));
+    await hub.machine.sh('systemctl kill --kill-whom=main --signal=KILL latchkey');
+    await eventually(async () => Number(await hub.machine.property('latchkey', 'NRestarts')) === restarts + 1);
+    await hub.until('active');
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    const after = await hub.token(wallbox);
+    expect(await hub.whoami(String(after['access_token']))).toBe('200');
+    expect(after['access_token']).toBe(before['access_token']);
+  });
+
+  it('systemd restarts an installed hub whose event loop is blocked, and the journal says why', async () => {
+    await hub.machine.write('/run/systemd/system/latchkey.service.d/watchdog.conf', '[Service]\nWatchdogSec=3\n');
+    await hub.machine.sh('systemctl daemon-reload; systemctl restart latchkey');
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    await block(pid);
+    await eventually(async () => !['0', pid].includes(await hub.machine.property('latchkey', 'MainPID')), 20);
+    await hub.until('active');
+    expect(await hub.machine.journal('latchkey')).toContainEqual(
+      expect.stringMatching(/Watchdog timeout \(limit 3s\)/),
+    );
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+    await hub.machine.sh(
+      'rm -r /run/systemd/system/latchkey.service.d; systemctl daemon-reload; systemctl restart latchkey',
+    );
+  });
+
+  it('an installed hub reloads a changed configuration without dropping a pairing', async () => {
+    await hub.addAppliance('heat-pump');
+    const link = await hub.beginPairing('heat-pump');
+    const pid = await hub.machine.property('latchkey', 'MainPID');
+    await hub.machine.sh(`sed -i 's/^name = .*/name = "Attic hub"/' ${CONFIGURATION_FILE}`);
+    await hub.machine.sh('systemctl reload latchkey');
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'MainPID')).toBe(pid);
+    expect((await hub.appliance('heat-pump')).authorize_url).toBe(link.href);
+    expect(await hub.logIn(link)).toContain('is connected');
+    expect((await hub.appliance('heat-pump')).state).toBe('active');
+    expect(await hub.token(wallbox)).toHaveProperty('access_token');
+  });
+
+  it('an installed hub rejects a wrong configuration in one line, and keeps the old one', async () => {
+    await hub.machine.sh(
+      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION_FILE}`,
+    );
+    expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
+    const refusals = (await hub.machine.journal('latchkey')).filter((line) => line.includes('nmae'));
+    expect(refusals.length).toBeGreaterThan(0);
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/hub\.nmae/) });
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`);
+  });
+
+  it('an installed hub rejects a reload after a credential file has changed, and says that it needs a restart', async () => {
+    const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
+    await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
+    await hub.machine.sh(
+      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION_FILE}`,
+    );
+    const warning = new RegExp(
+      `credentials were changed after the hub was started .*${SECRET_FILE}.*systemctl restart latchkey`,
+    );
+    expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
+    expect(await hub.machine.journal('latchkey')).toContainEqual(expect.stringMatching(warning));
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(warning) });
+    expect(await hub.machine.sh('latchkey doctor || true')).toMatch(warning);
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+
+    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    expect((await hub.status()).hub.name).toMatch(/^Garden hub/);
+    await hub.machine.run('latchkey refresh wallbox');
+    const { problem } = await hub.appliance('wallbox');
+    expect(problem).toMatchObject({ code: 'misconfigured', message: expect.stringContaining(SECRET_FILE) });
+
+    await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}`);
+    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    await hub.machine.sh('latchkey refresh wallbox');
+    expect((await hub.appliance('wallbox')).problem).toBeNull();
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 0, stderr: '' });
+    // The reload runs as root, and must not use a folder that the service could have prepared.
+    expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
+  });
+
+  it('reload tells a member of latchkey-admin that a changed secret needs a restart', async () => {
+    await hub.machine.sh('useradd householder --groups latchkey-admin');
+    const reload = await hub.latchkey('reload', 'householder');
+    expect(reload).toMatchObject({ status: 0, stderr: lineMatching(/only root can check .* restart/) });
+  });
+
+  it('an installed hub sends a goodbye when it is stopped, and completes a refresh that has begun', async () => {
+    const observer = await observeWithZeroconf(hub.peer);
+    const { instanceName } = await observer.found();
+    const { access_token: before } = await hub.token(wallbox);
+    await hub.emulator('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 3 });
+    await hub.machine.sh('systemd-run --quiet latchkey refresh wallbox');
+    await eventually(async () => (await pendingRefreshes()) === 1);
+    await hub.machine.sh('systemctl stop latchkey', { seconds: 30 });
+    await observer.gone(instanceName);
+    expect(await pendingRefreshes()).toBe(0);
+    expect(await hub.machine.property('latchkey', 'Result')).toBe('success');
+    await hub.start();
+    const { access_token: after } = await hub.token(wallbox);
+    expect(after).not.toBe(before);
+    expect(await hub.whoami(String(after))).toBe('200');
+    expect((await hub.appliance('wallbox')).problem).toBeNull();
+  });
+});
+
+/** The number of refresh requests that the portal has received and not answered. */
+async function pendingRefreshes(): Promise<number> {
+  const { requests } = await hub.emulator<{ requests: readonly LoggedRequest[] }>('GET', 'requests');
+  return requests.filter(({ form, status }) => form['grant_type'] === 'refresh_token' && status === null).length;
+}
+
+/** Blocks the daemon in an endless loop, as a bug in its code would, through Node's debugger. */
+async function block(pid: string): Promise<void> {
+  const script = `
+    const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json();
+    const socket = new WebSocket(webSocketDebuggerUrl);
+    socket.onopen = () => {
+      socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: 'for (;;);' } }));
+      setTimeout(() => process.exit(), 500);
+    };`;
+  await hub.machine.sh(`kill -USR1 ${pid}`);
+  await eventually(async () => (await hub.machine.run('curl -sf http://127.0.0.1:9229/json')).status === 0);
+  await hub.machine.sh('/usr/lib/latchkey/bin/node --input-type=module -', { input: script });
+}

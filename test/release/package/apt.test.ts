@@ -1,0 +1,213 @@
+// Runs the commands of docs/apt.md on Debian 12 and 13, with a repository that a web server on the LAN serves, and
+// shows what apt refuses.
+import { execFile } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { appendFile, cp, mkdir, mkdtemp, open, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { root, runCommand } from '../../project/checkout.ts';
+import type { DebianSuite, MachineResult } from '../../support/machine.ts';
+import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
+import { MakerKeyRing } from './apt-keys.ts';
+import { buildChangedPackage, forgetSchemas } from './changed-package.ts';
+import { buildPackage } from './chroot.ts';
+import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
+
+const GUIDE = readPage('apt.md');
+const EARLIER = '0.0.1';
+const LATER = '99.0.0';
+const TOOLS = ['/usr/bin/apt-ftparchive', '/usr/bin/python3', '/usr/bin/curl'];
+const LIST = 'dists/stable/main/binary-amd64';
+
+const run = promisify(execFile);
+
+/** Signs a repository below the served folder again, or adds packages to it. */
+async function buildApt(output: string, keys: readonly string[], debs: readonly string[] = []): Promise<void> {
+  const options = [...keys.flatMap((key) => ['--key', key]), ...debs.flatMap((deb) => ['--deb', deb])];
+  if (debs.length === 0) options.push('--sign-only');
+  const { status, stderr } = await runCommand(join(root, 'scripts/build-apt'), ['--output', output, ...options]);
+  expect(status, stderr).toBe(0);
+}
+
+/** The first version's package, one that knows no schema of the store, and a later one. */
+async function buildPackages(folder: string): Promise<readonly [string, string, string]> {
+  const own = await buildPackage();
+  const earlier = join(folder, 'earlier.deb');
+  await buildChangedPackage(own, earlier, async (tree) => {
+    await run('sed', ['-i', `s/^Version: .*/Version: ${EARLIER}/`, join(tree, 'DEBIAN/control')]);
+    await forgetSchemas(tree);
+  });
+  return [earlier, own, await buildPackage(LATER)];
+}
+
+describe.each<[string, DebianSuite]>([
+  ['Debian 12', 'bookworm'],
+  ['Debian 13', 'trixie'],
+])('a hub on %s with an apt repository', (debian, suite) => {
+  let hub: InstalledHub;
+  let ring: MakerKeyRing;
+  let served: string;
+  let packages: readonly [string, string, string];
+  let key: string;
+
+  setUpMachine(
+    TOOLS,
+    async (parts) => {
+      served = await mkdtemp(join(tmpdir(), 'latchkey-apt-'));
+      parts.defer(() => rm(served, { recursive: true, force: true }));
+      ring = parts.use(await MakerKeyRing.make());
+      packages = await buildPackages(served);
+      hub = parts.use(await InstalledHub.boot(suite));
+      const [create = ''] = shellBlocks(GUIDE, 'Publishing a repository');
+      await ring.sh(create);
+      key = join(ring.folder, 'packages-secret.asc');
+      await buildApt(repository('good'), [key], packages.slice(0, 2));
+      hub.peer.spawn('python3', ['-m', 'http.server', '80', '--directory', served]);
+      await hub.machine.sh('rm -f /etc/apt/sources.list');
+      await promptForNothing(hub.machine);
+      await hub.machine.sh(`curl -s --retry 20 --retry-connrefused http://${hub.peer.address}/ >/dev/null`);
+    },
+    suite,
+  );
+
+  const repository = (name: string) => join(served, name);
+
+  /** Runs commands of the guide for one of the repositories. */
+  function type(commands: string, name = 'good'): Promise<MachineResult> {
+    const typed = commands.replaceAll('https://packages.example', `http://${hub.peer.address}/${name}`);
+    return hub.machine.run(`set -e\n${typed}`, { seconds: 120 });
+  }
+
+  async function typeBlock(heading: string, index = 0): Promise<string> {
+    const { status, stdout, stderr } = await type(shellBlocks(GUIDE, heading)[index] ?? '');
+    expect(status, stdout + stderr).toBe(0);
+    return stdout + stderr;
+  }
+
+  /** Copies the good repository under another name, and changes the copy. */
+  async function changed(name: string, change: (folder: string) => Promise<unknown>, pool = 'symlink'): Promise<void> {
+    const folder = repository(name);
+    await mkdir(folder);
+    for (const part of ['dists', 'latchkey.asc', 'latchkey.gpg']) {
+      await cp(join(repository('good'), part), join(folder, part), { recursive: true });
+    }
+    if (pool === 'symlink') await symlink(join(repository('good'), 'pool'), join(folder, 'pool'));
+    else await cp(join(repository('good'), 'pool'), join(folder, 'pool'), { recursive: true });
+    await change(folder);
+  }
+
+  /** Tries to install from a repository that must be refused, and removes its source. @returns apt's messages */
+  async function refused(name: string): Promise<string> {
+    const [install = ''] = shellBlocks(GUIDE, 'Installing from a repository');
+    const { status, stdout, stderr } = await type(install, name);
+    expect(status, stdout).not.toBe(0);
+    expect((await hub.machine.run('dpkg -s latchkey')).status).not.toBe(0);
+    await hub.machine.sh('rm -r /etc/apt/sources.list.d/latchkey.sources /var/lib/apt/lists/*');
+    return stderr;
+  }
+
+  const version = async () => (await hub.status()).hub.version;
+
+  it(`apt on ${debian} refuses a changed package, a changed list, a changed signature and another key`, async () => {
+    const changeOneByte = async (folder: string) => {
+      for (const path of globSync(join(folder, 'pool/**/*.deb'))) {
+        await using file = await open(path, 'r+');
+        const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 100_000);
+        await file.write(Buffer.from([255 - (buffer[0] ?? 0)]), 0, 1, 100_000);
+      }
+    };
+    await changed('package', changeOneByte, 'copy');
+    expect(await refused('package')).toMatch(/Hash Sum mismatch/);
+    await rm(join(repository('package'), 'pool'), { recursive: true });
+
+    await changed('list', async (folder) => {
+      for (const form of ['', '.gz', '.xz']) await appendFile(join(folder, LIST, `Packages${form}`), '\n');
+      const byHash = join(folder, LIST, 'by-hash/SHA256');
+      for (const file of await readdir(byHash)) await appendFile(join(byHash, file), '\n');
+    });
+    expect(await refused('list')).toMatch(/unexpected size|Hash Sum mismatch/);
+
+    await changed('release', (folder) =>
+      run('sed', ['-i', 's/^Label: Latchkey/Label: latchkey/', join(folder, 'dists/stable/InRelease')]),
+    );
+    expect(await refused('release')).toMatch(/BADSIG|Message has been manipulated|is not signed|no valid signature/i);
+
+    // The list has another key's signature, and the published key is still the good one.
+    const published = readFileSync(join(repository('good'), 'latchkey.asc'));
+    await changed('key', async (folder) => {
+      await buildApt(folder, [await ring.create('stranger')]);
+      await run('cp', [join(repository('good'), 'latchkey.asc'), join(folder, 'latchkey.asc')]);
+    });
+    expect(readFileSync(join(repository('key'), 'latchkey.asc'))).toEqual(published);
+    expect(await refused('key')).toMatch(/NO_PUBKEY|Missing key/);
+  });
+
+  it(`the commands of docs/apt.md install a hub on ${debian}`, async () => {
+    await typeBlock('Installing from a repository');
+    await hub.configure();
+    await hub.machine.sh('systemctl start latchkey-emulator');
+    await hub.startWith('wallbox');
+    expect(await version()).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+  });
+
+  it(`the commands of docs/apt.md update a hub on ${debian} with its state, unless it is held`, async () => {
+    const before = (await hub.status()).hub;
+    await buildApt(repository('good'), [key], [packages[2]]);
+    const [hold = '', unhold = ''] = (shellBlocks(GUIDE, 'Updating from a repository')[1] ?? '').trim().split('\n');
+    expect((await type(hold)).status).toBe(0);
+    await typeBlock('Updating from a repository');
+    expect(await version()).toBe(before.version);
+    expect((await type(unhold)).status).toBe(0);
+    await typeBlock('Updating from a repository');
+    await hub.until('active');
+    const after = (await hub.status()).hub;
+    expect(after).toMatchObject({ id: before.id, version: LATER, ca_fingerprint: before.ca_fingerprint });
+    expect((await hub.json<{ state: string }>('refresh wallbox')).state).toBe('active');
+  });
+
+  it(`an older package of the repository that can not read the store is refused on ${debian}`, async () => {
+    const before = await hub.machine.property('latchkey', 'MainPID');
+    const { status, stdout, stderr } = await type(`sudo apt install --allow-downgrades latchkey=${EARLIER}`);
+    expect(status).not.toBe(0);
+    expect(stdout + stderr).toMatch(/latchkey: the store has schema \d+, and .* nothing was changed/);
+    expect(await hub.machine.property('latchkey', 'MainPID')).toBe(before);
+    expect(await version()).toBe(LATER);
+  });
+
+  it(`apt on ${debian} ignores an older list, and takes only Latchkey from the repository with a pin`, async () => {
+    await typeBlock('Allowing only Latchkey');
+    const policy = await hub.machine.sh('apt-cache policy; apt-cache policy latchkey');
+    expect(policy).toMatch(new RegExp(`^ +-1 http://${hub.peer.address}/good stable/main`, 'm'));
+    expect(policy).toContain(`Candidate: ${LATER}\n`);
+    expect(policy).toMatch(new RegExp(`${LATER} 500$`, 'm'));
+
+    const newest = `${served}/newest`;
+    await cp(join(repository('good'), 'dists'), newest, { recursive: true });
+    await rm(join(repository('good'), 'dists'), { recursive: true });
+    // The list from before the later version, as it was signed.
+    await cp(join(repository('package'), 'dists'), join(repository('good'), 'dists'), { recursive: true });
+    expect(await typeBlock('Updating from a repository')).not.toMatch(/^[EW]: |^(Error|Warning): (?!apt does)/m);
+    expect(await hub.machine.sh('apt-cache policy latchkey')).toContain(`Candidate: ${LATER}\n`);
+    await rm(join(repository('good'), 'dists'), { recursive: true });
+    await cp(newest, join(repository('good'), 'dists'), { recursive: true });
+  });
+
+  it(`a hub on ${debian} updates while the repository is signed with two keys, with either of them`, async () => {
+    const next = await ring.create('next');
+    const [getKey = ''] = (shellBlocks(GUIDE, 'Installing from a repository')[0] ?? '').split('\n');
+    const update = async () => {
+      const { stdout, stderr } = await type('rm -r /var/lib/apt/lists/*; sudo apt update');
+      return stdout + stderr;
+    };
+    await buildApt(repository('good'), [key, next]);
+    expect(await update()).toMatch(/^All packages are up to date/m);
+    await buildApt(repository('good'), [next]);
+    expect(await update()).toMatch(/NO_PUBKEY|Missing key/);
+    expect((await type(getKey)).status).toBe(0);
+    await buildApt(repository('good'), [key, next]);
+    expect(await update()).toMatch(/^All packages are up to date/m);
+  });
+});

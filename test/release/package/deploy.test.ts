@@ -1,0 +1,156 @@
+// Runs every shell command (```sh) of docs/deploy.md in order, as an installer who follows it from top to bottom.
+import { basename, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { en } from '../../../src/page/texts/en.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
+import { PACKAGES_FOLDER } from '../machine/packages.ts';
+import { ScriptlessBrowser } from '../machine/scriptless-browser.ts';
+import { buildPackage } from './chroot.ts';
+import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
+
+const GUIDE = readPage('deploy.md');
+const HOME = '/home/installer';
+const SECRET = 'the-emulated-portals-client-secret';
+
+let hub: InstalledHub;
+
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  const packages = [await buildPackage(), await buildPackage('99.0.0')];
+  hub = parts.use(await InstalledHub.boot());
+  const { machine } = hub;
+  await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
+  await promptForNothing(machine);
+  await machine.write(`${HOME}/passphrase`, 'twelve characters and more\n', '600');
+  await machine.sh(`mkdir ${HOME}/first ${HOME}/second`);
+  for (const [index, folder] of ['first', 'second'].entries()) {
+    const path = packages[index] ?? '';
+    await machine.sh(`ln -s /mnt/${relative(PACKAGES_FOLDER, path)} ${HOME}/${folder}/${basename(path)}`);
+  }
+});
+
+/** The commands below a heading, one string per block. */
+function blocks(heading: string): string[] {
+  return shellBlocks(GUIDE, heading);
+}
+
+/** Types a block, in a folder with one package. @returns its output */
+function type(block: string, { folder = 'first', input = '' } = {}): Promise<string> {
+  // No person uses this terminal.
+  const typed = block
+    .replace(/latchkey (backup|restore) (\S+)/g, '$& --passphrase-file ../passphrase --yes')
+    .replace(/(backup .*) --yes/, '$1');
+  return hub.machine.sh(`set -e; export USER=installer; cd ${HOME}/${folder}\n${typed}`, { seconds: 120, input });
+}
+
+async function runSection(heading: string, folder?: string): Promise<void> {
+  for (const block of blocks(heading)) await type(block, folder === undefined ? {} : { folder });
+}
+
+/** What the guide describes on the hub's page: adds two appliances, and connects all. */
+async function onThePage(code: string): Promise<void> {
+  rememberSecrets([code]);
+  using phone = await ScriptlessBrowser.open(hub);
+  expect(await phone.post('/sign-in', { code, next: '/' })).toMatchObject({ status: 303, location: '/' });
+  const csrf = await phone.csrf();
+  for (const name of ['heat-pump', 'inverter']) {
+    const { location } = await phone.post('/appliances/add', { csrf, name, scope: 'Monitoring' });
+    const [, secret = ''] = /id="client-secret"[^>]*>([^<]+)</.exec((await phone.get(location)).text) ?? [];
+    rememberSecrets([secret]);
+  }
+  const { location: round } = await phone.post('/pair-all', { csrf });
+  for (const name of ['heat-pump', 'inverter']) {
+    const [, link = ''] = /href="(http:\/\/127\.0\.0\.1:849\d\/[^"]+)"/.exec((await phone.get(round)).text) ?? [];
+    expect(await hub.logIn(new URL(unescapeAttribute(link))), name).toContain('connected<');
+    await phone.post(`${round}/next`, { csrf });
+  }
+  expect((await phone.get('/')).text).toContain(en.overview.allConnected(2));
+}
+
+/** Decodes an attribute's value of a page. */
+function unescapeAttribute(text: string): string {
+  return text.replaceAll(/&#(\d+);/g, (_all, code: string) => String.fromCodePoint(Number(code)));
+}
+
+describe('the commands of docs/deploy.md', () => {
+  it('the commands of docs/deploy.md lead from a fresh machine to a paired appliance', async () => {
+    const [install, secret, start, code, doctor, terminal, ...more] = blocks(
+      'From a fresh Raspberry Pi OS to a paired appliance',
+    );
+    expect(more).toEqual([]);
+    await type(install ?? '');
+    // The test bench stands in for the portal, as the last section describes.
+    const portal = /```toml\n([\s\S]*?)```/.exec(GUIDE)?.[1]?.replace(/^ {3}/gm, '') ?? '';
+    const local = portal
+      .replace('https://api.portal.example', 'http://127.0.0.1:8490')
+      .replace('https://portal.example', 'http://127.0.0.1:8491');
+    await hub.machine.write('/etc/latchkey/latchkey.toml', local);
+    const options = /```toml\n(port = [\s\S]*?)```/.exec(GUIDE)?.[1]?.replace('the-client-secret', SECRET) ?? '';
+    await hub.machine.write('/etc/latchkey/emulator.toml', options);
+    for (const block of blocks('A test bench: the emulator as a service')) await type(block);
+    await type(secret ?? '', { input: `${SECRET}\n` });
+    expect(await type(start ?? '')).toContain('active (running)');
+    await onThePage((await type(code ?? '')).trim());
+    expect(await type(doctor ?? '')).toMatch(/^ok +appliance\.heat-pump +heat-pump is active$/m);
+
+    const [add = '', pair = '', status = ''] = (terminal ?? '').trim().split('\n');
+    expect(await type(add)).toMatch(/client_secret/);
+    const paired = type(pair);
+    await eventually(async () => (await hub.appliance('wallbox')).authorize_url !== undefined);
+    await hub.logIn(new URL((await hub.appliance('wallbox')).authorize_url ?? ''));
+    await paired;
+    expect(await type(status)).toMatch(/wallbox +active/);
+  });
+
+  it('the commands of docs/deploy.md for troubleshooting work', async () => {
+    await runSection('When something is wrong');
+    expect(await hub.machine.sh(`tar -tzf ${HOME}/first/diagnostics.tar.gz`)).toContain('journal.txt');
+  });
+
+  it('the commands of docs/deploy.md let members of a group use the command line', async () => {
+    expect((await hub.latchkey('status', 'installer')).status).toBe(1);
+    await runSection('The command line without root');
+    expect((await hub.latchkey('status', 'installer')).stdout).toMatch(/wallbox +active/);
+  });
+
+  it('the commands of docs/deploy.md apply a changed configuration and show the limits of the sandbox', async () => {
+    await runSection('After a change');
+    const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('Ports, sandbox and secrets');
+    expect(more).toEqual([]);
+    const documented = /rates this ([\d.]+)/.exec(GUIDE)?.[1];
+    expect(await type(score)).toContain(`Overall exposure level for latchkey.service: ${documented}`);
+    for (const block of [credentials, key, socket]) {
+      await type(block);
+      expect((await hub.appliance('wallbox')).state).toBe('active');
+    }
+    expect(await hub.machine.property('latchkey.socket', 'ActiveState')).toBe('active');
+  });
+
+  it('the commands of docs/deploy.md make a backup, update the package, and go back in both ways', async () => {
+    await runSection('Backup');
+    await runSection('Updating', 'second');
+    expect((await hub.status()).hub.version).toBe('99.0.0');
+    const [back = '', older = '', ...more] = blocks('Going back to an earlier version');
+    expect(more).toEqual([]);
+    await type(back);
+    // The restore restarts the hub.
+    await eventually(async () => (await hub.latchkey('refresh wallbox --json')).stdout.includes('"active"'));
+    const status = await eventually(async () => {
+      const { stdout } = await hub.latchkey('status --json');
+      return stdout !== '' && stdout;
+    });
+    expect(JSON.parse(status).hub.version).not.toBe('99.0.0');
+    await runSection('Updating', 'second');
+    await type(older);
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+  });
+
+  it('the commands of docs/deploy.md remove and purge the package', async () => {
+    const [remove = '', purge = ''] = blocks('Removing');
+    await type(remove);
+    expect(await hub.machine.sh('ls /var/lib/latchkey/latchkey.db /etc/latchkey/latchkey.toml')).not.toBe('');
+    await type(purge);
+    expect((await hub.machine.run('ls -d /var/lib/*/latchkey* /var/lib/latchkey* /etc/latchkey')).stdout).toBe('');
+  });
+});

@@ -1,0 +1,205 @@
+// The repository of the Home Assistant app, as makers publish it.
+import { execFile } from 'node:child_process';
+import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Ajv } from 'ajv';
+import formats from 'ajv-formats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadConfiguration } from '../../../src/configuration/configuration.ts';
+import { readAppOptions } from '../../../src/configuration/home-assistant-options.ts';
+import { presets } from '../../../src/portal/presets/catalogue.ts';
+import { root } from '../../project/checkout.ts';
+import { stateFolder } from '../../support/state-folder.ts';
+import { APPARMOR_PARSER } from './app-armor-profile.ts';
+import { buildAppRepository, readAppConfig, readYaml } from './home-assistant-app.ts';
+
+const run = promisify(execFile);
+const IMAGE = 'registry.example:5000/maker/latchkey';
+const schema: object = JSON.parse(readFileSync(join(import.meta.dirname, 'home-assistant-app.schema.json'), 'utf8'));
+
+let folder: ReturnType<typeof stateFolder>;
+let repository: string;
+
+beforeAll(async () => {
+  folder = stateFolder();
+  repository = await buildAppRepository(folder.path, '--version', '1.2.3', '--image', IMAGE);
+});
+
+afterAll(() => folder?.[Symbol.dispose]());
+
+const inApp = (file: string) => join(repository, 'latchkey', file);
+const text = (file: string) => readFileSync(inApp(file), 'utf8');
+
+/** What the Supervisor would reject. */
+function errorsIn(document: unknown, definition: string): string[] {
+  const ajv = new Ajv({ strict: true, allErrors: true });
+  formats.default(ajv);
+  ajv.addSchema(schema, 'app');
+  const validate = ajv.compile({ $ref: `app#/definitions/${definition}` });
+  validate(document);
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}
+
+/** All files with their modes, times and contents. */
+function contentsOf(directory: string): [file: string, mode: number, time: number, content: string][] {
+  return globSync('**', { cwd: directory, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort()
+    .map((file) => {
+      const { mode, mtimeMs } = statSync(file);
+      return [file.slice(directory.length), mode & 0o777, mtimeMs, readFileSync(file, 'base64')];
+    });
+}
+
+describe('the repository of the app', () => {
+  it('the repository contains the files that Home Assistant looks for, readable by everybody', () => {
+    const found = contentsOf(repository);
+    const app = ['CHANGELOG.md', 'DOCS.md', 'README.md', 'apparmor.txt', 'config.yaml', 'icon.png'];
+    const files = [...app, 'logo.png', 'translations/de.yaml', 'translations/en.yaml'];
+    expect(found.map(([file]) => file)).toEqual([...files.map((file) => `/latchkey/${file}`), '/repository.yaml']);
+    expect(new Set(found.map(([, mode]) => mode))).toEqual(new Set([0o644]));
+  });
+
+  it('two builds are identical, and the second one keeps files of the maker', async () => {
+    using other = stateFolder();
+    mkdirSync(join(other.path, 'home-assistant/.git'), { recursive: true });
+    mkdirSync(join(other.path, 'home-assistant/latchkey'));
+    writeFileSync(join(other.path, 'home-assistant/latchkey/of-an-older-version.txt'), '');
+    writeFileSync(join(other.path, 'home-assistant/.git/HEAD'), 'ref: refs/heads/main\n');
+    const again = await buildAppRepository(other.path, '--version', '1.2.3', '--image', IMAGE);
+    expect(contentsOf(again)).toEqual(contentsOf(repository));
+    expect(existsSync(join(again, '.git/HEAD'))).toBe(true);
+  });
+
+  it('config.yaml is valid for the Supervisor, and so are the translations and repository.yaml', () => {
+    expect(errorsIn(readYaml(inApp('config.yaml')), 'config')).toEqual([]);
+    expect(errorsIn(readYaml(join(repository, 'repository.yaml')), 'repository')).toEqual([]);
+    for (const language of ['de', 'en']) {
+      expect(errorsIn(readYaml(inApp(`translations/${language}.yaml`)), 'translations')).toEqual([]);
+    }
+    const config = { ...readAppConfig(repository), watchdog: 'http://127.0.0.1/', icon: 'x', map: [{ type: 'x' }] };
+    expect(errorsIn(config, 'config').length).toBeGreaterThan(3);
+  });
+
+  it('the version and the image are those of the command line', () => {
+    expect(readAppConfig(repository)).toMatchObject({ version: '1.2.3', image: IMAGE });
+    expect(text('config.yaml')).not.toContain('@');
+  });
+
+  it('without --image the image has a name that nobody can own, and a line on standard error says so', async () => {
+    using other = stateFolder();
+    const built = await run(join(root, 'scripts/build-home-assistant'), ['--output', other.path]);
+    expect(built.stderr).toMatch(/^latchkey: the image has no name: .* --image\n$/);
+    const config = readAppConfig(built.stdout.trim());
+    expect(config.image).toMatch(/^image-name-not-set\.invalid\//);
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    expect(config.version).toBe(version);
+    expect(errorsIn(readYaml(join(other.path, 'home-assistant/latchkey/config.yaml')), 'config')).toEqual([]);
+  });
+
+  it.each([
+    [['--version', '1.2'], /--version 1\.2: allowed is/],
+    [['--image', 'latchkey'], /--image latchkey: allowed is/],
+    [['--image', 'registry.example/maker/latchkey:1.2.3'], /without a tag/],
+    [['--image', 'registry.example/latchkey'], /--image registry\.example\/latchkey: allowed is/],
+    [['--output'], /--output needs a value/],
+    [['--arch', 'amd64'], /--arch: unknown option/],
+  ])('wrong usage ends with status 2: %j', async (args, message) => {
+    const failed = await run(join(root, 'scripts/build-home-assistant'), args).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
+    expect(failed).toMatchObject({ stderr: expect.stringMatching(/\nusage: scripts\/build-home-assistant /) });
+  });
+
+  it('the images have the sizes that Home Assistant recommends', () => {
+    const sizeOf = (file: string) => {
+      const png = readFileSync(inApp(file));
+      expect(png.toString('latin1', 1, 4)).toBe('PNG');
+      return [png.readUInt32BE(16), png.readUInt32BE(20)];
+    };
+    expect(sizeOf('icon.png')).toEqual([128, 128]);
+    expect(sizeOf('logo.png')).toEqual([250, 100]);
+  });
+
+  it('the changelog has no links to pages that are not in the repository', () => {
+    expect(text('CHANGELOG.md')).toMatch(/^## \[/m);
+    const links = [...text('CHANGELOG.md').matchAll(/\]\(([^)]*)\)/g)].map(([, link]) => link);
+    expect(links.filter((link) => !link?.startsWith('https://'))).toEqual([]);
+  });
+});
+
+describe('the options of the app', () => {
+  const portalOptions = () => Object.keys(readAppConfig(repository).schema.portals[0]);
+  const allowed = (problem = '') => /the options are: ([^;]*)/.exec(problem)?.[1]?.split(', ').sort();
+
+  it('the hub reads every option of the app, and no other', () => {
+    const config = readAppConfig(repository);
+    const portals = [{ name: 'home', nonsense: 'x' }];
+    const { problems } = readAppOptions({ nonsense: 'x', portals });
+    expect(Object.keys(config.schema).sort()).toEqual(allowed(problems.get('nonsense')));
+    expect(portalOptions().sort()).toEqual(allowed(problems.get('portals.home.nonsense')));
+  });
+
+  it('the form offers every known cloud that needs nothing else than its options', () => {
+    const { preset = '' } = readAppConfig(repository).schema.portals[0];
+    const offered = /^list\((.*)\)\?$/.exec(preset)?.[1]?.split('|');
+    const known = presets().filter(({ variables }) => variables === undefined);
+    expect(offered).toEqual(known.map(({ name }) => name).sort());
+  });
+
+  it('each option has a name in English and German, and the documentation describes it', () => {
+    const config = readAppConfig(repository);
+    for (const language of ['en', 'de']) {
+      const { configuration } = readYaml(inApp(`translations/${language}.yaml`)) as {
+        configuration: Record<string, { fields?: object }>;
+      };
+      expect(Object.keys(configuration).sort()).toEqual(Object.keys(config.schema).sort());
+      expect(Object.keys(configuration['portals']?.fields ?? {})).toEqual(portalOptions());
+    }
+    const documented = text('DOCS.md');
+    for (const option of [...Object.keys(config.schema), ...portalOptions()]) {
+      expect(documented).toContain(`\`${option}\``);
+    }
+  });
+
+  it('the defaults with one cloud are a valid configuration, with the places that the app gives', async () => {
+    const { options, environment, ingress_port, watchdog } = readAppConfig(repository);
+    const file = join(folder.path, 'options.json');
+    writeFileSync(file, JSON.stringify({ ...options, portals: [{ name: 'tado', preset: 'tado' }] }));
+    const env = { HOME: folder.path, ...environment, LATCHKEY_CONFIG: file };
+    const configuration = await loadConfiguration(undefined, env);
+    expect(configuration).toMatchObject({
+      name: 'Latchkey',
+      stateDirectory: '/data/latchkey',
+      controlSocket: '/data/latchkey/control.sock',
+      metrics: { host: '172.30.32.1', port: 9480 },
+      ingress: { host: '172.30.32.1', port: ingress_port, from: '172.30.32.2' },
+    });
+    expect(environment['LATCHKEY_CONFIG']).toBe('/config/latchkey.toml:/data/options.json');
+    expect(watchdog).toContain(`[PORT:${configuration.metrics?.port}]/healthz`);
+  });
+});
+
+describe('the AppArmor profile of the app', () => {
+  it('the profile has the one line that the Supervisor renames', () => {
+    expect(text('apparmor.txt').match(/^profile .*$/gm)).toEqual([
+      'profile latchkey flags=(attach_disconnected,mediate_deleted) {',
+    ]);
+  });
+
+  it('the profile gives no capability, and nothing that concerns other programs of the machine', () => {
+    const rules = text('apparmor.txt').replaceAll(/^ *#(?!include).*$/gm, '');
+    expect(rules).not.toMatch(/\b(capability|mount|ptrace|dbus|pivot_root|change_profile|userns)\b/);
+    expect(rules).not.toMatch(/\b[pPcCuU]x\b/);
+    expect(rules).not.toMatch(/^ *(file|network|capability),/m);
+  });
+
+  it('the parser of AppArmor accepts the profile', async (ctx) => {
+    if (!existsSync(APPARMOR_PARSER)) ctx.skip(`${APPARMOR_PARSER} is missing`);
+    await run(APPARMOR_PARSER, ['-Q', '-K', inApp('apparmor.txt')]);
+    const broken = join(folder.path, 'broken.txt');
+    writeFileSync(broken, text('apparmor.txt').replace('/config/ r,', '/config/ rq,'));
+    await expect(run(APPARMOR_PARSER, ['-Q', '-K', broken])).rejects.toThrow(/syntax error|AppArmor parser error/);
+  });
+});

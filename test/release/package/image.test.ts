@@ -1,0 +1,144 @@
+// The package in a tree in which no systemd runs, which is how images are built. With a running systemd: test/release/machine/.
+import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { NEWEST_SCHEMA } from '../../../src/store/sqlite/migrations.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { stateFolder } from '../../support/state-folder.ts';
+import { buildPackage, Chroot, chrootSkipReason } from './chroot.ts';
+
+const STATE = 'var/lib/private/latchkey';
+/** A user id as systemd assigns to dynamic users. */
+const OWNER = 61_234;
+
+let tree: Chroot;
+let debPackage: string;
+
+setUpOnce(
+  async (parts) => {
+    debPackage = await buildPackage();
+    tree = parts.use(await Chroot.make());
+  },
+  { skipReason: chrootSkipReason, timeout: scaleDeadline(120_000) },
+);
+
+describe('the package in an image that is being built', () => {
+  it('the package in an image is installed, enabled for the first boot, and says what to do', async () => {
+    const output = await tree.sh('dpkg -i /mnt/0', [debPackage]);
+    expect(output).toMatch(/latchkey: to begin, configure a portal in \/etc\/latchkey\/latchkey\.toml/);
+    expect(output.match(/^latchkey:/gm)).toHaveLength(1);
+    const enabled = 'systemctl is-enabled latchkey.service latchkey.socket latchkey-emulator.service; true';
+    expect((await tree.sh(enabled)).split('\n')).toEqual(['enabled', 'disabled', 'disabled']);
+    expect(await tree.sh('getent group latchkey-admin')).toMatch(/^latchkey-admin:x:\d+:$/);
+    const modes = await tree.sh('stat -c "%n %a %U:%G" /etc/latchkey /etc/latchkey/*');
+    expect(modes.split('\n')).toEqual([
+      '/etc/latchkey 755 root:root',
+      '/etc/latchkey/credentials 700 root:root',
+      '/etc/latchkey/latchkey.toml 644 root:root',
+    ]);
+    expect(await tree.sh('latchkey --version')).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(await tree.sh('dpkg --verify latchkey')).toBe('');
+  });
+
+  it('the package in an image runs the demo, and serves the console of the emulator', async () => {
+    const demo = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
+    expect(JSON.parse(await tree.sh(demo))).toMatchObject({ appliances: 4, bad_hand_outs: 0 });
+    const page = `latchkey emulator --json >/tmp/said & emulator=$!
+      until [ -s /tmp/said ]; do sleep 0.1; done
+      url=$(sed 's/.*"console_url":"\\([^"]*\\)".*/\\1/' /tmp/said)
+      curl -sf "$url" | grep -o 'src="[^"]*"' && curl -sf "$url"console/main.js | grep -c addEventListener; kill $emulator; rm /tmp/said`;
+    expect(await tree.sh(page)).toMatch(/^src="\/_emulator\/console\/main\.js"\n\d+$/);
+  });
+});
+
+describe('the preparation of an update', () => {
+  const preinst = (action: string) =>
+    tree.run(
+      `dpkg-deb -e /mnt/0 /tmp/control && sh /tmp/control/preinst ${action}; status=$?; rm -r /tmp/control; exit $status`,
+      [debPackage],
+    );
+
+  it('an update first copies the store with its WAL to a private database file', async () => {
+    putStore(NEWEST_SCHEMA);
+    expect(await preinst('upgrade 0.0.9')).toEqual({ status: 0, output: '' });
+    const copies = tree.path(`${STATE}/upgrades`);
+    expect(statSync(copies)).toMatchObject({ uid: OWNER, gid: OWNER, mode: 0o40700 });
+    const copy = join(copies, '0001-0.0.9.db');
+    for (const file of [copy, `${copy}-wal`]) expect(statSync(file)).toMatchObject({ uid: OWNER, mode: 0o100600 });
+    const database = new Database(copy);
+    expect(database.prepare('SELECT word FROM words').pluck().all()).toEqual(['in the journal']);
+    database.close();
+  });
+
+  it('updates keep at most three copies of the store, whatever the clock says', async () => {
+    for (const version of ['0.1.0', '0.1.1', '0.1.2', '0.1.10']) await preinst(`upgrade ${version}`);
+    const remaining = await tree.sh(`ls /${STATE}/upgrades | grep -v wal`);
+    expect(remaining.split('\n')).toEqual(['0003-0.1.1.db', '0004-0.1.2.db', '0005-0.1.10.db']);
+  });
+
+  it('an update replaces nothing if the store can not be copied', async () => {
+    rmSync(tree.path(`${STATE}/upgrades`), { recursive: true });
+    writeFileSync(tree.path(`${STATE}/upgrades`), '');
+    const { status, output } = await preinst('upgrade 0.1.0');
+    expect(status).toBe(1);
+    expect(output).toMatch(/latchkey: the store in \/var\/lib\/latchkey could not be copied, so nothing was replaced/);
+    rmSync(tree.path(`${STATE}/upgrades`));
+  });
+
+  it('an update does not follow a link that the daemon might have put in place of the store', async () => {
+    await tree.sh(
+      `rm -r /${STATE}/*; echo secret >/root/secret; chmod 600 /root/secret; ln -s /root/secret /${STATE}/latchkey.db`,
+    );
+    const { status } = await preinst('upgrade 0.1.0');
+    const read = await tree.run(`grep -rs secret /${STATE}/upgrades`);
+    expect({ status, read: read.output }).toEqual({ status: 1, read: '' });
+    await tree.sh(`rm -r /root/secret /${STATE}/*`);
+  });
+
+  it.for(['database', 'journal'])(
+    'an update is refused if the store has a newer schema, according to its %s',
+    async (location) => {
+      putStore(NEWEST_SCHEMA + 1, location === 'journal');
+      const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
+      expect(status).not.toBe(0);
+      const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
+      expect(line).toEqual([
+        expect.stringMatching(
+          `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, and .* knows schemas up to ${NEWEST_SCHEMA}: nothing was changed`,
+        ),
+      ]);
+      expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
+      expect(await tree.sh(`ls /${STATE}`)).not.toContain('upgrades');
+    },
+  );
+});
+
+/** The store as a killed daemon leaves it; its row, and perhaps its schema, are only in the WAL. */
+function putStore(schema: number, inJournal = false): void {
+  using folder = stateFolder();
+  const path = join(folder.path, 'latchkey.db');
+  const link = tree.path('var/lib/latchkey');
+  const state = tree.path(STATE);
+  rmSync(state, { recursive: true, force: true });
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  using stack = new DisposableStack();
+  const database = stack.adopt(new Database(path), (open) => open.close());
+  database.pragma('journal_mode = WAL');
+  database.pragma(`user_version = ${inJournal ? NEWEST_SCHEMA : schema}`);
+  database.exec('CREATE TABLE words (word TEXT)');
+  database.pragma('wal_checkpoint(TRUNCATE)');
+  if (inJournal) database.pragma(`user_version = ${schema}`);
+  database.exec("INSERT INTO words VALUES ('in the journal')");
+  for (const file of ['latchkey.db', 'latchkey.db-wal']) {
+    const to = join(state, file);
+    cpSync(join(folder.path, file), to);
+    chmodSync(to, 0o600);
+    chownSync(to, OWNER, OWNER);
+  }
+  chmodSync(tree.path('var/lib/private'), 0o700);
+  chownSync(state, OWNER, OWNER);
+  rmSync(link, { force: true });
+  symlinkSync('private/latchkey', link);
+}

@@ -1,0 +1,197 @@
+// scripts/release in a clone with a real version commit.
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { lastRun } from '../../../scripts/test.d/last-run.ts';
+import { root } from '../../project/checkout.ts';
+import { writeProgram } from '../../project/quick-npm.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { MakerKeyRing } from './apt-keys.ts';
+import { buildPackage } from './chroot.ts';
+import { BUILD_SAME, ReleaseClone, SECTION, VERSION } from './release-clone.ts';
+
+const NEEDED = ['/usr/bin/apt-ftparchive', '/usr/bin/dpkg-deb', join(root, '.git')];
+
+let clone: ReleaseClone;
+/** This machine's architecture, as Debian names it. */
+let own: string;
+/** The file with a secret key that can sign. */
+let key: string;
+
+setUpOnce(
+  async (parts) => {
+    // Other tests need the package too. The clone gets its Node.js.
+    const [, , architecture = ''] = /_([^_]+)_([^_]+)\.deb$/.exec(await buildPackage()) ?? [];
+    own = architecture;
+    const ring = parts.use(await MakerKeyRing.make());
+    key = await ring.create('maker', { options: '--faked-system-time 20200101T000000' });
+    clone = parts.use(await ReleaseClone.make());
+  },
+  {
+    skipReason: () => NEEDED.filter((path) => !existsSync(path)).map((path) => `${path} is missing`)[0] ?? null,
+    timeout: scaleDeadline(120_000),
+  },
+);
+
+/** Commits another heading for the version's changes. */
+async function commitSection(heading: string): Promise<void> {
+  clone.change('CHANGELOG.md', (text) => text.replace(SECTION, heading));
+  await clone.commit();
+}
+
+/** What is wrong, how to make it so, and the reason that is given. */
+const REFUSALS: readonly [string, () => unknown, RegExp][] = [
+  ['a changed file', () => clone.change('README.md', (text) => `${text}\n`), /not committed \( M README\.md\)/],
+  ['a new file', () => writeFileSync(join(clone.path, 'new'), ''), /not committed \(\?\? new\)/],
+  ['a version that was released', () => clone.run('git', ['tag', `v${VERSION}`, 'HEAD^']), /is already released, from/],
+  ['a version before a released one', () => clone.run('git', ['tag', 'v99.10.0', 'HEAD^']), /is older than 99\.10\.0/],
+  [
+    'a version without a section of CHANGELOG.md',
+    () => commitSection('## [Unreleased]'),
+    /no section for 99\.2\.0: rename "## \[Unreleased\]" to "## \[99\.2\.0\] - \d{4}-\d{2}-\d{2}"/,
+  ],
+  ['a section of CHANGELOG.md without a date', () => commitSection(`## [${VERSION}]`), /no date for 99\.2\.0: write/],
+  [
+    'a section of CHANGELOG.md with a day that does not exist',
+    () => commitSection(`## [${VERSION}] - 2026-02-30`),
+    /no date for 99\.2\.0: write/,
+  ],
+  [
+    'an empty section of CHANGELOG.md',
+    () => commitSection(`${SECTION}\n\n## [99.1.0]`),
+    /lists no change for 99\.2\.0/,
+  ],
+];
+
+it.each(REFUSALS)('a release is refused for %s, and one line says why', async (_what, prepare, reason) => {
+  await clone.restore();
+  await prepare();
+  await expectRefusal([VERSION], reason);
+});
+
+it.each<[string, () => readonly string[], RegExp]>([
+  ['something that is no version', () => ['99.2'], /99\.2 is no version: allowed is/],
+  ['another version than that of package.json', () => ['99.3.0'], /package\.json has the version 99\.2\.0: run/],
+  ['a public key', () => [VERSION, '--key', `${key}.public`], /has no secret key/],
+  ['other files in its folder', () => [VERSION, '--output', 'docs'], /docs exists and is no release/],
+])('a release is refused if it is given %s', async (_what, args, reason) => {
+  await clone.restore();
+  await expectRefusal(args(), reason);
+});
+
+async function expectRefusal(args: readonly string[], reason: RegExp): Promise<void> {
+  const { status, stdout, stderr } = await clone.release(args);
+  expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^latchkey: [^\n]*\n$/);
+  expect(stderr).toMatch(reason);
+  expect(existsSync(join(clone.path, 'build'))).toBe(false);
+}
+
+it('a release runs the suite if it has not passed on the commit, and is refused if it fails', async () => {
+  await clone.restore();
+  clone.makeSuite('fail');
+  const { status, stdout, stderr } = await clone.release([VERSION]);
+  expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toContain('\nFailed:\n');
+  expect(stderr.trim().split('\n').at(-1)).toMatch(/^latchkey: the suite has failed on commit \w{12}: see above$/);
+  expect(lastRun(clone.path)).toMatchObject({ commit: clone.releasable, result: '7 passed, 1 failed, 0 skipped' });
+});
+
+it('a release has the packages for Debian and npm, and says what to push and to upload', async () => {
+  await clone.restore();
+  clone.makeSuite('pass');
+  const { status, stdout, stderr } = await clone.release([VERSION]);
+  expect(status, stderr).toBe(0);
+  expect(stderr).toMatch(/running everything.*\n\d+ passed, 0 failed, 0 skipped\n/s);
+  const output = join(clone.path, 'build/release', VERSION);
+  const deb = `latchkey_${VERSION}_${own}`;
+  const expected = [`${deb}.cdx.json`, `${deb}.deb`, `latchkey-${VERSION}.tgz`, 'latchkey-emulator.tgz'];
+  expect(readdirSync(output).sort()).toEqual(['SHA256SUMS', ...expected].sort());
+  expect(listedIn(output)).toEqual(expected.sort());
+  await clone.run('sh', ['-c', `cd '${output}' && sha256sum --check --quiet SHA256SUMS`]);
+  expect(await clone.run('dpkg-deb', ['--field', join(output, `${deb}.deb`), 'Version'])).toBe(VERSION);
+  const manifest = await clone.run('tar', ['-xzOf', join(output, `latchkey-${VERSION}.tgz`), 'package/package.json']);
+  expect(JSON.parse(manifest)).toMatchObject({ name: 'latchkey', version: VERSION });
+
+  expect(stdout).toMatch(/^The suite: \d+ passed, 0 failed, 0 skipped\.$/m);
+  expect(stdout).toContain(`git tag --annotate v${VERSION} ${clone.releasable.slice(0, 12)}`);
+  expect(stdout).toContain(`git push origin v${VERSION}\n`);
+  expect(stdout).toContain(`npm publish build/release/${VERSION}/latchkey-${VERSION}.tgz\n`);
+  expect(stdout).not.toContain('build-image');
+  expect(readdirSync(join(clone.path, 'build/release'))).toEqual([VERSION]);
+  expect(readdirSync(clone.temporary).filter((name) => name.startsWith('tmp.'))).toEqual([]);
+  expect(await clone.run('git', ['status', '--porcelain'])).toBe('');
+});
+
+/** The files of SHA256SUMS. */
+function listedIn(output: string): string[] {
+  const sums = readFileSync(join(output, 'SHA256SUMS'), 'utf8');
+  return sums
+    .trim()
+    .split('\n')
+    .map((line) => line.slice(66)); // after the hash and two spaces
+}
+
+/** Replaces the scripts that build large packages, so that a release takes a second. */
+function buildSmallPackages(): void {
+  const deb = [
+    'umask 022; export SOURCE_DATE_EPOCH=0',
+    'for cpu in amd64 arm64; do',
+    '  tree=$(mktemp -d); mkdir "$tree/DEBIAN"',
+    `  printf "Package: latchkey\\nVersion: ${VERSION}\\nArchitecture: $cpu\\nMaintainer: x\\nDescription: x\\n" >"$tree/DEBIAN/control"`,
+    '  chmod 755 "$tree"; find "$tree" -exec touch -d @0 {} +',
+    `  dpkg-deb --root-owner-group --build "$tree" "$2/latchkey_${VERSION}_$cpu.deb"; rm -r "$tree"`,
+    'done',
+  ];
+  clone.replaceScript('build-deb', deb.join('\n'));
+  clone.replaceScript('build-npm', `echo npm >"$2/latchkey-${VERSION}.tgz"`);
+}
+
+it('a release with an apt repository has the same files whenever it is built, with its signatures', async () => {
+  await clone.restore();
+  buildSmallPackages();
+  await clone.commitPassed();
+  const first = await clone.release([VERSION, '--key', key]);
+  expect(first, first.stderr).toMatchObject({ status: 0, stderr: expect.not.stringContaining('suite') });
+  const output = join(clone.path, 'build/release', VERSION);
+  const files = globSync('**', { cwd: output, withFileTypes: true }).filter((entry) => entry.isFile());
+  const names = files.map((entry) => join(entry.parentPath, entry.name).slice(output.length + 1)).sort();
+  expect(names).toContain('apt/dists/stable/InRelease');
+  expect(names).toContain(`apt/pool/main/l/latchkey/latchkey_${VERSION}_arm64.deb`);
+  expect(listedIn(output)).toEqual(names.filter((name) => name !== 'SHA256SUMS'));
+  expect(first.stdout).toContain('./scripts/build-apt --key FILE --output COPY --deb');
+  const sums = readFileSync(join(output, 'SHA256SUMS'), 'utf8');
+
+  const second = await clone.release([VERSION, '--key', key]);
+  expect(second, second.stderr).toMatchObject({ status: 0, stdout: first.stdout });
+  expect(readFileSync(join(output, 'SHA256SUMS'), 'utf8')).toBe(sums);
+
+  // A key whose signatures differ each time: each is a second later than the one before.
+  const gpg = [
+    `count='${join(clone.path, '.cache/count')}'; echo >>"$count"; time=$((1700000000 + $(wc -l <"$count")))`,
+    'for argument; do shift; case $argument in *!) argument=$time! ;; esac; set -- "$@" "$argument"; done',
+    'exec /usr/bin/gpg "$@"',
+  ];
+  const bin = join(clone.path, '.cache/bin');
+  mkdirSync(bin);
+  writeProgram(join(bin, 'gpg'), gpg.join('\n'));
+  const third = await clone.release([VERSION, '--key', key], bin);
+  expect(third, third.stderr).toMatchObject({ status: 0 });
+  expect(third.stdout).toContain('the same bytes, apart from the signatures of the apt repository');
+});
+
+it('a release is refused if a second build differs, and both builds are kept', async () => {
+  await clone.restore();
+  buildSmallPackages();
+  clone.replaceScript('build-emulator-package', `${BUILD_SAME}; date +%N >"$2/differing"`);
+  await clone.commitPassed();
+  const output = join(clone.path, 'build/differing');
+  const { status, stdout, stderr } = await clone.release([VERSION, '--output', output]);
+  expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
+  expect(stderr.trim().split('\n').at(-1)).toBe(
+    `latchkey: the second build differs in differing: nothing is released; compare ${output}.first with ${output}.second`,
+  );
+  for (const kept of ['first', 'second']) expect(readdirSync(`${output}.${kept}`)).toContain('differing');
+  expect(existsSync(output)).toBe(false);
+});
