@@ -61,13 +61,17 @@ describe('texts without a secret', () => {
   });
 });
 
-test('the search looks for ten thousand secrets in 100 MB within seconds', () => {
+test('the search for ten thousand secrets takes no longer than twice the search for ten', () => {
   const secrets = Array.from({ length: 10_000 }, () => `lk_${randomBytes(32).toString('base64url')}`);
-  const log = Buffer.from(`lk_${randomBytes(24).toString('base64url')} {"level":30,"msg":"ok"}\n`.repeat(1_600_000));
-  const started = performance.now();
-  const find = createSecretSearch(secrets);
-  expect(find(log)).toEqual([]);
-  expect(performance.now() - started).toBeLessThan(20_000);
+  const log = Buffer.from(`lk_${randomBytes(24).toString('base64url')} {"level":30,"msg":"ok"}\n`.repeat(100_000));
+  const [few, many] = [createSecretSearch(secrets.slice(0, 10)), createSecretSearch(secrets)];
+  const timeOf = (find: typeof few) => {
+    const { user } = process.cpuUsage();
+    expect(find(log)).toEqual([]);
+    return process.cpuUsage().user - user;
+  };
+  const ratios = Array.from({ length: 5 }, () => timeOf(many) / timeOf(few));
+  expect(Math.min(...ratios)).toBeLessThan(2);
   log.write(secrets[77] ?? '', log.length - 100);
-  expect(find(log)).toHaveLength(1);
+  expect(many(log)).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { root, runCommand, temporaryFolder } from './checkout.ts';
+import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
 
 /** The sources that run in a browser: their DOM types are visible to everything that is compiled with them. */
 const BROWSER = ['src/emulator/console/browser', 'src/page/browser'];

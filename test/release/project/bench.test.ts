@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ratioOf } from '../../scripts/bench.d/statistics.ts';
-import { ratioTarget } from '../../scripts/bench.d/suite.ts';
-import { missingPrograms, SUITES } from '../../scripts/bench.d/suites.ts';
-import { scaleDeadline } from '../support/deadlines.ts';
-import { selectRows } from '../support/long.ts';
-import { root, runCommand } from './checkout.ts';
+import { ratioOf } from '../../../scripts/bench.d/statistics.ts';
+import { ratioTarget } from '../../../scripts/bench.d/suite.ts';
+import { missingPrograms, SUITES } from '../../../scripts/bench.d/suites.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
+import { selectRows } from '../../support/long.ts';
+import { root, runCommand } from '../../project/checkout.ts';
 
 const bench = join(root, 'scripts/bench');
 const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
