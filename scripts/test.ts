@@ -1,7 +1,7 @@
 // Runs every check and test, even if some fail, and ends with a summary. The checks run in parallel with the tests,
 // which mostly wait.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -72,6 +72,26 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     stopped = signal;
     for (const child of running) child.kill(signal);
   });
+}
+
+// Whatever goes wrong: one line says so, nothing is left running, and the last line counts it.
+process.on('uncaughtException', (error) => {
+  for (const child of running) {
+    child.kill('SIGKILL');
+    if (child.pid !== undefined) endSession(child.pid);
+  }
+  console.error(`\nscripts/test: ${error.message}`);
+  console.log('\n0 passed, 1 failed, 0 skipped');
+  process.exit(1);
+});
+
+/** What the tests need for temporary files at the same time, in MB. */
+const NEEDED_SPACE_MB = 500;
+const { bavail, bsize } = statfsSync(tmpdir());
+if (bavail * bsize < NEEDED_SPACE_MB * 2 ** 20) {
+  throw new Error(
+    `the disk is full: ${tmpdir()} has ${Math.floor((bavail * bsize) / 2 ** 20)} MB, and the tests need ${NEEDED_SPACE_MB} MB. Free some space, or set TMPDIR to another folder`,
+  );
 }
 
 /** If more files failed, none is run again: the cause is probably not in the tests. */
