@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { runShortForm } from '../../chaos/experiment.ts';
+import { experiment } from '../../chaos/soak.experiment.ts';
+import { medianGrowth, slope } from '../../chaos/soak-statistics.ts';
+
+/** Every kind of fault of the emulator, for both origins if it has one. */
+const FAULTS = [
+  ...['status', 'redirect', 'not_json', 'delay', 'hang', 'reset_before', 'commit_then_drop', 'truncate', 'slow_body'],
+  ...['content_type', 'oversize', 'wrong_date'],
+  ...['tls_failure (base)', 'tls_failure (frontend)', 'origin_down (base)', 'origin_down (frontend)'],
+];
+
+test('under load and every fault all issued tokens are right, no grant is lost and nothing stays open', async () => {
+  const { figures, broken } = await runShortForm(experiment);
+  expect(broken).toEqual([]);
+  const count = (name: string) => Number.parseInt(String(figures[name]), 10);
+  expect(count('token requests')).toBeGreaterThanOrEqual(300);
+  expect(count('tokens issued')).toBeGreaterThan(100);
+  expect(count('pairings under faults')).toBeGreaterThan(0);
+  // Each step has succeeded at least once, except those that a fault may have made fail.
+  expect(figures['steps of the installer']).toMatch(
+    /^add [1-9].*page [1-9].*metrics [1-9].*backup [1-9].*reload [1-9].*rotate CA 1$/,
+  );
+  expect(count('event loop: longest stall by its own work, ms')).toBeGreaterThan(0);
+  expect(figures['event loop: longest stall by its own work, caused by']).toMatch(/ \(\d+ ms\).*, (during|after) /);
+  const met = String(figures['faults']).split(', ');
+  expect(met.map((each) => each.replace(/ [1-9]\d*$/, '')).toSorted()).toEqual(FAULTS.toSorted());
+});
+
+test('the leak check finds growth among noise and bursts, and does not report a burst alone', () => {
+  const samples = (value: (second: number) => number) =>
+    Array.from({ length: 300 }, (_, second) => ({ minutes: second / 60, value: value(second) }));
+  const noise = (second: number) => ((second * 7919) % 13) - 6;
+  const burst = (second: number) => (second > 100 ? 9000 : 0);
+  expect(Math.abs(slope(samples((second) => 30_000 + noise(second))))).toBeLessThan(5);
+  expect(slope(samples((second) => 30_000 + second * 10 + noise(second)))).toBeCloseTo(600, -1);
+  expect(Math.abs(medianGrowth(samples((second) => 150_000 + burst(second) + noise(second))))).toBeLessThan(50);
+  expect(medianGrowth(samples((second) => 150_000 + burst(second) + second * 20))).toBeCloseTo(1200, -1);
+});
