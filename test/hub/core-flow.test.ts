@@ -9,7 +9,7 @@ import { startPortal } from '../support/portal.ts';
 describe('the main job', () => {
   it('the command line pairs an appliance, and the hub issues its token, refreshes it and forgets it', async () => {
     await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     const scope = ['--scope', 'Monitoring RemoteControl'];
     const wallbox = await hub.json<CredentialsResponse>('appliance', 'add', 'wallbox', ...scope);
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });

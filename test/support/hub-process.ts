@@ -73,8 +73,8 @@ export interface HubProcessOptions {
   /** Arguments for Node before the program. */
   readonly flags?: readonly string[];
   /**
-   * Runs the daemon in the test's own process, where it can be stopped by SIGTERM but not killed: for tests that start
-   * many.
+   * Runs the daemon in the test's own process, where it can be stopped by SIGTERM but not killed, and its commands one
+   * after another in a shared process: for tests that start many.
    */
   readonly here?: boolean;
 }
@@ -272,8 +272,12 @@ export class HubProcess implements AsyncDisposable {
   }
 
   /** Runs a CLI command against this hub. */
-  cli(...args: string[]): Promise<ProcessResult> {
-    return runLatchkey([...args, '--config', this.#config], this.#env);
+  async cli(...args: string[]): Promise<ProcessResult> {
+    const command = { args: [...args, '--config', this.#config], env: this.#env };
+    if (!this.#isHere) return runLatchkey(command.args, command.env);
+    const { runInSharedProcess } = await import('../cli/shared-process.ts');
+    const { status, stdout, stderr } = await runInSharedProcess(command);
+    return { status, stdout, stderr };
   }
 
   /** Runs a command with `--json` and returns its result. */

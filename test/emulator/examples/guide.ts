@@ -8,11 +8,16 @@ import { root } from '../../project/checkout.ts';
  * @throws Error if there is none, or more than one
  */
 export function readExample(heading: string, language: string, page = 'docs/emulator.md'): string {
+  const [text, ...more] = readExamples(heading, language, page);
+  if (text === undefined || more.length > 0) throw new Error(`${heading} has not one block of ${language}`);
+  return text;
+}
+
+/** All code blocks under a heading, see {@link readExample}. */
+export function readExamples(heading: string, language: string, page: string): string[] {
   const guide = readFileSync(join(root, page), 'utf8');
   const [section, ...more] = guide.split(/^## /m).filter((text) => text.startsWith(`${heading}\n`));
   if (section === undefined || more.length > 0) throw new Error(`the guide has not one section ${heading}`);
-  const blocks = [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, name]) => name === language);
-  const [, , text] = blocks[0] ?? [];
-  if (text === undefined || blocks.length > 1) throw new Error(`${heading} has ${blocks.length} blocks of ${language}`);
-  return text;
+  const blocks = [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
+  return blocks.flatMap(([, name, text = '']) => (name === language ? [text] : []));
 }
