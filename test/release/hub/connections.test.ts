@@ -28,7 +28,7 @@ async function addTo(hub: HubProcess, name: string, connection: string): Promise
 describe('latchkey connection', () => {
   it('appliances of one connection are connected by one login, and each keeps its own credentials', async () => {
     await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     expect(await hub.json('connection', 'add', 'heating', '--scope', 'Monitoring')).toEqual({
       ...{ name: 'heating', portal: 'home', scope: 'Monitoring', state: 'unpaired' },
     });
@@ -42,7 +42,6 @@ describe('latchkey connection', () => {
     const [heating] = await hub.json<ConnectionResponse[]>('connection', 'list');
     expect(heating).toMatchObject({ state: 'active', appliances: ['dashboard', 'thermostat'], login_ends: null });
     expect(await hub.appliance('thermostat')).toMatchObject({ state: 'active', connection: 'heating' });
-    expect((await hub.cli('status')).stdout).toMatch(/heating +active +Monitoring .* dashboard\n +thermostat/);
 
     await hub.cli('appliance', 'remove', 'dashboard');
     expect(await hub.requestToken(dashboard)).toMatchObject({ status: 401 });
@@ -52,16 +51,10 @@ describe('latchkey connection', () => {
     expect(await hub.requestToken(rotated)).toMatchObject({ status: 200 });
     await hub.cli('unpair', 'heating');
     expect(await hub.requestToken(rotated)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
-    await hub.pair('heating', emulator);
-    expect(await hub.requestToken(rotated)).toMatchObject({ status: 200 });
-  });
 
-  it('an appliance that moves to a connection leaves its own login behind, which an installer may remove', async () => {
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
-    await hub.ask((control) => control.addConnection('heating', null, null));
+    // An appliance that moves to it leaves its own login behind.
     await hub.pair('heating', emulator);
-    const wallbox = await hub.addAppliance('wallbox');
+    const wallbox = await hub.addAppliance('wallbox', 'Monitoring');
     await hub.pair('wallbox', emulator);
     const moved = await hub.cli('appliance', 'move', 'wallbox', '--connection', 'heating');
     expect(moved).toMatchObject({ status: 0, stdout: 'wallbox uses the connection heating now.\n' });
@@ -69,11 +62,6 @@ describe('latchkey connection', () => {
     const { access_token } = await hub.ask((control) => control.token('heating'));
     expect((await hub.requestToken(wallbox)).body).toMatchObject({ access_token });
     expect(await hub.cli('connection', 'remove', 'wallbox')).toMatchObject({ status: 0 });
-    expect((await hub.cli('connection', 'list', '--names')).stdout).toBe('heating\n');
-
-    const refused = await hub.cli('connection', 'remove', 'heating');
-    expect(refused.status).toBe(1);
-    expect(refused.stderr).toMatch(/wallbox uses the connection heating: move or remove it first, or add --yes/);
     expect(await hub.cli('connection', 'remove', 'heating', '--yes')).toMatchObject({ status: 0 });
     // Its credentials stay; it needs a login of its own.
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
@@ -81,98 +69,77 @@ describe('latchkey connection', () => {
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 200 });
   });
 
-  it.for<[what: string, args: string[], message: RegExp]>([
-    ['an invalid name', ['connection', 'add', 'Heating'], /is not a valid connection name/],
-    ['a name that is taken', ['connection', 'add', 'shared'], /there is a connection shared already/],
-    ['an unknown portal', ['connection', 'add', 'other', '--portal', 'nowhere'], /there is no portal nowhere/],
-    [
-      'an unknown connection',
-      ['appliance', 'add', 'lamp', '--connection', 'nothing'],
-      /there is no connection nothing/,
-    ],
-    [
-      'another scope',
-      ['appliance', 'add', 'lamp', '--connection', 'shared', '--scope', 'Other'],
-      /lamp has the scope "Other", and the connection shared has "Monitoring"/,
-    ],
-    [
-      'a move to another scope',
-      ['appliance', 'move', 'heater', '--connection', 'shared'],
-      /heater has the scope "RemoteControl", and the connection shared has "Monitoring"/,
-    ],
-    ['the name of an appliance without its own', ['pair', 'user'], /the appliance user uses the connection shared/],
-    [
-      'an own connection that exists',
-      ['appliance', 'add', 'shared'],
-      /there is a connection shared already: add --connec/,
-    ],
-  ])('a command with %s fails with one clear line and changes nothing', async ([, args, message]) => {
+  it('a command about a connection that is wrong fails with one clear line and changes nothing', async () => {
     await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
-    await hub.ask((control) => control.addConnection('shared', 'Monitoring', null));
+    await using hub = await HubProcess.start({ emulator, here: true });
+    await hub.addConnection('shared', 'Monitoring');
     await hub.addAppliance('user', null, null, 'shared');
     await hub.addAppliance('heater', 'RemoteControl');
-    const before = await hub.ask((control) => control.status());
-    const { status, stderr } = await hub.cli(...args);
-    expect(status).toBe(1);
-    expect(stderr).toMatch(message);
-    expect(stderr.trim().split('\n')).toHaveLength(1);
-    const after = await hub.ask((control) => control.status());
-    expect({ ...after, hub: null }).toEqual({ ...before, hub: null });
+    const before = await hub.status();
+    const cases: readonly [command: string, message: RegExp][] = [
+      ['connection add Heating', /is not a valid connection name/],
+      ['connection add shared', /there is a connection shared already/],
+      ['connection add other --portal nowhere', /there is no portal nowhere/],
+      ['connection remove shared', /user uses the connection shared: move or remove it first, or add --yes/],
+      ['appliance add lamp --connection nothing', /there is no connection nothing/],
+      [
+        'appliance add lamp --connection shared --scope Other',
+        /lamp has the scope "Other", and the connection shared has "Monitoring"/,
+      ],
+      [
+        'appliance move heater --connection shared',
+        /heater has the scope "RemoteControl", and the connection shared has "Monitoring"/,
+      ],
+      ['pair user', /the appliance user uses the connection shared/],
+      ['appliance add shared', /there is a connection shared already: add --connec/],
+    ];
+    for (const [command, message] of cases) {
+      const { status, stderr } = await hub.cli(...command.split(' '));
+      expect({ status, stderr }, command).toEqual({ status: 1, stderr: expect.stringMatching(message) });
+      expect(stderr.trim().split('\n'), command).toHaveLength(1);
+    }
+    expect({ ...(await hub.status()), hub: null }).toEqual({ ...before, hub: null });
   });
 });
 
-describe('latchkey connection import', () => {
-  it('the hub takes over the login of another client, whose token is refused from then on', async () => {
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
-    const other = await OtherClient.logIn(emulator);
-    expect(await other.refresh()).toBe(200);
-    const imported = await importGrant(hub, `${other.refreshToken}\n`, 'cloud', '--scope', 'Monitoring');
-    expect(imported, imported.stderr).toMatchObject({ status: 0, stderr: '' });
-    expect(imported.stdout).toContain('Stop the other program now');
-    expect(imported.stdout).not.toContain(other.refreshToken);
-    expect(await other.refresh()).toBe(400);
-    const user = await addTo(hub, 'thermostat', 'cloud');
-    for (let round = 0; round < 3; round++) {
-      await hub.ask((control) => control.refresh('cloud'));
-      const { status, body } = await hub.requestToken(user);
-      expect(status).toBe(200);
-      expect(await whoami(emulator, body['access_token'])).toBe(200);
-    }
-    expect(await hub.json('history', 'cloud')).toMatchObject([{ kind: 'refreshed', count: 3 }, { kind: 'paired' }]);
-  });
+it('the hub takes over the login of another client, and a refused token leaves nothing behind', async () => {
+  await using emulator = await startPortal();
+  await using hub = await HubProcess.start({ emulator, here: true });
+  for (const input of ['', 'two words', 'two\nlines']) {
+    const { status, stderr } = await importGrant(hub, input, 'cloud');
+    expect([status, stderr.trim().split('\n').length]).toEqual([1, 1]);
+    expect(stderr).toContain('nothing was done');
+  }
+  expect(emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toEqual([]);
+  const refused = await importGrant(hub, 'not-a-token-of-this-portal', 'cloud');
+  expect(refused.status).toBe(1);
+  expect(refused.stderr).toMatch(/does not accept this refresh token.*nothing was kept/);
+  expect((await hub.cli('connection', 'list', '--json')).stdout).toBe('[]\n');
 
-  it('a refused token leaves nothing behind, and a paired connection keeps its grant without --yes', async () => {
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
-    const refused = await importGrant(hub, 'not-a-token-of-this-portal', 'cloud');
-    expect(refused.status).toBe(1);
-    expect(refused.stderr).toMatch(/does not accept this refresh token.*nothing was kept/);
-    expect((await hub.cli('connection', 'list', '--json')).stdout).toBe('[]\n');
+  const other = await OtherClient.logIn(emulator);
+  expect(await other.refresh()).toBe(200);
+  const imported = await importGrant(hub, `${other.refreshToken}\n`, 'cloud', '--scope', 'Monitoring');
+  expect(imported, imported.stderr).toMatchObject({ status: 0, stderr: '' });
+  expect(imported.stdout).toContain('Stop the other program now');
+  expect(imported.stdout).not.toContain(other.refreshToken);
+  expect(await other.refresh()).toBe(400);
+  const user = await addTo(hub, 'thermostat', 'cloud');
+  for (let round = 0; round < 3; round++) {
+    await hub.ask((control) => control.refresh('cloud'));
+    const { status, body } = await hub.requestToken(user);
+    expect(status).toBe(200);
+    expect(await whoami(emulator, body['access_token'])).toBe(200);
+  }
+  expect(await hub.json('history', 'cloud')).toMatchObject([{ kind: 'refreshed', count: 3 }, { kind: 'paired' }]);
 
-    await hub.ask((control) => control.addConnection('cloud', 'Monitoring', null));
-    await hub.pair('cloud', emulator);
-    const other = await OtherClient.logIn(emulator);
-    const kept = await importGrant(hub, other.refreshToken, 'cloud');
-    expect(kept.status).toBe(1);
-    expect(kept.stderr).toContain('run the command again with --yes');
-    expect(await other.refresh()).toBe(200);
-    const wrong = await importGrant(hub, 'not-a-token-of-this-portal', 'cloud', '--yes');
-    expect(wrong.status).toBe(1);
-    expect(await hub.ask((control) => control.refresh('cloud'))).toMatchObject({ state: 'active' });
-    expect(await importGrant(hub, other.refreshToken, 'cloud', '--yes', '--json')).toMatchObject({ status: 0 });
-    expect(await other.refresh()).toBe(400);
-  });
-
-  it('only one line with a token is accepted', async () => {
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator });
-    for (const input of ['', '\n', 'two words', 'two\nlines', 'x'.repeat(16_385)]) {
-      const { status, stderr } = await importGrant(hub, input, 'cloud');
-      expect([status, stderr.trim().split('\n').length]).toEqual([1, 1]);
-      expect(stderr).toContain('nothing was done');
-    }
-    expect(emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toEqual([]);
-  });
+  // A paired connection keeps its grant without --yes, and if the other token is refused.
+  const third = await OtherClient.logIn(emulator);
+  const kept = await importGrant(hub, third.refreshToken, 'cloud');
+  expect(kept.status).toBe(1);
+  expect(kept.stderr).toContain('run the command again with --yes');
+  expect(await third.refresh()).toBe(200);
+  expect(await importGrant(hub, 'not-a-token-of-this-portal', 'cloud', '--yes')).toMatchObject({ status: 1 });
+  expect(await hub.ask((control) => control.refresh('cloud'))).toMatchObject({ state: 'active' });
+  expect(await importGrant(hub, third.refreshToken, 'cloud', '--yes', '--json')).toMatchObject({ status: 0 });
+  expect(await third.refresh()).toBe(400);
 });

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startTestModeHub, warningsOf } from '../../netns/hub-on-host.ts';
-import { occupyMdnsPort } from '../../netns/mdns-port.ts';
 import { captureMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../../netns/observers.ts';
 import { serveHub, writeHubConfiguration } from '../../netns/served-hub.ts';
 import { createLan, lanSkipReason } from '../../support/netns.ts';
@@ -86,20 +85,6 @@ describe('a hub with two interfaces', () => {
     expect(zeroconf.losses()).toEqual([]);
     expect(warningsOf(hub.process)).toEqual([]);
   });
-
-  it('a hub is announced only on the network of lan.address', async () => {
-    await using home = await createLan(['hub', 'near']);
-    await using other = await createLan(['far'], 78);
-    const { hub: machine, near } = home.hosts;
-    const { far } = other.hosts;
-    await other.attach(machine, 'wlan0');
-    const captured = await captureMdns(near);
-    const zeroconf = await observeWithZeroconf(far);
-    await using hub = await startTestModeHub(machine, undefined, { LATCHKEY_LAN_ADDRESS: '10.78.0.2' });
-    expect((await zeroconf.found()).addresses).toEqual(['10.78.0.2']);
-    expect(captured().filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
-    expect((await hub.status()).hub.address).toBe('10.78.0.2');
-  });
 });
 
 describe('the announcement across a reload', () => {
@@ -122,23 +107,5 @@ describe('the announcement across a reload', () => {
     await zeroconf.gone('Cellar hub');
     expect(await daemon.stop('SIGTERM')).toBe(0);
     await zeroconf.gone('Attic hub');
-  });
-});
-
-describe('the mDNS port in use by another program', () => {
-  it('the hub logs that another program has the mDNS port, and is announced when the port is free', async () => {
-    await using lan = await createLan(['hub', 'appliance']);
-    const { hub: machine, appliance } = lan.hosts;
-    await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
-    const keeper = await occupyMdnsPort(machine);
-    await using hub = await startTestModeHub(machine);
-    expect(await hub.logged('announcement_failed')).toMatchObject({
-      error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),
-    });
-    await keeper.stop();
-    const zeroconf = await observeWithZeroconf(appliance);
-    await hub.logged('hub_announced');
-    expect((await zeroconf.found()).addresses).toEqual(['10.77.0.1']);
-    expect(warningsOf(hub.process)).toHaveLength(1);
   });
 });

@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import 'reflect-metadata';
+import { generateKeyPairSync, KeyObject, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
+import { X509CertificateGenerator } from '@peculiar/x509';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
@@ -14,17 +15,11 @@ import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { type Authority, type Leaf, spkiFingerprint } from '../../src/system/x509/certificates.ts';
-import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
-import { startTestModeHub } from '../netns/hub-on-host.ts';
-import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
-import { scaleDeadline } from '../support/deadlines.ts';
+import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hubAuthority } from '../support/hub-authority.ts';
-import { HubProcess } from '../support/hub-process.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { logTo } from '../support/log-to.ts';
-import { createLan, lanSkipReason } from '../support/netns.ts';
-import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const NAMES = ['hub.home.example', '*.hub.home.example'];
@@ -105,7 +100,7 @@ describe('invalid settings of an own certificate', () => {
     expect(line).toContain(message);
   });
 
-  it.for<[what: string, prepare: () => void, key: string, says: string]>([
+  it.for<[what: string, prepare: () => void | Promise<void>, key: string, says: string]>([
     ['a key that others can read', () => chmodSync(join(folder.path, 'hub.key'), 0o640), 'key_file', 'mode 0640'],
     ['another leaf’s key', () => write(leaf.certificate, other.key), 'key_file', 'does not match the certificate'],
     ['no key', () => write(leaf.certificate, 'nothing'), 'key_file', 'no readable private key'],
@@ -135,7 +130,7 @@ describe('invalid settings of an own certificate', () => {
     ],
     ['a key that is too short', () => createWeakKey(), 'certificate_file', "can't be used for TLS"],
   ])('the hub rejects %s at its start, in one line with the key', async ([, prepare, key, message]) => {
-    prepare();
+    await prepare();
     const line = await startError();
     expect(line).toContain(`: lan.${key}: `);
     expect(line).toContain(message);
@@ -149,11 +144,13 @@ describe('invalid settings of an own certificate', () => {
     }).privateKey;
   }
 
-  function createWeakKey(): void {
-    const outputs = ['-keyout', join(folder.path, 'hub.key'), '-out', join(folder.path, 'hub.pem')];
-    const request = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=hub', '-days', '9', ...outputs];
-    execFileSync('/usr/bin/openssl', request, { stdio: 'ignore' });
-    chmodSync(join(folder.path, 'hub.key'), 0o600);
+  async function createWeakKey(): Promise<void> {
+    const signingAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' };
+    const size = { modulusLength: 1024, publicExponent: new Uint8Array([1, 0, 1]) };
+    const keys = await crypto.subtle.generateKey({ ...signingAlgorithm, ...size }, true, ['sign', 'verify']);
+    const certificate = await X509CertificateGenerator.createSelfSigned({ name: 'CN=hub', keys, signingAlgorithm });
+    const key = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' });
+    write(certificate.toString('pem'), String(key));
   }
 });
 
@@ -202,105 +199,16 @@ describe('the warnings about an own certificate', () => {
   });
 
   it('the hub warns of a chain without its root', async () => {
-    const { chain, key } = chainWithoutRoot();
-    write(chain, key);
-    expect(await warnings(Date.now())).toEqual(['certificate_root_missing']);
+    const permitted = { names: ['hub.home.example'], networks: ['192.168.0.0/16'] };
+    const intermediate = await createSuccessorAuthority(authority, permitted);
+    const issued = await issueLeaf(intermediate.authority, { names: NAMES, addresses: [], now: NOW });
+    write(first(issued.certificate) + intermediate.crossCertificate, issued.key);
+    expect(await warnings()).toEqual(['certificate_root_missing']);
   });
 
   it("the hub warns of an own certificate that has expired by the machine's clock", async () => {
     const ended = new Date(leaf.notAfter).toISOString();
     expect(await warnings(leaf.notAfter + 1)).toEqual([`certificate_expired ${ended}`]);
-  });
-
-  /** A leaf and the intermediate that issued it, made with openssl. */
-  function chainWithoutRoot(): { chain: string; key: string } {
-    const openssl = (...args: string[]) =>
-      execFileSync('/usr/bin/openssl', args, { cwd: folder.path, stdio: 'ignore' });
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '9'];
-    const ca = ['-addext', 'basicConstraints=critical,CA:true'];
-    openssl('req', '-x509', ...key, ...ca, '-subj', '/CN=Root', '-keyout', 'r.key', '-out', 'r.pem');
-    const byRoot = ['-CA', 'r.pem', '-CAkey', 'r.key'];
-    openssl('req', '-x509', ...key, ...ca, ...byRoot, '-subj', '/CN=Middle', '-keyout', 'm.key', '-out', 'm.pem');
-    const byIntermediate = ['-CA', 'm.pem', '-CAkey', 'm.key', '-addext', 'basicConstraints=CA:false'];
-    openssl('req', '-x509', ...key, ...byIntermediate, '-subj', '/CN=hub', '-keyout', 'l.key', '-out', 'l.pem');
-    const text = (name: string) => readFileSync(join(folder.path, name), 'utf8');
-    return { chain: text('l.pem') + text('m.pem'), key: text('l.key') };
-  }
-});
-
-describe('a hub with an own certificate', () => {
-  it('a hub with an own certificate serves it, uses its names, and shows the pin of its last certificate', async () => {
-    await using emulator = await startPortal();
-    const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
-    await using hub = await HubProcess.start({ emulator, lan, here: true });
-    const { certificate: ca, fingerprint } = await hub.authority();
-    expect([spkiFingerprint(ca), fingerprint]).toEqual([
-      spkiFingerprint(authority.certificate),
-      spkiFingerprint(authority.certificate),
-    ]);
-    expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
-    expect(await hub.cli('ca', '--rotate', '--yes')).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: expect.stringContaining('lan.certificate_file'),
-    });
-    expect((await hub.authority()).fingerprint).toBe(fingerprint);
-    const { ca_fingerprint, token_endpoint } = await hub.addAppliance('fan');
-    expect(ca_fingerprint).toBe(fingerprint);
-    // The certificate is also for this address.
-    expect(token_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/token`);
-
-    const get = async (servername: string, host: string) => {
-      const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca, servername });
-      await once(socket, 'secureConnect');
-      socket.write(`GET /ca.pem HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
-      let text = '';
-      for await (const chunk of socket) text += String(chunk);
-      return { text, serial: socket };
-    };
-    for (const name of ['hub.home.example', 'x.hub.home.example', 'X.Hub.Home.Example.']) {
-      const { text } = await get(name.replace(/\.$/, ''), name);
-      expect(text).toMatch(/^HTTP\/1.1 200 /);
-      expect(spkiFingerprint(text.slice(text.indexOf('-----BEGIN')))).toBe(fingerprint);
-    }
-    const { id } = (await hub.status()).hub;
-    expect((await get('hub.home.example', `${id}.local`)).text).toMatch(/^HTTP\/1.1 200 /);
-    for (const name of ['home.example', 'x.y.hub.home.example', 'evil.example'])
-      expect((await get('hub.home.example', name)).text, name).toMatch(/^HTTP\/1.1 421 /);
-  });
-});
-
-describe('the announcement of an own certificate', () => {
-  it('a hub with an own certificate announces its pin, and the pin of the next one after a change', async (ctx) => {
-    const reason = await lanSkipReason(OBSERVER_TOOLS);
-    if (reason !== null) return ctx.skip(reason);
-    await using lan = await createLan(['hub', 'observer']);
-    const named = { LATCHKEY_LAN_CERTIFICATE_FILE: 'hub.pem', LATCHKEY_LAN_KEY_FILE: 'hub.key' };
-    const absolute = Object.entries(named).map(([name, file]) => [name, join(folder.path, file)] as const);
-    await using hub = await startTestModeHub(lan.hosts.hub, undefined, Object.fromEntries(absolute));
-    const observer = await observeWithZeroconf(lan.hosts.observer);
-    expect((await observer.found()).txt['capk']).toBe(spkiFingerprint(authority.certificate));
-    const elsewhere = await createAuthority();
-    const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
-    write(moved.certificate, moved.key);
-    const currentPin = async () => (await hub.ask((control) => control.authority())).fingerprint;
-    expect(await currentPin()).toBe(spkiFingerprint(authority.certificate));
-    // The hub checks the files once a minute.
-    await observer.found(({ txt }) => txt['capk'] === spkiFingerprint(elsewhere.certificate), scaleDeadline(60_000));
-    expect(await currentPin()).toBe(spkiFingerprint(elsewhere.certificate));
-  });
-});
-
-describe('an own certificate without the address of the hub', () => {
-  it('a hub gives appliances a name of its own certificate if that does not contain its address', async () => {
-    const named = await issueLeaf(authority, { names: ['*.example', ...NAMES], addresses: [], now: NOW });
-    write(named.certificate, named.key);
-    const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.start({ emulator, lan, here: true });
-    expect((await hub.addAppliance('fan')).token_endpoint).toBe(
-      `https://hub.home.example:${hub.httpsPort}/oauth/token`,
-    );
   });
 });
 
