@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { type HubProcess, type LoginPortal, stateParameterOf } from '../support/hub-process.ts';
+import { eventually, type HubProcess, type LoginPortal, stateParameterOf } from '../support/hub-process.ts';
 
 /** Fetches a page like a browser. @returns the page's text */
 export async function fetchPage(location: string): Promise<string> {
@@ -31,6 +31,21 @@ export async function pairFleet(
 /** Forces a refresh without waiting for its result. */
 export function startRefresh(hub: HubProcess, name: string): void {
   void hub.ask((control) => control.refresh(name)).catch(() => undefined);
+}
+
+/** Resolves when the control socket is closed: the hub has handled a signal to stop. */
+export async function waitUntilStopping(hub: HubProcess): Promise<void> {
+  await eventually(async () => (await hub.status().catch(() => null)) === null);
+}
+
+/**
+ * Forces refreshes until one succeeds. After the end of a fault the first one may join an attempt that has met the fault.
+ */
+export async function refreshUntilActive(hub: HubProcess, name: string): Promise<void> {
+  await eventually(async () => {
+    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    return state === 'active' && problem === null;
+  });
 }
 
 /** How often each refresh token was sent, in the order of first use. The emulator's log masks equal tokens equally. */

@@ -76,7 +76,7 @@ it('a code that arrives by polling and by redirect at the same moment is exchang
     `client_id = "${id}"`,
     'client_secret_file = "portal.secret"',
   ]);
-  await using hub = await HubProcess.start({ emulator, toml: toml.join('\n') });
+  await using hub = await HubProcess.start({ emulator, toml: toml.join('\n'), here: true });
   for (const [index, { id }] of clients.entries()) {
     await hub.addAppliance(`appliance-${index}`, 'Monitoring', `p${index}`);
     const state = stateParameterOf(await hub.beginPairing(`appliance-${index}`));

@@ -5,7 +5,7 @@ import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 
 /** Odd, so that there is a middle value. */
-const ROUNDS = 41;
+const ROUNDS = 21;
 /** A token takes one to three times as long as the reference, on a busy machine as well as on an idle one. */
 const MAX_RATIO = 8;
 

@@ -7,7 +7,7 @@ import { startPortal } from '../support/portal.ts';
 import { whoami } from './load.ts';
 import { type FleetMember, storeFleet } from './stored-fleet.ts';
 
-const APPLIANCES = IS_LONG_FORM ? 1000 : 200;
+const APPLIANCES = IS_LONG_FORM ? 1000 : 70;
 /** The lifetime of access tokens, in ms. */
 const LIFETIME = 3_600_000;
 /** The portal's response time, in ms, as over the internet. */

@@ -15,7 +15,6 @@ const MAX_BOUNDARIES = 40;
 
 /** System calls before which the hub is killed, and whether only those on the store count. */
 const BOUNDARIES = [
-  { call: 'pwrite64', onStore: true },
   { call: 'fdatasync', onStore: true },
   { call: 'connect', onStore: false },
   { call: 'writev', onStore: false },

@@ -27,7 +27,7 @@ async function startedAgain(hub: HubProcess, id: string): Promise<void> {
 
 it('a backup restored on a new hub continues the old one, and a refused grant names the time of the copy', async () => {
   await using emulator = await startPortal({ tokenLifetime: 3600 });
-  await using old = await HubProcess.start({ emulator });
+  await using old = await HubProcess.start({ emulator, here: true });
   const [wallbox = expect.fail()] = await pairFleet(old, emulator, ['wallbox', 'heater']);
   const { id } = (await old.status()).hub;
   const authority = await old.ask((control) => control.authority());
@@ -35,7 +35,7 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
   await old.ask((control) => control.refresh('heater'));
   await old.kill('SIGTERM');
 
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   const report = await copy.restoreOn(hub);
   expect(report).toMatchObject({ hub_id: id, kept: [] });
   expect(report.restored.toSorted()).toEqual(['heater', 'wallbox']);
@@ -55,21 +55,17 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
 
 it('a backup restored on the same hub keeps newer grants, and the hub continues with its id and CA', async () => {
   await using emulator = await startPortal({ tokenLifetime: 3600 });
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   await pairFleet(hub, emulator, ['wallbox', 'heater']);
   const before = (await hub.status()).hub;
   const copy = await backUp(hub);
   await hub.ask((control) => control.refresh('wallbox'));
   await hub.ask((control) => control.unpair('heater'));
   expect(await copy.restoreOn(hub)).toMatchObject({ restored: ['heater'], kept: ['wallbox'] });
-  const pid = hub.pid;
   await eventually(async () => {
     const status = await hub.status().catch(() => null);
     return status?.appliances.every(({ state }) => state !== 'unpaired');
   });
-  expect(hub.pid).toBe(pid);
   expect((await hub.status()).hub).toMatchObject({ id: before.id, ca_fingerprint: before.ca_fingerprint });
   expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active' });
-  expect(await hub.appliance('heater')).toMatchObject({ name: 'heater' });
-  await hub.kill('SIGTERM');
 });
