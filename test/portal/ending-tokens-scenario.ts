@@ -1,12 +1,8 @@
-// The presets whose cloud ends the former access token at each refresh, with several clients in virtual time.
+// Clouds that end the former access token at each refresh, with several clients in virtual time.
 import { describe, expect, test } from 'vitest';
-import { presets } from '../../src/portal/presets/catalogue.ts';
+import type { Preset } from '../../src/portal/presets/preset.ts';
 import { lanServiceOf } from '../broker/broker-services.ts';
 import { PresetHub } from './preset-harness.ts';
-
-const PRESETS = presets()
-  .filter(({ settings }) => settings.refresh_ends_access_token === true)
-  .map((preset) => [preset.name, preset] as const);
 
 /** After a power cut the hub knows the age of a token from the `Date` of the cloud, which has whole seconds; in ms. */
 const DATE_MARGIN = 2000;
@@ -99,54 +95,57 @@ async function workFor(hub: PresetHub, clients: Client[], lifetimes: number, int
 }
 
 /** A connected login that all clients use. */
-async function start(preset: (typeof PRESETS)[number][1], margin = 0) {
+async function start(preset: Preset, margin = 0) {
   const hub = await PresetHub.start(preset);
   expect(await hub.logIn()).toBe('paired');
   for (const { name } of CLIENTS) await hub.harness.addUser(name, 'house');
   return { hub, clients: CLIENTS.map((client) => new Client(hub, client, margin)) };
 }
 
-describe.each(PRESETS)('%s, where a refresh ends the former access token', (_name, preset) => {
-  test('no client gets a token that the cloud refuses, and one that asks during a refresh waits for the new one', async () => {
-    const { hub, clients } = await start(preset);
-    await using _ = hub;
-    await workFor(hub, clients, 3.5);
-    expect(new Set(clients.flatMap(({ statuses }) => statuses))).toEqual(new Set([200]));
-    const refreshes = hub.refreshes.map(({ time }) => Date.parse(time));
-    const issued = [hub.emulator.grants()[0]?.createdAt ?? 0, ...refreshes];
-    expect(refreshes).toHaveLength(3);
-    for (const [index, at] of refreshes.entries()) {
-      // Late: in the last minute or so of the token that it ends.
-      expect(at - (issued[index] ?? 0)).toBeGreaterThan(hub.lifetime - 90_000);
-      expect(at - (issued[index] ?? 0)).toBeLessThan(hub.lifetime);
-    }
-    // The clients were told of no other end than that of the next refresh, which they ask for at that moment.
-    for (const end of clients.flatMap(({ ends }) => [...ends])) {
-      const next = refreshes.find((at) => at >= end) ?? Number.POSITIVE_INFINITY;
-      if (next < Number.POSITIVE_INFINITY) expect(next - end).toBeLessThan(2000);
-    }
-    const waits = clients.flatMap((client) => client.waits);
-    expect(Math.max(...waits)).toBeGreaterThan(0);
-    expect(Math.max(...waits)).toBeLessThan(9500);
-  });
-
-  test.each([
-    ['a crash of the hub', async ({ harness }: PresetHub) => void (await harness.crash())],
-    [
-      'a power cut at the hub',
-      async ({ harness }: PresetHub) => {
-        await harness.crash();
-        harness.time.reboot(harness.time.wall + 60_000);
-      },
-    ],
-  ])('%s ends no token that a client holds', async (_what, interrupt) => {
-    const { hub, clients } = await start(preset, DATE_MARGIN);
-    await using _ = hub;
-    await workFor(hub, clients, 2.5, async () => {
-      await interrupt(hub);
-      await hub.harness.start();
+/** Declares the tests of these presets, whose clouds end the former access token at each refresh. */
+export function testEndingTokens(chosen: readonly Preset[]): void {
+  describe.each(chosen)('$name, where a refresh ends the former access token', (preset) => {
+    test('no client gets a token that the cloud refuses, and one that asks during a refresh waits for the new one', async () => {
+      const { hub, clients } = await start(preset);
+      await using _ = hub;
+      await workFor(hub, clients, 3.5);
+      expect(new Set(clients.flatMap(({ statuses }) => statuses))).toEqual(new Set([200]));
+      const refreshes = hub.refreshes.map(({ time }) => Date.parse(time));
+      const issued = [hub.emulator.grants()[0]?.createdAt ?? 0, ...refreshes];
+      expect(refreshes).toHaveLength(3);
+      for (const [index, at] of refreshes.entries()) {
+        // Late: in the last minute or so of the token that it ends.
+        expect(at - (issued[index] ?? 0)).toBeGreaterThan(hub.lifetime - 90_000);
+        expect(at - (issued[index] ?? 0)).toBeLessThan(hub.lifetime);
+      }
+      // The clients were told of no other end than that of the next refresh, which they ask for at that moment.
+      for (const end of clients.flatMap(({ ends }) => [...ends])) {
+        const next = refreshes.find((at) => at >= end) ?? Number.POSITIVE_INFINITY;
+        if (next < Number.POSITIVE_INFINITY) expect(next - end).toBeLessThan(2000);
+      }
+      const waits = clients.flatMap((client) => client.waits);
+      expect(Math.max(...waits)).toBeGreaterThan(0);
+      expect(Math.max(...waits)).toBeLessThan(9500);
     });
-    expect(new Set(clients.flatMap(({ statuses }) => statuses))).toEqual(new Set([200]));
-    expect(hub.refreshes.length).toBeGreaterThanOrEqual(2);
+
+    test.each([
+      ['a crash of the hub', async ({ harness }: PresetHub) => void (await harness.crash())],
+      [
+        'a power cut at the hub',
+        async ({ harness }: PresetHub) => {
+          await harness.crash();
+          harness.time.reboot(harness.time.wall + 60_000);
+        },
+      ],
+    ])('%s ends no token that a client holds', async (_what, interrupt) => {
+      const { hub, clients } = await start(preset, DATE_MARGIN);
+      await using _ = hub;
+      await workFor(hub, clients, 2.5, async () => {
+        await interrupt(hub);
+        await hub.harness.start();
+      });
+      expect(new Set(clients.flatMap(({ statuses }) => statuses))).toEqual(new Set([200]));
+      expect(hub.refreshes.length).toBeGreaterThanOrEqual(2);
+    });
   });
-});
+}

@@ -1,0 +1,169 @@
+import { describe, expect, test } from 'vitest';
+import type { Preset } from '../../src/portal/presets/preset.ts';
+import { type Changes, PresetHub } from './preset-harness.ts';
+
+const HOUR = 3_600_000;
+
+/** The presets whose cloud accepts the old refresh token after a lost answer. */
+const SURVIVORS = ['home-connect', 'microsoft', 'nest', 'withings'];
+
+/** How a configuration differs from its preset, and what the double answers then. */
+interface Mistake {
+  readonly changes?: Changes;
+  readonly scope?: string;
+  readonly answer: RegExp;
+}
+
+const NOT_AUTHENTICATED = /invalid_client/;
+/** The cloud as a person writes it who knows no preset. */
+const WITHOUT_PRESET = { preset: null, variables: null, type: '"oauth2"' };
+
+const MISTAKES: Readonly<Record<string, readonly Mistake[]>> = {
+  bmw: [
+    {
+      changes: { ...WITHOUT_PRESET, client_auth: '"none"', login: '"device"' },
+      scope: 'authenticate_user openid',
+      answer: /response_type is missing/,
+    },
+  ],
+  daikin: [
+    { changes: { redirect_uri: null }, answer: /page/ },
+    { scope: 'offline_access', answer: /openid is missing/ },
+  ],
+  enphase: [{ changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED }],
+  'home-connect': [
+    {
+      changes: { ...WITHOUT_PRESET, client_auth: '"none"', login: '"device"' },
+      answer: /unsupported_grant_type/,
+    },
+  ],
+  hue: [{ changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED }],
+  husqvarna: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
+  microsoft: [{ changes: { login: '"redirect"' }, answer: /page/ }],
+  miele: [
+    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
+    { scope: 'mcs_thirdparty_read', answer: /openid is missing/ },
+  ],
+  myuplink: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
+  nest: [
+    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
+    { scope: 'openid', answer: /sdm\.service is missing/ },
+  ],
+  netatmo: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
+  resideo: [
+    { changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED },
+    { changes: { authorization_params: '{ appSelect = "2" }' }, answer: /appSelect must be 1/ },
+  ],
+  smartthings: [
+    { changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED },
+    { changes: { ...WITHOUT_PRESET, pkce: 'false' }, answer: /client_id is missing/ },
+  ],
+  tado: [{ changes: { client_auth: '"post"', client_secret_file: '"home.secret"' }, answer: NOT_AUTHENTICATED }],
+  tesla: [{ changes: { ...WITHOUT_PRESET, client_auth: '"post"' }, answer: /audience is missing/ }],
+  tibber: [
+    { changes: { redirect_uri: null }, answer: /page/ },
+    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
+  ],
+  viessmann: [{ changes: { pkce: 'false' }, answer: /code_challenge/ }],
+  volvo: [{ changes: { pkce: 'false' }, answer: /code_challenge/ }],
+  withings: [
+    { changes: { scope_separator: '" "' }, answer: /scope/ },
+    { changes: { token_params: '{ action = "gettoken" }' }, answer: /action must be requesttoken/ },
+  ],
+};
+
+/** The presets that stand for all: a device login with a public client; a code login; the protocol that differs most. */
+export const REPRESENTATIVES: readonly string[] = ['tado', 'husqvarna', 'withings'];
+
+/** Declares every scenario for these presets, each at the double of its cloud. */
+export function testPresets(chosen: readonly Preset[]): void {
+  describe.each(chosen)('the preset $name at the double of its cloud', (preset) => {
+    test('logs in, and the API takes the token', async () => {
+      await using hub = await PresetHub.start(preset);
+      expect(await hub.logIn()).toBe('paired');
+      expect(await hub.call(await hub.token())).toBe(200);
+      expect(hub.emulator.findings().failedAuthentications).toEqual([]);
+    });
+
+    test('refreshes before the token ends, time and again', async () => {
+      await using hub = await PresetHub.start(preset);
+      await hub.logIn();
+      const tokens = new Set([await hub.token()]);
+      for (let times = 1; times <= 3; times += 1) {
+        await hub.untilRefreshed();
+        tokens.add(await hub.token());
+        expect(await hub.call(await hub.token())).toBe(200);
+      }
+      expect(tokens.size).toBe(4);
+      expect(hub.refreshes).toHaveLength(3);
+      expect(hub.status).toMatchObject({ state: 'active', problem: null });
+    });
+
+    test('after a lost answer it tries the old refresh token again when the cloud permits it', async () => {
+      await using hub = await PresetHub.start(preset);
+      await hub.logIn();
+      const pairedAt = hub.emulator.grants()[0]?.createdAt ?? 0;
+      hub.emulator.addFault({ kind: 'commit_then_drop', endpoint: 'token' });
+      await hub.untilRefreshed();
+      await hub.passUntil(() => hub.refreshes.length > 1 && hub.status.state !== 'retrying', hub.lifetime);
+      const [lostAt = 0, retriedAt = 0] = hub.refreshes.map(({ time }) => Date.parse(time));
+      if (preset.settings.retry_lost_answer === 'early') expect(retriedAt - lostAt).toBeLessThan(5000);
+      else expect(retriedAt - pairedAt).toBeGreaterThan(0.98 * hub.lifetime);
+      expect(hub.harness.events.map(({ event }) => event)).toContain('answer_lost');
+      const survives = SURVIVORS.includes(preset.name);
+      expect(hub.status).toMatchObject(
+        survives ? { state: 'active', problem: null } : { state: 'needs_pairing', problem: { code: 'refused' } },
+      );
+      expect(await hub.harness.run.store.grants()).toHaveLength(1);
+      if (survives) expect(await hub.call(await hub.token())).toBe(200);
+      else expect(hub.status.problem?.message).toMatch(/^An answer was lost on /);
+    });
+
+    test('a login that the cloud has ended needs a person, and its grant is kept', async () => {
+      await using hub = await PresetHub.start(preset);
+      await hub.logIn();
+      for (const { id } of hub.emulator.grants()) hub.emulator.revoke(id);
+      await hub.untilRefreshed();
+      await hub.passUntil(() => hub.status.state === 'needs_pairing', hub.lifetime + 6 * HOUR);
+      expect(hub.status).toMatchObject({ state: 'needs_pairing' });
+      expect(await hub.harness.run.store.grants()).toHaveLength(1);
+    });
+
+    test('unpairing revokes the login if the cloud can do that, and sends nothing otherwise', async () => {
+      await using hub = await PresetHub.start(preset);
+      await hub.logIn();
+      const token = await hub.token();
+      const before = hub.emulator.requests.length;
+      await hub.unpair();
+      const sent = hub.emulator.requests.slice(before);
+      if (preset.settings.revocation_endpoint === undefined) {
+        expect(sent).toEqual([]);
+        expect(await hub.call(token)).toBe(200);
+      } else {
+        expect(sent).toMatchObject([{ endpoint: 'revoke', status: 200 }]);
+        expect(await hub.call(token)).toBeGreaterThanOrEqual(401);
+      }
+      expect(await hub.harness.run.store.grants()).toEqual([]);
+    });
+  });
+
+  const mistakes = chosen.flatMap((preset) => {
+    const found = MISTAKES[preset.name];
+    if (found === undefined) throw new Error(`there is no mistake for ${preset.name}`);
+    return found.map((mistake) => ({ preset, mistake }));
+  });
+
+  test.for(mistakes)(
+    'the double of $preset.name refuses a login that deviates from its preset with $mistake.answer',
+    async ({ preset, mistake }) => {
+      await using hub = await PresetHub.start(preset, mistake.changes);
+      const result = await hub.logIn(mistake.scope ?? preset.scope ?? null);
+      const answers = hub.emulator.requests.map(({ answer, url }) =>
+        decodeURIComponent(JSON.stringify({ url, ...answer })),
+      );
+      expect(result).not.toBe('paired');
+      expect([result, ...answers].join('\n')).toMatch(mistake.answer);
+      expect(hub.emulator.grants()).toEqual([]);
+    },
+  );
+}
