@@ -13,10 +13,8 @@ import {
   type OAuthServer,
   type OAuthServerOptions,
   USER,
-  waitForRedirect,
 } from './oauth-server.ts';
 import { missingFilesReason, startServer } from './server-program.ts';
-import { tokensInDatabase } from './sqlite-tokens.ts';
 
 const PROGRAM = '/usr/bin/glewlwyd';
 const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
@@ -32,18 +30,19 @@ export function glewlwydSkipReason(): string | null {
   return missingFilesReason([PROGRAM, SCHEMA, WEB_APP, WEB_APP_CONFIG]);
 }
 
-/** A server written in C: refresh tokens can be used once, and a second use revokes their successors. */
-export interface Glewlwyd extends OAuthServer {
-  readonly issuer: string;
-}
-
-/** Starts glewlwyd with everything in a temporary folder, and configures it by its administration API. */
-export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAuthServerOptions): Promise<Glewlwyd> {
+/**
+ * Starts glewlwyd with everything in a temporary folder, and configures it by its administration API. Refresh tokens can be
+ * used once, and a second use revokes their successors.
+ */
+export async function startGlewlwyd({
+  redirectUris,
+  accessTokenTtl,
+}: OAuthServerOptions): Promise<OAuthServer & AsyncDisposable> {
   await using starting = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-glewlwyd-'));
   starting.defer(() => rm(folder, { recursive: true, force: true }));
   const origin = `http://127.0.0.1:${await freePort()}`;
-  const database = await prepareFolder(folder, origin);
+  await prepareFolder(folder, origin);
   const command = [PROGRAM, `--config-file=${join(folder, 'glewlwyd.conf')}`];
   const isReady = async () => (await request(`${origin}/config`)).body.dump();
   starting.use(await startServer('glewlwyd', command, isReady));
@@ -56,31 +55,10 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
     endpoints: {
       authorization: `${issuer}/auth`,
       token: `${issuer}/token`,
-      deviceAuthorization: `${issuer}/device_authorization`,
       revocation: `${issuer}/revoke`,
       introspection: `${issuer}/introspect`,
     },
     client: CLIENT,
-    scope: APPLIANCE_SCOPES.join(' '),
-    async login(page, url) {
-      await page.context().clearCookies({ name: 'GLEWLWYD2_SESSION_ID' });
-      await page.goto(url);
-      await page.getByLabel('Login').fill(USER.name);
-      await page.getByLabel('Password').fill(USER.password);
-      await page.getByRole('button', { name: 'OK' }).click();
-      const proceed = page.getByRole('button', { name: 'Continue' });
-      const grant = page.getByRole('button', { name: 'Grant access' });
-      await proceed.or(grant).waitFor();
-      // It remembers what the user granted to the client before.
-      if (await grant.isVisible()) {
-        for (const box of await page.getByRole('checkbox').all()) await box.check();
-        await grant.click();
-      }
-      await proceed.click();
-      if (endsWithRedirect(url)) return waitForRedirect(page, url);
-      await page.getByText('Authorization complete').waitFor();
-      return page.url();
-    },
     async loginByScript(url) {
       const user = await signIn(origin, { username: USER.name, password: USER.password });
       await user('PUT', `/api/auth/grant/${CLIENT.id}`, { scope: APPLIANCE_SCOPES.join(' ') });
@@ -91,10 +69,6 @@ export async function startGlewlwyd({ redirectUris, accessTokenTtl = 3600 }: OAu
       }
       return location;
     },
-    ...tokensInDatabase(database, {
-      count: 'SELECT count(*) FROM gpo_refresh_token WHERE gpor_enabled = 1',
-      revoke: 'UPDATE gpo_refresh_token SET gpor_enabled = 0',
-    }),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
@@ -109,11 +83,10 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Writes the database, the configuration and the pages. @returns the database's file */
-async function prepareFolder(folder: string, origin: string): Promise<string> {
+/** Writes the database, the configuration and the pages. */
+async function prepareFolder(folder: string, origin: string): Promise<void> {
   const file = join(folder, 'glewlwyd.db');
   const database = new Database(file);
-  database.pragma('journal_mode = WAL');
   database.exec(await readFile(SCHEMA, 'utf8'));
   database.close();
   // The server follows no symbolic links out of the folder, which the package has many of.
@@ -154,7 +127,6 @@ async function prepareFolder(folder: string, origin: string): Promise<string> {
       .join(', ')})`,
   ];
   await writeFile(join(folder, 'glewlwyd.conf'), configuration.join('\n'));
-  return file;
 }
 
 /** Creates the plugin instance, scopes, user and client. */

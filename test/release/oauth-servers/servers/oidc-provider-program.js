@@ -1,9 +1,9 @@
 // oidc-provider with its own in-memory adapter and its own pages for logins, over HTTP. Argument: its clients and the
-// lifetime of access tokens as JSON. Prints its port. The control path counts and revokes refresh tokens.
+// lifetime of access tokens as JSON. Prints its port.
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
 
-const { clients, accessTokenTtl, scopes, controlPath } = JSON.parse(process.argv[2]);
+const { clients, accessTokenTtl, scopes } = JSON.parse(process.argv[2]);
 const server = createServer();
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address();
@@ -31,21 +31,6 @@ server.listen(0, '127.0.0.1', () => {
     },
   });
 
-  /** Refresh tokens that were never used, by their ids. */
-  const unused = new Map();
-  provider.on('refresh_token.saved', (token) => unused.set(token.jti, token));
-  for (const end of ['consumed', 'destroyed']) {
-    provider.on(`refresh_token.${end}`, (token) => unused.delete(token.jti));
-  }
-  provider.on('grant.revoked', (_, grantId) => {
-    for (const [id, token] of unused) if (token.grantId === grantId) unused.delete(id);
-  });
-
-  const respond = provider.callback();
-  server.on('request', async (request, response) => {
-    if (request.url !== controlPath) return respond(request, response);
-    if (request.method === 'DELETE') for (const token of unused.values()) await token.destroy();
-    response.end(String(unused.size));
-  });
+  server.on('request', provider.callback());
   console.log(port);
 });

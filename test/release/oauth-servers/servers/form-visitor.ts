@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { FORM_MEDIA_TYPE } from '../../../src/system/http/form.ts';
+import { FORM_MEDIA_TYPE } from '../../../../src/system/http/form.ts';
 
 /** Where a visit ended: at a URL outside the server, without text, or at the server's last page. */
 export interface VisitEnd {

@@ -2,16 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { visitForms } from './form-visitor.ts';
-import {
-  APPLIANCE_SCOPES,
-  CLIENT,
-  type OAuthServer,
-  type OAuthServerOptions,
-  USER,
-  waitForRedirect,
-} from './oauth-server.ts';
+import { APPLIANCE_SCOPES, CLIENT, type OAuthServer, type OAuthServerOptions, USER } from './oauth-server.ts';
 import { missingFilesReason, startServerOnOwnPort } from './server-program.ts';
-import { tokensInDatabase } from './sqlite-tokens.ts';
 
 const PYTHON = '/usr/bin/python3';
 const PACKAGES = ['django', 'oauth2_provider'].map((name) => `/usr/lib/python3/dist-packages/${name}`);
@@ -21,10 +13,8 @@ export function djangoOAuthToolkitSkipReason(): string | null {
   return missingFilesReason([PYTHON, ...PACKAGES]);
 }
 
-interface DjangoOAuthToolkitOptions extends OAuthServerOptions {
-  /** For how long a refresh token that was used is still accepted, in seconds; default 60. */
-  readonly gracePeriod?: number;
-}
+/** For how long a refresh token that was used is still accepted, in seconds. */
+const GRACE_PERIOD = 600;
 
 /**
  * Starts a Django project with django-oauth-toolkit. It rotates refresh tokens, but accepts a used one during the grace
@@ -32,9 +22,8 @@ interface DjangoOAuthToolkitOptions extends OAuthServerOptions {
  */
 export async function startDjangoOAuthToolkit({
   redirectUris,
-  accessTokenTtl = 3600,
-  gracePeriod = 60,
-}: DjangoOAuthToolkitOptions): Promise<OAuthServer> {
+  accessTokenTtl,
+}: OAuthServerOptions): Promise<OAuthServer & AsyncDisposable> {
   await using starting = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-django-'));
   starting.defer(() => rm(folder, { recursive: true, force: true }));
@@ -44,7 +33,7 @@ export async function startDjangoOAuthToolkit({
     database,
     redirectUris,
     accessTokenTtl,
-    gracePeriod,
+    gracePeriod: GRACE_PERIOD,
     scopes: APPLIANCE_SCOPES,
     client: CLIENT,
     user: USER,
@@ -58,31 +47,15 @@ export async function startDjangoOAuthToolkit({
     endpoints: {
       authorization: `${origin}/o/authorize/`,
       token: `${origin}/o/token/`,
-      deviceAuthorization: null,
       revocation: `${origin}/o/revoke_token/`,
       introspection: `${origin}/o/introspect/`,
     },
     client: CLIENT,
-    scope: APPLIANCE_SCOPES.join(' '),
-    async login(page, url) {
-      await page.context().clearCookies({ name: 'sessionid' });
-      await page.goto(url);
-      await page.getByLabel('Username').fill(USER.name);
-      await page.getByLabel('Password').fill(USER.password);
-      await page.getByRole('button', { name: 'Log in' }).click();
-      await page.getByRole('button', { name: 'Authorize' }).click();
-      return waitForRedirect(page, url);
-    },
     async loginByScript(url) {
       const end = await visitForms(url, { username: USER.name, password: USER.password, allow: 'Authorize' });
       if (end.text !== null) throw new Error(`login failed: ${end.text}`);
       return end.url;
     },
-    ...tokensInDatabase(database, {
-      count: 'SELECT count(*) FROM oauth2_provider_refreshtoken WHERE revoked IS NULL',
-      // A token that was revoked just now would still be within the grace period.
-      revoke: "UPDATE oauth2_provider_refreshtoken SET revoked = '2000-01-01 00:00:00'",
-    }),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

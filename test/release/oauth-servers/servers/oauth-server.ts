@@ -1,7 +1,5 @@
-import type { Page } from 'playwright-core';
-
 /** Somebody else's OAuth 2.0 authorization server on a loopback port, with one registered client and one user. */
-export interface OAuthServer extends AsyncDisposable {
+export interface OAuthServer {
   /** The issuer whose metadata the server publishes (RFC 8414 or OpenID Connect Discovery); null if it has none. */
   readonly issuer: string | null;
   readonly endpoints: OAuthEndpoints;
@@ -10,34 +8,25 @@ export interface OAuthServer extends AsyncDisposable {
    * HTTP Basic (RFC 6749, 2.3.1), so that a client that encodes the hyphens is refused.
    */
   readonly client: OAuthClient;
-  /** The scope that makes the server issue a refresh token, in the form of a request. */
-  readonly scope: string;
   /**
-   * Logs the user in with a browser and consents, also if this browser was logged in before.
-   * @param url an authorization request, which ends with the redirect, or the `verification_uri_complete` of a device
-   * flow, which ends with the server's last page
+   * Logs the user in without a browser, and consents.
+   * @param url an authorization request, which ends with the redirect, which is not requested; or the
+   * `verification_uri_complete` of a device flow, which ends with the server's last page
    * @returns the URL where it ended
    */
-  login(page: Page, url: string): Promise<string>;
-  /** Does the same without a browser, except that it does not request the redirect URI. */
   loginByScript(url: string): Promise<string>;
-  /** Counts the refresh tokens that the server would still accept for the first time. */
-  countRefreshTokens(): Promise<number>;
-  /** Revokes all refresh tokens, as the user or the vendor could. */
-  revokeRefreshTokens(): Promise<void>;
 }
 
 /** URLs; null if the server lacks the endpoint. */
 interface OAuthEndpoints {
   readonly authorization: string;
   readonly token: string;
-  readonly deviceAuthorization: string | null;
   readonly revocation: string | null;
   /** RFC 7662. */
   readonly introspection: string | null;
 }
 
-export interface OAuthClient {
+interface OAuthClient {
   readonly id: string;
   readonly secret: string;
 }
@@ -45,8 +34,8 @@ export interface OAuthClient {
 export interface OAuthServerOptions {
   /** The redirect URIs of the client. */
   readonly redirectUris: readonly string[];
-  /** How long access tokens are valid, in seconds; default 3600. */
-  readonly accessTokenTtl?: number;
+  /** How long access tokens are valid, in seconds. */
+  readonly accessTokenTtl: number;
 }
 
 /** The client and the user of every server. */
@@ -59,11 +48,4 @@ export const APPLIANCE_SCOPES: readonly string[] = ['monitoring', 'control'];
 /** Whether a login from this URL ends with a redirect to the client, as opposed to a device flow. */
 export function endsWithRedirect(url: string): boolean {
   return new URL(url).searchParams.has('redirect_uri');
-}
-
-/** Waits until the browser has left the server for the client's redirect URI. @returns that URL */
-export async function waitForRedirect(page: Page, url: string): Promise<string> {
-  const { origin } = new URL(url);
-  await page.waitForURL((now) => now.origin !== origin, { waitUntil: 'commit' });
-  return page.url();
 }

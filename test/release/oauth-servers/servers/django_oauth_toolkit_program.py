@@ -58,7 +58,6 @@ django.setup()
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.core.management import call_command
-from django.db import connection
 from django.urls import include, path
 from oauth2_provider.models import Application
 
@@ -76,8 +75,6 @@ class QuietHandler(WSGIRequestHandler):
 
 
 call_command("migrate", verbosity=0)
-# So that tests can look into the database.
-connection.cursor().execute("PRAGMA journal_mode = WAL")
 user = User.objects.create_user(given["user"]["name"], password=given["user"]["password"])
 Application.objects.create(
     name="Latchkey",

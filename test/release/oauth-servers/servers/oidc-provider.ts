@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { JWK } from 'jose';
+import type { Page } from 'playwright-core';
 import { visitForms } from './form-visitor.ts';
 import {
   APPLIANCE_SCOPES,
@@ -8,13 +9,12 @@ import {
   type OAuthServer,
   type OAuthServerOptions,
   USER,
-  waitForRedirect,
 } from './oauth-server.ts';
-import { CONTROL_PATH, refreshTokenControl, startServerOnOwnPort } from './server-program.ts';
+import { startServerOnOwnPort } from './server-program.ts';
 
 interface OidcProviderOptions extends OAuthServerOptions {
   /** The public key of the client that authenticates by a signed assertion (RFC 7523). */
-  readonly publicKey?: JWK;
+  readonly publicKey: JWK;
 }
 
 /** The same client again, registered once for each way to authenticate. */
@@ -23,21 +23,21 @@ interface OidcProviderClients {
   readonly post: string;
   /** A public client. */
   readonly none: string;
-  /** Exists if a public key was given. */
   readonly privateKeyJwt: string;
 }
 
 /** oidc-provider: rotates refresh tokens, and revokes the grant if one is used twice. */
-export interface OidcProvider extends OAuthServer {
-  readonly issuer: string;
+export interface OidcProvider extends OAuthServer, AsyncDisposable {
   /** Client ids; the secret is that of `client`, which is `basic`. */
   readonly clientIds: OidcProviderClients;
+  /** Logs in as {@link OAuthServer.loginByScript} does, with a browser, and goes on until its response is at the hub. */
+  login(page: Page, url: string): Promise<void>;
 }
 
 /** Starts oidc-provider in its own process. */
 export async function startOidcProvider({
   redirectUris,
-  accessTokenTtl = 3600,
+  accessTokenTtl,
   publicKey,
 }: OidcProviderOptions): Promise<OidcProvider> {
   const clientIds = { basic: CLIENT.id, post: 'hub-post', none: 'hub-public', privateKeyJwt: 'hub-assertion' };
@@ -46,21 +46,17 @@ export async function startOidcProvider({
     { client_id: clientIds.basic, ...secret, token_endpoint_auth_method: 'client_secret_basic' },
     { client_id: clientIds.post, ...secret, token_endpoint_auth_method: 'client_secret_post' },
     { client_id: clientIds.none, token_endpoint_auth_method: 'none' },
-    ...(publicKey === undefined
-      ? []
-      : [
-          {
-            client_id: clientIds.privateKeyJwt,
-            token_endpoint_auth_method: 'private_key_jwt',
-            jwks: { keys: [publicKey] },
-          },
-        ]),
+    {
+      client_id: clientIds.privateKeyJwt,
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [publicKey] },
+    },
   ].map((client) => ({
     ...client,
     redirect_uris: redirectUris,
     grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
   }));
-  const settings = { clients, accessTokenTtl, scopes: APPLIANCE_SCOPES, controlPath: CONTROL_PATH };
+  const settings = { clients, accessTokenTtl, scopes: APPLIANCE_SCOPES };
   const program = await startServerOnOwnPort('oidc-provider', [
     process.execPath,
     join(import.meta.dirname, 'oidc-provider-program.js'),
@@ -72,33 +68,30 @@ export async function startOidcProvider({
     endpoints: {
       authorization: `${issuer}/auth`,
       token: `${issuer}/token`,
-      deviceAuthorization: `${issuer}/device/auth`,
       revocation: `${issuer}/token/revocation`,
       introspection: `${issuer}/token/introspection`,
     },
     client: CLIENT,
     clientIds,
-    scope: APPLIANCE_SCOPES.join(' '),
     async login(page, url) {
       const next = page.getByRole('button', { name: 'Continue' });
       const loginName = page.getByPlaceholder('Enter any login');
-      await page.context().clearCookies({ name: /^_(session|interaction)/ });
       await page.goto(url);
       if (!endsWithRedirect(url)) await next.click();
       await loginName.fill(USER.name);
       await page.getByPlaceholder('and password').fill(USER.password);
       await page.getByRole('button', { name: 'Sign-in' }).click();
       await next.click();
-      if (endsWithRedirect(url)) return waitForRedirect(page, url);
-      await page.getByRole('heading', { name: 'Sign-in Success' }).waitFor();
-      return page.url();
+      const end = endsWithRedirect(url)
+        ? page.getByText('is connected')
+        : page.getByRole('heading', { name: 'Sign-in Success' });
+      await end.first().waitFor();
     },
     async loginByScript(url) {
       const end = await visitForms(url, { login: USER.name, password: USER.password });
       if (end.text !== null && !end.text.includes('Sign-in Success')) throw new Error(`login failed: ${end.text}`);
       return end.url;
     },
-    ...refreshTokenControl(issuer),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };
 }

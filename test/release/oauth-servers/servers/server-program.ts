@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { request } from 'undici';
-import { logFile, rememberSecrets } from '../logs.ts';
-import { waitFor } from '../wait-for.ts';
+import { logFile, rememberSecrets } from '../../../support/logs.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { CLIENT } from './oauth-server.ts';
 
 /** Why a server can't run here: what is missing of its packages; null if nothing is. */
@@ -34,15 +33,16 @@ export async function startServer(
   return { [Symbol.asyncDispose]: () => kill(child) };
 }
 
-/** Starts a server that prints its port when it listens. */
+/** Starts a program that prints the ports of its servers when they listen: one, or a list as JSON. */
 export async function startServerOnOwnPort(
   name: string,
   command: readonly string[],
-): Promise<AsyncDisposable & { readonly origin: string }> {
+): Promise<AsyncDisposable & { readonly origin: string; readonly ports: readonly number[] }> {
   const { child, ended } = spawnServer(name, command);
   const printed = once(createInterface({ input: child.stdout }), 'line');
-  const [port] = await Promise.race([printed, ended]);
-  return { origin: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => kill(child) };
+  const [line] = await Promise.race([printed, ended]);
+  const ports: number[] = [JSON.parse(line)].flat();
+  return { origin: `http://127.0.0.1:${ports[0]}`, ports, [Symbol.asyncDispose]: () => kill(child) };
 }
 
 function spawnServer(name: string, [program = '', ...args]: readonly string[]) {
@@ -70,22 +70,4 @@ async function kill(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGKILL');
   await once(child, 'exit');
-}
-
-/** The path beside a server's own where its program counts (GET) and revokes (DELETE) refresh tokens. */
-export const CONTROL_PATH = '/_control/refresh-tokens';
-
-/** @param origin of a program that serves the control path */
-export function refreshTokenControl(origin: string) {
-  async function ask(method: 'GET' | 'DELETE'): Promise<number> {
-    const { statusCode, body } = await request(origin + CONTROL_PATH, { method });
-    if (statusCode !== 200) throw new Error(`${method} ${CONTROL_PATH} got HTTP ${statusCode}: ${await body.text()}`);
-    return Number(await body.text());
-  }
-  return {
-    countRefreshTokens: () => ask('GET'),
-    async revokeRefreshTokens() {
-      await ask('DELETE');
-    },
-  };
 }
