@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
+import { root, runCommand, temporaryFolder } from '../../../project/checkout.ts';
 
 /** A separate project in its own folder, with Latchkey installed from its packed tarball. */
 export interface PackedProject extends Disposable {

@@ -4,11 +4,11 @@ import { existsSync, globSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { root, runCommand } from '../project/checkout.ts';
-import { logFile, rememberSecrets } from '../support/logs.ts';
-import { readExample } from './examples/guide.ts';
+import { readExample } from '../../emulator/examples/guide.ts';
+import type { Tokens } from '../../emulator/portal-client.ts';
+import { root, runCommand } from '../../project/checkout.ts';
+import { logFile, rememberSecrets } from '../../support/logs.ts';
 import { createPackedProject, type PackedProject } from './examples/packed-project.ts';
-import type { Tokens } from './portal-client.ts';
 
 interface FirstLine {
   readonly base_url: string;
