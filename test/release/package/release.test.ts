@@ -8,22 +8,16 @@ import { writeProgram } from '../../project/quick-npm.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { MakerKeyRing } from './apt-keys.ts';
-import { buildPackage } from './chroot.ts';
-import { BUILD_SAME, ReleaseClone, SECTION, VERSION } from './release-clone.ts';
+import { BUILD_EMULATOR, ReleaseClone, SECTION, VERSION } from './release-clone.ts';
 
 const NEEDED = ['/usr/bin/apt-ftparchive', '/usr/bin/dpkg-deb', join(root, '.git')];
 
 let clone: ReleaseClone;
-/** This machine's architecture, as Debian names it. */
-let own: string;
 /** The file with a secret key that can sign. */
 let key: string;
 
 setUpOnce(
   async (parts) => {
-    // Other tests need the package too. The clone gets its Node.js.
-    const [, , architecture = ''] = /_([^_]+)_([^_]+)\.deb$/.exec(await buildPackage()) ?? [];
-    own = architecture;
     const ring = parts.use(await MakerKeyRing.make());
     key = await ring.create('maker', { options: '--faked-system-time 20200101T000000' });
     clone = parts.use(await ReleaseClone.make());
@@ -95,7 +89,8 @@ it('a release runs the suite if it has not passed on the commit, and is refused 
   expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
   expect(stderr).toContain('\nFailed:\n');
   expect(stderr.trim().split('\n').at(-1)).toMatch(/^latchkey: the suite has failed on commit \w{12}: see above$/);
-  expect(lastRun(clone.path)).toMatchObject({ commit: clone.releasable, result: '7 passed, 1 failed, 0 skipped' });
+  const result = expect.stringMatching(/ passed, [1-9]\d* failed, 0 skipped$/);
+  expect(lastRun(clone.path)).toMatchObject({ commit: clone.releasable, result });
 });
 
 it('a release has the packages for Debian and npm, and says what to push and to upload', async () => {
@@ -105,14 +100,11 @@ it('a release has the packages for Debian and npm, and says what to push and to 
   expect(status, stderr).toBe(0);
   expect(stderr).toMatch(/running everything.*\n\d+ passed, 0 failed, 0 skipped\n/s);
   const output = join(clone.path, 'build/release', VERSION);
-  const deb = `latchkey_${VERSION}_${own}`;
-  const expected = [`${deb}.cdx.json`, `${deb}.deb`, `latchkey-${VERSION}.tgz`, 'latchkey-emulator.tgz'];
+  const debs = ['amd64', 'arm64'].map((cpu) => `latchkey_${VERSION}_${cpu}.deb`);
+  const expected = [...debs, `latchkey-${VERSION}.tgz`, 'latchkey-emulator.tgz'];
   expect(readdirSync(output).sort()).toEqual(['SHA256SUMS', ...expected].sort());
   expect(listedIn(output)).toEqual(expected.sort());
   await clone.run('sh', ['-c', `cd '${output}' && sha256sum --check --quiet SHA256SUMS`]);
-  expect(await clone.run('dpkg-deb', ['--field', join(output, `${deb}.deb`), 'Version'])).toBe(VERSION);
-  const manifest = await clone.run('tar', ['-xzOf', join(output, `latchkey-${VERSION}.tgz`), 'package/package.json']);
-  expect(JSON.parse(manifest)).toMatchObject({ name: 'latchkey', version: VERSION });
 
   expect(stdout).toMatch(/^The suite: \d+ passed, 0 failed, 0 skipped\.$/m);
   expect(stdout).toContain(`git tag --annotate v${VERSION} ${clone.releasable.slice(0, 12)}`);
@@ -133,25 +125,9 @@ function listedIn(output: string): string[] {
     .map((line) => line.slice(66)); // after the hash and two spaces
 }
 
-/** Replaces the scripts that build large packages, so that a release takes a second. */
-function buildSmallPackages(): void {
-  const deb = [
-    'umask 022; export SOURCE_DATE_EPOCH=0',
-    'for cpu in amd64 arm64; do',
-    '  tree=$(mktemp -d); mkdir "$tree/DEBIAN"',
-    `  printf "Package: latchkey\\nVersion: ${VERSION}\\nArchitecture: $cpu\\nMaintainer: x\\nDescription: x\\n" >"$tree/DEBIAN/control"`,
-    '  chmod 755 "$tree"; find "$tree" -exec touch -d @0 {} +',
-    `  dpkg-deb --root-owner-group --build "$tree" "$2/latchkey_${VERSION}_$cpu.deb"; rm -r "$tree"`,
-    'done',
-  ];
-  clone.replaceScript('build-deb', deb.join('\n'));
-  clone.replaceScript('build-npm', `echo npm >"$2/latchkey-${VERSION}.tgz"`);
-}
-
 it('a release with an apt repository has the same files whenever it is built, with its signatures', async () => {
   await clone.restore();
-  buildSmallPackages();
-  await clone.commitPassed();
+  clone.recordPassed();
   const first = await clone.release([VERSION, '--key', key]);
   expect(first, first.stderr).toMatchObject({ status: 0, stderr: expect.not.stringContaining('suite') });
   const output = join(clone.path, 'build/release', VERSION);
@@ -183,9 +159,9 @@ it('a release with an apt repository has the same files whenever it is built, wi
 
 it('a release is refused if a second build differs, and both builds are kept', async () => {
   await clone.restore();
-  buildSmallPackages();
-  clone.replaceScript('build-emulator-package', `${BUILD_SAME}; date +%N >"$2/differing"`);
-  await clone.commitPassed();
+  clone.replaceScript('build-emulator-package', `${BUILD_EMULATOR}; date +%N >"$2/differing"`);
+  await clone.commit();
+  clone.recordPassed();
   const output = join(clone.path, 'build/differing');
   const { status, stdout, stderr } = await clone.release([VERSION, '--output', output]);
   expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
