@@ -252,7 +252,7 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
   running.add(child);
   const begun = performance.now();
   const leader = options.detached === true ? child.pid : undefined;
-  if (leader !== undefined) rememberSession(session, leader);
+  if (leader !== undefined) rememberSession(session, leader, [folder, scratch]);
   const ended = await new Promise<string | null>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('close', (status, signal) =>

@@ -58,7 +58,7 @@ const NAMED = [
   },
   {
     name: 'arm64',
-    files: 'arm64/',
+    files: 'release/arm64/',
     shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian',
   },
 ];

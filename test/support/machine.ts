@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { scaleDeadline } from './deadlines.ts';
 import { logFile } from './logs.ts';
 import { type Host, lanSkipReason } from './netns.ts';
+import { childrenOf, commandName } from './processes.ts';
 
 const run = promisify(execFile);
 
@@ -166,6 +167,11 @@ export class Machine implements AsyncDisposable {
     await this.sh(`mkdir -p "$(dirname ${path})"; umask 077; cat >${path}; chmod ${mode} ${path}`, { input: text });
   }
 
+  /** Where this machine's programs find a file of it: sockets, too. No part of `file` may be an absolute link. */
+  path(file: string): string {
+    return `/proc/${this.#leader}/root${file}`;
+  }
+
   /** One property of a unit, as in `systemctl show`. */
   property(unit: string, name: string): Promise<string> {
     return this.sh(`systemctl show --value --property=${name} ${unit}`);
@@ -208,7 +214,7 @@ export class Machine implements AsyncDisposable {
     const late = performance.now() + scaleDeadline(60_000);
     while (performance.now() < late) {
       if (this.#child.exitCode !== null || this.#child.signalCode !== null) break;
-      const leader = await this.#find();
+      const leader = this.#find();
       if (leader !== null && leader !== before) {
         this.#leader = leader;
         const { stdout } = await this.run('systemctl is-system-running --wait', { seconds: 60 });
@@ -219,14 +225,15 @@ export class Machine implements AsyncDisposable {
     throw new Error(`the machine did not boot: ${this.#console}`);
   }
 
-  async #find(): Promise<string | null> {
-    let parent = String(this.#child.pid);
+  /** The pid of the container's first process, as soon as it is systemd. */
+  #find(): string | null {
+    let parent = this.#child.pid ?? -1;
     for (const name of ['machine.sh', 'systemd-nspawn', 'systemd']) {
-      const found = await run('pgrep', ['--parent', parent, '--exact', name]).catch(() => null);
-      if (found === null) return null;
-      parent = found.stdout.trim();
+      const found = childrenOf(parent).find((pid) => commandName(pid) === name);
+      if (found === undefined) return null;
+      parent = found;
     }
-    return parent;
+    return String(parent);
   }
 }
 

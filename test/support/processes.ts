@@ -45,6 +45,15 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
+/** The name of a process's program (proc(5), `/proc/pid/comm`); empty if it has ended. */
+export function commandName(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trimEnd();
+  } catch {
+    return '';
+  }
+}
+
 /** utime, stime, cutime and cstime, in seconds (proc(5), `/proc/pid/stat`). */
 function timesIn(file: string): [number, number, number, number] {
   const stat = readFileSync(file, 'utf8');

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A private folder of this test that is deleted with it. */
+/** A private folder of this test that is deleted with it, or by a later test run. */
 export function stateFolder(parent = tmpdir()): Disposable & { readonly path: string } {
-  const path = mkdtempSync(join(parent, 'latchkey-state-'));
+  const path = mkdtempSync(join(parent, `latchkey-${process.pid}-state-`));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 

@@ -1,7 +1,7 @@
 // Containers by Podman and runc, with a storage of their own.
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, appendFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { access, appendFile, mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scaleDeadline } from '../../support/deadlines.ts';
@@ -9,6 +9,8 @@ import { eventually, type ProcessResult } from '../../support/hub-process.ts';
 import { logFile } from '../../support/logs.ts';
 
 const PODMAN = '/usr/bin/podman';
+/** The type of an overlay file system (statfs(2)), on which the kernel allows no other one. */
+const OVERLAY = 0x794c7630;
 const TOOLS = [PODMAN, '/usr/sbin/runc', '/usr/bin/conmon'];
 
 /**
@@ -44,13 +46,18 @@ export interface ContainerOptions {
 /** Podman with images, containers and volumes that are deleted with it. */
 export class Containers implements AsyncDisposable {
   readonly #folder: string;
+  /** Podman's driver: `vfs` works everywhere, but copies the whole image for each container. */
+  readonly #driver: 'overlay' | 'vfs';
 
-  private constructor(folder: string) {
+  private constructor(folder: string, driver: 'overlay' | 'vfs') {
     this.#folder = folder;
+    this.#driver = driver;
   }
 
   static async create(): Promise<Containers> {
-    return new Containers(await mkdtemp(join(tmpdir(), 'latchkey-containers-')));
+    const folder = await mkdtemp(join(tmpdir(), 'latchkey-containers-'));
+    const { type } = await statfs(folder);
+    return new Containers(folder, type === OVERLAY ? 'vfs' : 'overlay');
   }
 
   /** The folder on this machine of a volume's files. */
@@ -61,7 +68,16 @@ export class Containers implements AsyncDisposable {
   /** Runs Podman to its end. */
   podman(...args: string[]): Promise<ProcessResult> {
     const storage = ['root', 'runroot', 'tmpdir'].flatMap((part) => [`--${part}`, join(this.#folder, part)]);
-    const all = ['--runtime', 'runc', '--storage-driver', 'vfs', '--cgroup-manager', 'cgroupfs', ...storage, ...args];
+    const all = [
+      '--runtime',
+      'runc',
+      '--storage-driver',
+      this.#driver,
+      '--cgroup-manager',
+      'cgroupfs',
+      ...storage,
+      ...args,
+    ];
     return new Promise((resolve) => {
       execFile(PODMAN, all, { timeout: scaleDeadline(60_000), maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
         const status = error === null ? 0 : typeof error.code === 'number' ? error.code : null;

@@ -1,5 +1,5 @@
 // What is in the container images, and what they say of themselves.
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, link, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import * as v from 'valibot';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { version } from '../../../src/system/version.ts';
+import { IS_LONG_FORM, selectRows } from '../../support/long.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 import { BUILD_TIMEOUT, buildImages, LayoutReader } from './images.ts';
 
@@ -67,18 +68,15 @@ describe('an image layout', () => {
   );
 
   it.for(IMAGES)(
-    'skopeo finds the image of %s for each architecture, in the layout and the archive',
+    'skopeo finds the image of %s for each architecture in the layout, and in the archive',
     async (name, ctx) => {
       if (!existsSync(SKOPEO)) return ctx.skip(`${SKOPEO} is missing`);
-      for (const place of [`oci:${folder}/${name}-image`, `oci-archive:${folder}/${name}_${version()}_oci.tar`]) {
-        for (const arch of ARCHITECTURES) {
-          const { stdout } = await run(SKOPEO, ['--override-arch', arch, 'inspect', place]);
-          expect(JSON.parse(stdout)).toMatchObject({
-            Architecture: arch,
-            Os: 'linux',
-            Labels: { 'org.opencontainers.image.title': name },
-          });
-        }
+      const archive = `oci-archive:${folder}/${name}_${version()}_oci.tar`;
+      const places = [...ARCHITECTURES.map((arch) => [arch, `oci:${folder}/${name}-image`]), ['arm64', archive]];
+      for (const [arch = '', place = ''] of places) {
+        const { stdout } = await run(SKOPEO, ['--override-arch', arch, 'inspect', place]);
+        const Labels = { 'org.opencontainers.image.title': name };
+        expect(JSON.parse(stdout)).toMatchObject({ Architecture: arch, Os: 'linux', Labels });
       }
     },
   );
@@ -231,7 +229,9 @@ describe('the build of images', () => {
     }
     const output = join(elsewhere.path, 'there');
     const list = join(folder, `latchkey_${version()}_oci.packages`);
-    const script = 'umask 077; exec "$0" --level 1 --packages "$1" --output "$2"';
+    const own = process.arch === 'arm64' ? 'arm64' : 'amd64';
+    const architectures = selectRows(ARCHITECTURES, [own]).flatMap((arch) => ['--arch', arch]);
+    const script = 'umask 077; list=$1; shift; exec "$0" --level 1 --packages "$list" --output "$@"';
     const { annotations } = (await layout('latchkey').platform('amd64')).manifest;
     const env = {
       ...process.env,
@@ -239,12 +239,18 @@ describe('the build of images', () => {
       SOURCE_DATE_EPOCH: String(Date.parse(annotations['org.opencontainers.image.created'] ?? '') / 1000),
       SOURCE_REVISION: annotations['org.opencontainers.image.revision'],
     };
-    await run('bash', ['-c', script, join(tree, 'scripts/build-image'), list, output], { env, maxBuffer: 2 ** 24 });
+    const build = ['-c', script, join(tree, 'scripts/build-image'), list, output, ...architectures];
+    await run('bash', build, { env, maxBuffer: 2 ** 24 });
     expect((await readdir(output)).sort()).toEqual((await readdir(folder)).sort());
     for (const name of IMAGES) {
+      const blobs = (of: string) => readdir(join(of, `${name}-image/blobs/sha256`));
+      const index = (await new LayoutReader(join(output, `${name}-image`)).top()).manifests[0]?.digest ?? '';
+      // Only the index names all architectures.
+      const same = (await blobs(output)).filter((hash) => IS_LONG_FORM || `sha256:${hash}` !== index);
+      expect(same.length).toBeGreaterThan(5);
+      expect(await blobs(folder)).toEqual(expect.arrayContaining(same));
       const archive = `${name}_${version()}_oci.tar`;
-      execFileSync('cmp', [join(output, archive), join(folder, archive)]);
-      expect((await stat(join(output, archive))).size).toBeGreaterThan(1_000_000);
+      if (IS_LONG_FORM) await run('cmp', [join(output, archive), join(folder, archive)]);
     }
   });
 

@@ -15,7 +15,10 @@ const TEST_IMAGE = join(import.meta.dirname, '../../../scripts/test-image');
 /** How long the first build may take, in ms: it downloads Node.js and Debian packages for both architectures. */
 export const BUILD_TIMEOUT = scaleDeadline(120_000);
 
-/** The folder with the images of this tree, with package.json's version or the given one; they are built once. */
+/**
+ * The folder with the images of this tree: with package.json's version for all architectures, with another one for this
+ * machine's. They are built once.
+ */
 export async function buildImages(version?: string): Promise<string> {
   const { stdout } = await run(TEST_IMAGE, version === undefined ? [] : [version]);
   return stdout.trim();
@@ -40,8 +43,12 @@ const manifestSchema = v.looseObject({
   annotations: v.record(v.string(), v.string()),
 });
 
+/** In bytes. */
+const MAX_TEXT = 1_000_000;
+
 /** A file, directory or link in an image. */
 export type ImageFile = Pick<Header, 'name' | 'type' | 'mode' | 'uid' | 'gid' | 'linkname'> & {
+  /** Empty for large files, which are programs. */
   readonly content: string;
 };
 
@@ -94,9 +101,11 @@ export class LayoutReader {
       const reader = extract();
       reader.end(gunzipSync(await this.blob(digest)));
       for await (const entry of reader) {
-        const { name, type, mode, uid, gid, linkname } = entry.header;
+        const { name, type, mode, uid, gid, linkname, size = 0 } = entry.header;
         const path = name.replace(/\/$/, '');
-        files.set(path, { name: path, type, mode, uid, gid, linkname, content: await text(entry) });
+        const content = size < MAX_TEXT ? await text(entry) : '';
+        entry.resume();
+        files.set(path, { name: path, type, mode, uid, gid, linkname, content });
       }
     }
     return files;

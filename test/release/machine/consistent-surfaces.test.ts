@@ -25,7 +25,7 @@ setUpMachine([], async (parts) => {
   surfaces = await Surfaces.open(hub);
 });
 
-it('all surfaces agree about a wrong client secret, from its change until ten seconds after its repair', async () => {
+it('all surfaces agree about a wrong client secret, from its change until after its repair', async () => {
   const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
   const changed = await surfaces.during('a file of credentials was changed', () =>
     hub.machine.write(SECRET_FILE, 'another-secret\n', '600'),

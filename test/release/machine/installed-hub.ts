@@ -1,10 +1,12 @@
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { expect } from 'vitest';
-import type { ApplianceResponse, CredentialsResponse, HubResponse } from '../../../src/control/messages.ts';
+import { type ControlClient, connectControlClient } from '../../../src/control/client.ts';
+import type { ApplianceResponse, CredentialsResponse, StatusResponse } from '../../../src/control/messages.ts';
 import { requestToken, runCurl } from '../../netns/hub-on-host.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
-import { eventually } from '../../support/hub-process.ts';
+import { eventually, startPairing } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { type DebianSuite, Machine, type MachineResult, machineSkipReason } from '../../support/machine.ts';
 import { createLan, type Host } from '../../support/netns.ts';
@@ -139,13 +141,14 @@ export class InstalledHub implements AsyncDisposable {
     return this.machine.run(`runuser -u ${user} -- latchkey ${command}`);
   }
 
-  async json<Result>(command: string): Promise<Result> {
-    return JSON.parse(await this.machine.sh(`latchkey ${command} --json`)) as Result;
+  /** Calls the daemon over its control socket, without a process for every command. */
+  async ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result> {
+    await using control = await connectControlClient([this.machine.path('/run/latchkey/control.sock')]);
+    return await work(control);
   }
 
-  async status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
-    // 3: a person is needed, which `status` reports in addition to its output.
-    return JSON.parse(await this.machine.sh('latchkey status --json || [ $? = 3 ]'));
+  status(): Promise<StatusResponse> {
+    return this.ask((control) => control.status());
   }
 
   /** The status of one appliance. */
@@ -156,14 +159,13 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   async addAppliance(name: string): Promise<CredentialsResponse> {
-    const credentials = await this.json<CredentialsResponse>(`appliance add ${name} --scope Monitoring`);
+    const credentials = await this.ask((control) => control.addAppliance(name, 'Monitoring', null));
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
 
-  async beginPairing(name: string): Promise<URL> {
-    const { authorize_url } = await this.json<{ authorize_url: string }>(`pair ${name} --no-wait`);
-    return new URL(authorize_url);
+  beginPairing(name: string): Promise<URL> {
+    return this.ask((control) => startPairing(control, name));
   }
 
   /** A user logs in through the link, and the portal redirects the browser to the hub. @returns the hub's page */
@@ -195,7 +197,8 @@ export class InstalledHub implements AsyncDisposable {
   /** Requests a token with curl on another host, as an appliance does. @returns the hub's response */
   async token(credentials: CredentialsResponse): Promise<Readonly<Record<string, unknown>>> {
     const caFile = join(this.#folder, 'ca.pem');
-    await writeFile(caFile, await runCurl(this.peer, [`http://${this.host.address}:8480/ca.pem`]));
+    if (!existsSync(caFile))
+      await writeFile(caFile, await runCurl(this.peer, [`http://${this.host.address}:8480/ca.pem`]));
     return requestToken(this.peer, { origin: `https://${this.host.address}:8443`, caFile }, credentials);
   }
 

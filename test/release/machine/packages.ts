@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { scaleDeadline } from '../../support/deadlines.ts';
@@ -56,4 +57,29 @@ async function build(...options: string[]): Promise<DebPackage> {
   if (path === '') throw new NoRelease();
   const { stdout } = await run('dpkg-deb', ['--field', path, 'Version']);
   return { path, version: stdout.trim() };
+}
+
+/**
+ * Builds a package of another version from another one's files after a change.
+ * @param path the new package's file
+ * @param change changes the unpacked tree, with the control files in `DEBIAN/`
+ */
+export async function buildChangedPackage(
+  from: string,
+  path: string,
+  version: string,
+  change: (tree: string) => Promise<unknown>,
+): Promise<void> {
+  const tree = await mkdtemp(`${path}-`);
+  await run('dpkg-deb', ['-R', from, tree]);
+  await run('sed', ['-i', `s/^Version: .*/Version: ${version}/`, join(tree, 'DEBIAN/control')]);
+  await run('sed', ['-i', `s/"version": .*/"version": "${version}",/`, join(tree, 'usr/lib/latchkey/package.json')]);
+  await change(tree);
+  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, path]);
+  await rm(tree, { recursive: true });
+}
+
+/** Makes an unpacked package one that knows no schema of the store, as if it were older than all. */
+export async function forgetSchemas(tree: string): Promise<void> {
+  await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=0/', join(tree, 'DEBIAN/preinst')]);
 }

@@ -6,13 +6,103 @@ import { eventually } from '../../support/hub-process.ts';
 import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 
-/** One machine for all tests: each leaves a running hub, with the grant of the first pairing. */
+/**
+ * The longest start of the hub until it is ready, in starts of an empty program on the same machine; an idle one needs
+ * 8.
+ */
+const MAX_STARTS = 40;
+/** Other programs may slow a single start down: one of this many must be fast. */
+const MAX_TRIES = 5;
+/** Restores the service to its state before the first start. */
+const STOP_AND_CLEAR = 'systemctl stop latchkey && rm -rf /var/lib/latchkey/* /var/cache/latchkey/*';
+
+/**
+ * One machine for all tests, in order: the service is not configured at first. From its start on, each test leaves a
+ * running hub, with the grant of the first pairing.
+ */
 let hub: InstalledHub;
 let wallbox: CredentialsResponse;
 
 setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
-  wallbox = await hub.startWith('wallbox');
+  hub = parts.use(await InstalledHub.boot());
+  await hub.dpkg(await buildPackage());
+  await hub.machine.sh('useradd --no-create-home guest');
+});
+
+describe('a service that a restart can not fix', () => {
+  it('the installed service does not start without a portal, and says so when it is started', async () => {
+    expect(await hub.machine.journal('latchkey')).toEqual([]);
+    expect(await refusal()).toMatch(/\/etc\/latchkey\/latchkey\.toml: .*portals/);
+  });
+
+  it('systemd refuses a service without its credentials directory, and does not restart it', async () => {
+    await hub.configure({ emulator: 'token_lifetime = "600s"' });
+    await hub.machine.sh('mv /etc/latchkey/credentials /root/credentials');
+    expect((await hub.machine.run('systemctl start latchkey')).status).toBe(1);
+    expect(await restarts()).toEqual(['failed', '243', '0']);
+    await hub.machine.sh('mv /root/credentials /etc/latchkey/credentials; systemctl reset-failed latchkey');
+  });
+});
+
+describe('a hub that is started by hand', () => {
+  it('a hub that is started by hand beside the service ends with one line', async () => {
+    await hub.machine.sh('systemctl start latchkey', { seconds: 30 });
+    const asRoot = (environment: string) =>
+      hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${environment} latchkey serve`);
+    expect(await asRoot('')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/8480|8443/) });
+    expect(await asRoot('STATE_DIRECTORY=/var/lib/latchkey')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/\/var\/lib\/latchkey/),
+    });
+    expect((await hub.status()).appliances).toEqual([]);
+    expect(await restarts()).toEqual(['active', '0', '0']);
+    await hub.machine.sh('systemctl stop latchkey');
+  });
+
+  it('a hub that is started by a user without access to the secret and the state ends with one line', async () => {
+    const asGuest = (environment: string) => hub.machine.run(`runuser -u guest -- env ${environment} latchkey serve`);
+    expect(await asGuest('HOME=/tmp')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/client_secret_file/),
+    });
+    await hub.machine.sh(`install -o guest -m 600 ${SECRET_FILE} /srv/portal-home.secret`);
+    const variables =
+      'HOME=/tmp LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE=/srv/portal-home.secret STATE_DIRECTORY=/var/lib/latchkey';
+    expect(await asGuest(variables)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/\/var\/lib\/latchkey/),
+    });
+  });
+});
+
+describe('the start of the service', () => {
+  it('the service is ready soon at its first start and at later ones', async () => {
+    await hub.machine.sh(`systemctl start latchkey-emulator; ${STOP_AND_CLEAR}`);
+    await hub.start();
+    expect(await fewestStarts(() => hub.machine.sh(`${STOP_AND_CLEAR} && systemctl start latchkey`))).toBeLessThan(
+      MAX_STARTS,
+    );
+    await hub.machine.sh('systemctl restart latchkey');
+    expect(await fewestStarts(() => hub.machine.sh('systemctl restart latchkey'))).toBeLessThan(MAX_STARTS);
+  });
+
+  it('the service starts when the machine boots, with all its grants', async () => {
+    wallbox = await hub.addAppliance('wallbox');
+    await hub.pair('wallbox');
+    const { id } = (await hub.status()).hub;
+    await hub.machine.sh('systemctl enable latchkey-emulator');
+    await hub.machine.reboot();
+    expect(await fewestStarts(() => hub.machine.reboot())).toBeLessThan(MAX_STARTS);
+    expect(await hub.machine.property('latchkey', 'NRestarts')).toBe('0');
+    expect((await hub.status()).hub.id).toBe(id);
+    // The hub cannot know the age of its token yet, so it refreshes it when the appliance requests it.
+    const after = await hub.token(wallbox);
+    expect(await hub.whoami(String(after['access_token']))).toBe('200');
+    expect((await hub.appliance('wallbox')).state).toBe('active');
+  });
 });
 
 describe('a hub as a systemd service', () => {
@@ -176,4 +266,58 @@ async function block(pid: string): Promise<void> {
   await hub.machine.sh(`kill -USR1 ${pid}`);
   await eventually(async () => (await hub.machine.run('curl -sf http://127.0.0.1:9229/json')).status === 0);
   await hub.machine.sh('/usr/lib/latchkey/bin/node --input-type=module -', { input: script });
+}
+
+/** Starts the service, which must end with 78 and not be restarted. @returns the one line that it logged */
+async function refusal(): Promise<string> {
+  const before = (await daemonLines()).length;
+  expect((await hub.machine.run('systemctl start latchkey', { seconds: 30 })).status).toBe(1);
+  expect(await restarts()).toEqual(['failed', '78', '0']);
+  const [line, ...more] = (await daemonLines()).slice(before);
+  expect(more).toEqual([]);
+  await hub.machine.sh('systemctl reset-failed latchkey');
+  return line ?? '';
+}
+
+/** The daemon's own lines in the journal. */
+async function daemonLines(): Promise<readonly string[]> {
+  const lines = await hub.machine.journal('latchkey', '_SYSTEMD_UNIT=latchkey.service');
+  return lines.filter((line) => line !== '');
+}
+
+/** The unit's state, its exit status, and how often systemd has restarted it automatically. */
+function restarts(): Promise<readonly string[]> {
+  return Promise.all(
+    ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => hub.machine.property('latchkey', name)),
+  );
+}
+
+/** {@link starts} of the fastest start. @param again starts the hub again */
+async function fewestStarts(again: () => Promise<unknown>): Promise<number> {
+  let fewest = await starts();
+  for (let attempt = 1; fewest >= MAX_STARTS && attempt < MAX_TRIES; attempt++) {
+    await again();
+    fewest = Math.min(fewest, await starts());
+  }
+  return fewest;
+}
+
+/** The duration of the hub's start, in starts of an empty program. */
+async function starts(): Promise<number> {
+  const hubs = await startDuration();
+  const empty = await hub.machine.sh(
+    "bash -c 'TIMEFORMAT=%R; time for i in 1 2 3 4 5; do /usr/lib/latchkey/bin/node --eval 0; done' 2>&1",
+  );
+  return hubs / (Number(empty) / 5);
+}
+
+/** Seconds from the main process's start until the unit is active, as systemd measured them. */
+async function startDuration(): Promise<number> {
+  const names = ['ExecMainStartTimestampMonotonic', 'ActiveEnterTimestampMonotonic'];
+  const [from = 0, to = 0] = await Promise.all(
+    names.map(async (name) => Number(await hub.machine.property('latchkey', name))),
+  );
+  expect(from).toBeGreaterThan(0);
+  expect(to).toBeGreaterThan(from);
+  return (to - from) / 1e6;
 }

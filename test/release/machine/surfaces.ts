@@ -11,6 +11,7 @@ import { en } from '../../../src/page/texts/en.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { eventually } from '../../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../../support/logs.ts';
+import { IS_LONG_FORM } from '../../support/long.ts';
 import type { InstalledHub } from './installed-hub.ts';
 
 const SCRIPT = '/root/look';
@@ -29,6 +30,8 @@ wait
 judgement > after
 for file in *; do printf '\\n<<<%s>>>\\n' "$file"; cat "$file"; done
 `;
+/** How long the surfaces are watched after something has happened, in ms. */
+const WATCHED = IS_LONG_FORM ? 10_000 : 2000;
 /**
  * How long systemd's status line may lag behind, in ms: it follows events at once, or a little later on a busy machine.
  */
@@ -82,7 +85,7 @@ export class Surfaces {
   }
 
   /**
-   * Takes snapshots while something happens, and for ten seconds after that.
+   * Takes snapshots while something happens, and for a while after that.
    * @param isOver on a slow machine it continues until this is true for the last snapshot
    */
   async during(
@@ -100,9 +103,9 @@ export class Surfaces {
       const [last] = snapshots.slice(-1);
       return last?.status != null && isOver(last);
     };
-    while (performance.now() < ended + 10_000 || (!isSeen() && performance.now() < ended + scaleDeadline(10_000))) {
+    while (performance.now() < ended + WATCHED || (!isSeen() && performance.now() < ended + scaleDeadline(10_000))) {
       snapshots.push(await this.takeSnapshot());
-      await sleep(1500);
+      await sleep(1000);
     }
     await appendFile(logFile('surfaces'), [`# ${title}`, ...snapshots.map(toLogLine), ''].join('\n'), { mode: 0o600 });
     await all;

@@ -2,16 +2,18 @@
 // shows what apt refuses.
 import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
-import { appendFile, cp, mkdir, mkdtemp, open, readdir, rm, symlink } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { root, runCommand } from '../../project/checkout.ts';
-import type { DebianSuite, MachineResult } from '../../support/machine.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
+import { type DebianSuite, type MachineResult, machineSkipReason } from '../../support/machine.ts';
+import { setUpOnce } from '../../support/set-up.ts';
 import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
+import { buildChangedPackage, forgetSchemas } from '../machine/packages.ts';
 import { MakerKeyRing } from './apt-keys.ts';
-import { buildChangedPackage, forgetSchemas } from './changed-package.ts';
 import { buildPackage } from './chroot.ts';
 import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
 
@@ -31,16 +33,39 @@ async function buildApt(output: string, keys: readonly string[], debs: readonly 
   expect(status, stderr).toBe(0);
 }
 
-/** The first version's package, one that knows no schema of the store, and a later one. */
-async function buildPackages(folder: string): Promise<readonly [string, string, string]> {
-  const own = await buildPackage();
-  const earlier = join(folder, 'earlier.deb');
-  await buildChangedPackage(own, earlier, async (tree) => {
-    await run('sed', ['-i', `s/^Version: .*/Version: ${EARLIER}/`, join(tree, 'DEBIAN/control')]);
-    await forgetSchemas(tree);
-  });
-  return [earlier, own, await buildPackage(LATER)];
-}
+/** A package that knows no schema of the store, that of this tree, and a later one. */
+let packages: readonly [earlier: string, own: string, later: string];
+/** A package with the name of the hub's and without files, for what must not be installed. */
+let empty: string;
+
+setUpOnce(
+  async (parts) => {
+    const folder = await mkdtemp(join(tmpdir(), 'latchkey-apt-packages-'));
+    parts.defer(() => rm(folder, { recursive: true, force: true }));
+    const own = await buildPackage();
+    const earlier = join(folder, 'earlier.deb');
+    await buildChangedPackage(own, earlier, EARLIER, async (tree) => {
+      await forgetSchemas(tree);
+      // Its preinst refuses before anything else of it is used.
+      await rm(join(tree, 'usr/lib/latchkey/bin/node'));
+    });
+    packages = [earlier, own, await buildPackage(LATER)];
+    empty = join(folder, 'empty.deb');
+    await mkdir(join(folder, 'empty/DEBIAN'), { recursive: true });
+    const architecture = (await run('dpkg', ['--print-architecture'])).stdout.trim();
+    const fields = {
+      Package: 'latchkey',
+      Version: '1.0.0',
+      Architecture: architecture,
+      Maintainer: 'x',
+      Description: 'x',
+    };
+    const control = Object.entries(fields).map(([field, value]) => `${field}: ${value}\n`);
+    await writeFile(join(folder, 'empty/DEBIAN/control'), control.join(''));
+    await run('dpkg-deb', ['--root-owner-group', '--build', join(folder, 'empty'), empty]);
+  },
+  { skipReason: () => machineSkipReason(TOOLS), timeout: scaleDeadline(120_000) },
+);
 
 describe.each<[string, DebianSuite]>([
   ['Debian 12', 'bookworm'],
@@ -49,7 +74,6 @@ describe.each<[string, DebianSuite]>([
   let hub: InstalledHub;
   let ring: MakerKeyRing;
   let served: string;
-  let packages: readonly [string, string, string];
   let key: string;
 
   setUpMachine(
@@ -58,12 +82,12 @@ describe.each<[string, DebianSuite]>([
       served = await mkdtemp(join(tmpdir(), 'latchkey-apt-'));
       parts.defer(() => rm(served, { recursive: true, force: true }));
       ring = parts.use(await MakerKeyRing.make());
-      packages = await buildPackages(served);
       hub = parts.use(await InstalledHub.boot(suite));
       const [create = ''] = shellBlocks(GUIDE, 'Publishing a repository');
       await ring.sh(create);
       key = join(ring.folder, 'packages-secret.asc');
       await buildApt(repository('good'), [key], packages.slice(0, 2));
+      await buildApt(repository('empty'), [key], [empty]);
       hub.peer.spawn('python3', ['-m', 'http.server', '80', '--directory', served]);
       await hub.machine.sh('rm -f /etc/apt/sources.list');
       await promptForNothing(hub.machine);
@@ -86,16 +110,10 @@ describe.each<[string, DebianSuite]>([
     return stdout + stderr;
   }
 
-  /** Copies the good repository under another name, and changes the copy. */
-  async function changed(name: string, change: (folder: string) => Promise<unknown>, pool = 'symlink'): Promise<void> {
-    const folder = repository(name);
-    await mkdir(folder);
-    for (const part of ['dists', 'latchkey.asc', 'latchkey.gpg']) {
-      await cp(join(repository('good'), part), join(folder, part), { recursive: true });
-    }
-    if (pool === 'symlink') await symlink(join(repository('good'), 'pool'), join(folder, 'pool'));
-    else await cp(join(repository('good'), 'pool'), join(folder, 'pool'), { recursive: true });
-    await change(folder);
+  /** Copies the repository with the empty package under another name, and changes the copy. */
+  async function changed(name: string, change: (folder: string) => Promise<unknown>): Promise<void> {
+    await cp(repository('empty'), repository(name), { recursive: true });
+    await change(repository(name));
   }
 
   /** Tries to install from a repository that must be refused, and removes its source. @returns apt's messages */
@@ -111,16 +129,16 @@ describe.each<[string, DebianSuite]>([
   const version = async () => (await hub.status()).hub.version;
 
   it(`apt on ${debian} refuses a changed package, a changed list, a changed signature and another key`, async () => {
-    const changeOneByte = async (folder: string) => {
-      for (const path of globSync(join(folder, 'pool/**/*.deb'))) {
-        await using file = await open(path, 'r+');
-        const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 100_000);
-        await file.write(Buffer.from([255 - (buffer[0] ?? 0)]), 0, 1, 100_000);
+    await changed('package', async (folder) => {
+      const paths = globSync(join(folder, 'pool/**/*.deb'));
+      expect(paths).toHaveLength(1);
+      for (const path of paths) {
+        const bytes = await readFile(path);
+        bytes[bytes.length - 1] = 255 - (bytes.at(-1) ?? 0);
+        await writeFile(path, bytes);
       }
-    };
-    await changed('package', changeOneByte, 'copy');
+    });
     expect(await refused('package')).toMatch(/Hash Sum mismatch/);
-    await rm(join(repository('package'), 'pool'), { recursive: true });
 
     await changed('list', async (folder) => {
       for (const form of ['', '.gz', '.xz']) await appendFile(join(folder, LIST, `Packages${form}`), '\n');
@@ -135,10 +153,10 @@ describe.each<[string, DebianSuite]>([
     expect(await refused('release')).toMatch(/BADSIG|Message has been manipulated|is not signed|no valid signature/i);
 
     // The list has another key's signature, and the published key is still the good one.
-    const published = readFileSync(join(repository('good'), 'latchkey.asc'));
+    const published = readFileSync(join(repository('empty'), 'latchkey.asc'));
     await changed('key', async (folder) => {
       await buildApt(folder, [await ring.create('stranger')]);
-      await run('cp', [join(repository('good'), 'latchkey.asc'), join(folder, 'latchkey.asc')]);
+      await run('cp', [join(repository('empty'), 'latchkey.asc'), join(folder, 'latchkey.asc')]);
     });
     expect(readFileSync(join(repository('key'), 'latchkey.asc'))).toEqual(published);
     expect(await refused('key')).toMatch(/NO_PUBKEY|Missing key/);
@@ -155,6 +173,7 @@ describe.each<[string, DebianSuite]>([
 
   it(`the commands of docs/apt.md update a hub on ${debian} with its state, unless it is held`, async () => {
     const before = (await hub.status()).hub;
+    await cp(join(repository('good'), 'dists'), repository('older-list'), { recursive: true });
     await buildApt(repository('good'), [key], [packages[2]]);
     const [hold = '', unhold = ''] = (shellBlocks(GUIDE, 'Updating from a repository')[1] ?? '').trim().split('\n');
     expect((await type(hold)).status).toBe(0);
@@ -165,7 +184,7 @@ describe.each<[string, DebianSuite]>([
     await hub.until('active');
     const after = (await hub.status()).hub;
     expect(after).toMatchObject({ id: before.id, version: LATER, ca_fingerprint: before.ca_fingerprint });
-    expect((await hub.json<{ state: string }>('refresh wallbox')).state).toBe('active');
+    expect((await hub.ask((control) => control.refresh('wallbox'))).state).toBe('active');
   });
 
   it(`an older package of the repository that can not read the store is refused on ${debian}`, async () => {
@@ -188,7 +207,7 @@ describe.each<[string, DebianSuite]>([
     await cp(join(repository('good'), 'dists'), newest, { recursive: true });
     await rm(join(repository('good'), 'dists'), { recursive: true });
     // The list from before the later version, as it was signed.
-    await cp(join(repository('package'), 'dists'), join(repository('good'), 'dists'), { recursive: true });
+    await cp(repository('older-list'), join(repository('good'), 'dists'), { recursive: true });
     expect(await typeBlock('Updating from a repository')).not.toMatch(/^[EW]: |^(Error|Warning): (?!apt does)/m);
     expect(await hub.machine.sh('apt-cache policy latchkey')).toContain(`Candidate: ${LATER}\n`);
     await rm(join(repository('good'), 'dists'), { recursive: true });
