@@ -18,7 +18,6 @@ const BOOT = join(import.meta.dirname, 'machine.sh');
 const TOOLS = ['/usr/bin/systemd-nspawn', '/usr/sbin/debootstrap', '/usr/bin/nsenter', '/usr/bin/unshare'];
 /** What a container's systemd needs: the hierarchies of a machine with both cgroup versions, or the only one. */
 const HIERARCHIES = [['/sys/fs/cgroup/systemd', '/sys/fs/cgroup/unified'], ['/sys/fs/cgroup']];
-const CGROUP = /^latchkey-test-(\d+)-\d+$/;
 
 /** The result of a command inside a machine. */
 export interface MachineResult {
@@ -89,9 +88,9 @@ export class Machine implements AsyncDisposable {
     contents: DebianContents = {},
   ): Promise<Machine> {
     const root = await debian(contents);
+    // scripts/test removes those of dead processes by this name.
     const name = `latchkey-test-${process.pid}-${booted++}`;
     const parents = (await hierarchies()) ?? [];
-    await removeLeftCgroups(parents);
     const cgroups = parents.map((parent) => join(parent, name));
     for (const cgroup of cgroups) await mkdir(cgroup);
     const directory = await mkdtemp(join(tmpdir(), 'latchkey-machine-'));
@@ -256,22 +255,6 @@ async function hierarchies(): Promise<readonly string[] | null> {
     if (writable) return paths;
   }
   return null;
-}
-
-/** Removes the cgroups of tests that were killed. */
-async function removeLeftCgroups(parents: readonly string[]): Promise<void> {
-  for (const parent of parents) {
-    for (const name of await readdir(parent)) {
-      const owner = CGROUP.exec(name)?.[1];
-      const alive =
-        owner === undefined ||
-        (await access(`/proc/${owner}`).then(
-          () => true,
-          () => false,
-        ));
-      if (!alive) await removeCgroup(join(parent, name));
-    }
-  }
 }
 
 /** Depth first. The kernel needs a moment to release a process that has exited. */

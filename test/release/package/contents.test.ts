@@ -155,6 +155,11 @@ describe('the contents of the package', () => {
     },
   );
 
+  it('the package has the version of package.json', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(await text('DEBIAN/control')).toContain(`\nVersion: ${version.replace('-', '~')}\n`);
+  });
+
   it('the example configuration contains every key', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
     const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];

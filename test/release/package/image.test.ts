@@ -43,7 +43,7 @@ describe('the package in an image that is being built', () => {
   });
 
   it('the package in an image runs the demo, and serves the console of the emulator', async () => {
-    const demo = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
+    const demo = 'latchkey demo --auto --for 5s --json 2>/dev/null | tail -n 1';
     expect(JSON.parse(await tree.sh(demo))).toMatchObject({ appliances: 4, bad_hand_outs: 0 });
     const page = `latchkey emulator --json >/tmp/said & emulator=$!
       until [ -s /tmp/said ]; do sleep 0.1; done

@@ -1,4 +1,4 @@
-// Installs the result of `npm pack` into an empty folder, as its users do.
+// Installs the npm package into an empty folder, as its users do.
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -32,10 +32,8 @@ beforeAll(async () => {
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_MDNS: 'false',
   };
-  // From the program that the checkout has built.
-  await npm(ROOT, 'pack', '--ignore-scripts', '--pack-destination', folder.path);
-  const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
-  await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
+  const build = await run(join(ROOT, 'scripts/build-npm'), ['--output', folder.path], { env });
+  await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), build.stdout.trim());
 });
 
 afterAll(() => folder?.[Symbol.dispose]());
@@ -89,7 +87,7 @@ describe('the globally installed npm package', () => {
   });
 
   it('the npm package runs the demo', async () => {
-    const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
+    const { stdout } = await latchkey('demo', '--auto', '--for', '5s', '--json');
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 4, bad_hand_outs: 0 });
   });
 

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { type ControlClient, connectControlClient } from '../../../src/control/client.ts';
 import type { StatusResponse } from '../../../src/control/messages.ts';
 import { PortalOnHost } from '../../netns/portal-on-host.ts';
+import { eventually } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { type DebianSuite, Machine } from '../../support/machine.ts';
 import { createLan, type Host } from '../../support/netns.ts';
@@ -134,8 +136,28 @@ export class SiteMachines implements AsyncDisposable {
     await machine.write('/etc/latchkey/credentials/portal-home.secret', `${clientSecret}\n`, '600');
   }
 
-  async status(name: MachineName): Promise<StatusResponse> {
-    return JSON.parse(await this.machines[name].sh('latchkey status --json || [ $? = 3 ]'));
+  /** Calls the daemon of a machine over its control socket, without a process for every command. */
+  async ask<Result>(name: MachineName, work: (control: ControlClient) => Promise<Result>): Promise<Result> {
+    await using control = await connectControlClient([this.machines[name].path('/run/latchkey/control.sock')]);
+    return await work(control);
+  }
+
+  status(name: MachineName): Promise<StatusResponse> {
+    return this.ask(name, (control) => control.status());
+  }
+
+  /** Waits until a hub has refreshed the appliance's connection. @param seconds see {@link eventually} */
+  async untilRefreshed(name: MachineName, seconds: number): Promise<void> {
+    const refresh = () => this.ask(name, (control) => control.refresh('wallbox'));
+    await eventually(
+      () =>
+        refresh().then(
+          ({ state }) => state === 'active',
+          () => false,
+        ),
+      seconds,
+      500,
+    );
   }
 
   /** Runs documented commands of an appliance's developer on another host of the LAN. @returns their output */

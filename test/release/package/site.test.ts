@@ -124,7 +124,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       for (const hub of HUBS) {
         await site.providePackage(hub, packages.later);
         expect(await site.type(hub, update)).toMatch(/this hub/);
-        await eventually(async () => (await stateAt('attic')) === 'active');
+        await eventually(async () => (await stateAt('attic')) === 'active', 15, 500);
       }
       const { site: listed } = await site.status('attic');
       expect(listed?.hubs.map(({ version }) => version)).toEqual(['99.0.0', '99.0.0']);
@@ -150,12 +150,10 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       await eventually(
         async () => (await site.machines.attic.run('latchkey status')).stdout.includes('Query read timeout'),
         30,
+        1000,
       );
       await site.type('database', alone);
-      await eventually(
-        async () => (await site.machines.attic.run('latchkey refresh wallbox --json')).stdout.includes('"active"'),
-        30,
-      );
+      await site.untilRefreshed('attic', 30);
       await site.machines.standby.sh(`systemctl start ${postgresql}`);
       await site.type('database', wait);
     });
@@ -168,7 +166,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       const same = `${/latchkey:([^@]+)@/.exec(shown.url)?.[1]}\n`;
       await site.type('database', password, same + same);
       const remove = example('text', 'site remove');
-      await eventually(async () => (await site.machines.attic.run(remove)).status === 0, 30);
+      await eventually(async () => (await site.machines.attic.run(remove)).status === 0, 30, 1000);
       expect((await site.status('attic')).site?.hubs.map(({ name }) => name)).toEqual(['Attic hub']);
     });
 
@@ -180,9 +178,10 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       await eventually(
         async () => (await site.machines.attic.run('latchkey status')).stdout.includes("can't be used since"),
         30,
+        1000,
       );
       await site.type('standby', promote);
-      await eventually(async () => (await site.machines.attic.run('latchkey refresh wallbox')).status === 0, 60);
+      await site.untilRefreshed('attic', 60);
       const after = (await site.status('attic')).connections;
       expect(after.map(({ state, problem }) => ({ state, problem }))).toEqual([{ state: 'active', problem: null }]);
       expect(after[0]?.last_refresh).not.toBe(connections[0]?.last_refresh);
@@ -201,7 +200,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       await site.type('database', split);
       await site.type('database', copy, `${shown.replicatorPassword}\n`);
       expect(site.document(await site.type('standby', wait))).toMatch(/192\.168\.1\.13 *\| streaming \| sync/);
-      await eventually(async () => (await site.machines.attic.run('latchkey refresh wallbox')).status === 0, 60);
+      await site.untilRefreshed('attic', 60);
     });
   });
 
