@@ -21,7 +21,7 @@ import type { Portal } from '../../src/core/portals/portal.ts';
 import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/connection-event.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
+import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { connectPortals, type Portals } from '../../src/hub/portals.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../src/portal/oauth2/oauth2-portal.ts';
@@ -35,6 +35,7 @@ import { systemRandom } from '../../src/system/random.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
+import { type BorrowedEmulator, borrowEmulator } from '../support/idle-emulators.ts';
 import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -121,7 +122,7 @@ export class BrokerHarness implements AsyncDisposable {
   readonly #options: BrokerHarnessOptions;
   readonly #secrets: string[] = [];
   readonly #random = new SeededRandom(storeSeed());
-  #emulator: Emulator | undefined;
+  #emulator: BorrowedEmulator | undefined;
   #portal: FaultyPortal | undefined;
   #run: RunningBroker | undefined;
   #environment: Environment | undefined;
@@ -134,14 +135,14 @@ export class BrokerHarness implements AsyncDisposable {
 
   static async start(options: BrokerHarnessOptions = {}): Promise<BrokerHarness> {
     const harness = new BrokerHarness(options);
-    harness.#emulator = await startEmulator({ clock: harness.time, ...options.emulator });
-    harness.#portal = await FaultyPortal.start(harness.#emulator);
+    harness.#emulator = await borrowEmulator(harness.time, options.emulator);
+    harness.#portal = await FaultyPortal.start(harness.emulator);
     await harness.start();
     return harness;
   }
 
   get emulator(): Emulator {
-    return started(this.#emulator);
+    return started(this.#emulator).emulator;
   }
 
   get portal(): FaultyPortal {
@@ -371,12 +372,12 @@ export class BrokerHarness implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { clientSecret } = this.emulator;
     rememberSecrets([
-      ...[...this.#secrets, ...this.emulator.secretsIssued()],
+      ...[...this.#secrets, ...started(this.#emulator).secretsIssued()],
       ...(clientSecret === '' ? [] : [clientSecret]),
     ]);
     if (this.#run !== undefined) await this.stop();
     await this.portal[Symbol.asyncDispose]();
-    await this.emulator.close();
+    await this.#emulator?.[Symbol.asyncDispose]();
     this.#folder[Symbol.dispose]();
   }
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { request as forward } from 'undici';
+import { request } from 'undici';
 import type { Emulator } from '../../src/emulator/index.ts';
 
 /** What happens to one request on its way to the portal and back. */
@@ -44,10 +44,13 @@ export class FaultyPortal implements AsyncDisposable {
   readonly recordedRequests: RecordedRequest[] = [];
   readonly #emulator: Emulator;
   readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], device: [], token: [] };
+  /** The requests that the emulator is processing. */
+  readonly #forwarded = new Set<Promise<unknown>>();
+  #disposed = false;
   readonly #servers = [
-    { server: createServer((request, response) => this.#serve(this.#emulator.baseUrl, request, response)), port: 0 },
+    { server: createServer((...exchange) => this.#serve(this.#emulator.baseUrl, ...exchange)), port: 0 },
     {
-      server: createServer((request, response) => this.#serve(this.#emulator.frontendUrl, request, response)),
+      server: createServer((...exchange) => this.#serve(this.#emulator.frontendUrl, ...exchange)),
       port: 0,
     },
   ];
@@ -97,42 +100,46 @@ export class FaultyPortal implements AsyncDisposable {
     }
   }
 
+  /** From its end on, the emulator gets no request of this portal. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
     await this.disconnect();
+    await Promise.all(this.#forwarded);
   }
 
-  async #serve(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = (await request.toArray())
+  async #serve(target: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = (await incoming.toArray())
       .map(String)
       .join('')
       .replaceAll(/\.+(?=&|$)/g, '');
-    const url = new URL(request.url ?? '/', target);
+    const url = new URL(incoming.url ?? '/', target);
     const endpoint = endpointOf(url.pathname);
     this.recordedRequests.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
     const fault = this.#faults[endpoint].shift();
-    if (fault?.kind === 'bytes') return void request.socket.end(fault.bytes);
-    if (fault?.kind === 'drop') return void request.socket.destroy();
+    if (fault?.kind === 'bytes') return void incoming.socket.end(fault.bytes);
+    if (fault?.kind === 'drop') return void incoming.socket.destroy();
     if (fault?.kind === 'answer') {
       await fault.until;
       response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });
       return void response.end(fault.body ?? '');
     }
-    const type = request.headers['content-type'] ?? 'text/plain';
-    const forwarded = await forward(url, {
-      method: request.method ?? 'GET',
+    if (this.#disposed) return;
+    const type = incoming.headers['content-type'] ?? 'text/plain';
+    const forwarding = forwardTo(url, {
+      method: incoming.method ?? 'GET',
       ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
-    }).catch(() => null);
-    // The client no longer waits for it, and the emulator was closed meanwhile.
-    if (forwarded === null) return void request.socket.destroy();
-    const text = this.#rewrite(await forwarded.body.text());
-    if (fault?.kind === 'commit then drop') return void request.socket.destroy();
-    if (fault?.kind === 'wait') await fault.until;
-    response.writeHead(forwarded.statusCode, {
-      'content-type': String(forwarded.headers['content-type'] ?? 'text/plain'),
-      date: String(forwarded.headers['date'] ?? ''),
     });
+    this.#forwarded.add(forwarding);
+    const forwarded = await forwarding;
+    this.#forwarded.delete(forwarding);
+    // The client no longer waits for it, and the emulator was closed meanwhile.
+    if (forwarded === null) return void incoming.socket.destroy();
+    const text = this.#rewrite(forwarded.text);
+    if (fault?.kind === 'commit then drop') return void incoming.socket.destroy();
+    if (fault?.kind === 'wait') await fault.until;
+    response.writeHead(forwarded.status, forwarded.headers);
     if (fault?.kind !== 'truncate') return void response.end(fault?.kind === 'alter' ? fault.with(text) : text);
-    response.write(text.slice(0, text.length / 2), () => request.socket.destroy());
+    response.write(text.slice(0, text.length / 2), () => incoming.socket.destroy());
   }
 
   #rewrite(text: string): string {
@@ -141,6 +148,21 @@ export class FaultyPortal implements AsyncDisposable {
       .replaceAll(/("(?:access|refresh)_token":"[^"]+)/g, `$1${'.'.repeat(this.tokenPadding)}`)
       .replaceAll(escaped(this.#emulator.baseUrl), escaped(this.baseUrl))
       .replaceAll(escaped(this.#emulator.frontendUrl), escaped(this.frontendUrl));
+  }
+}
+
+/** The emulator's response; null if it was closed. */
+async function forwardTo(url: URL, options: NonNullable<Parameters<typeof request>[1]>) {
+  try {
+    const { statusCode: status, headers, body } = await request(url, options);
+    const type = String(headers['content-type'] ?? 'text/plain');
+    return {
+      status,
+      headers: { 'content-type': type, date: String(headers['date'] ?? '') },
+      text: await body.text(),
+    };
+  } catch {
+    return null;
   }
 }
 
