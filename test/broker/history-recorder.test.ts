@@ -29,7 +29,7 @@ async function storedHistory(harness: BrokerHarness, id: string): Promise<string
 }
 
 test('the history of two days of refreshes has one line a day, and causes no writes of its own', async () => {
-  await using harness = await BrokerHarness.start();
+  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 4 * 3600 } });
   const id = await harness.addPairedAppliance();
   await harness.time.pass(20 * MINUTE);
   const other = await harness.addPairedAppliance('heat-pump');
@@ -140,7 +140,7 @@ test('the history drops old lines and logs one failure while the store cannot be
   harness.run.store.setHistorySource({ pending: () => [], markWritten: () => undefined });
   const add = harness.run.store.addHistory.bind(harness.run.store);
   harness.run.store.addHistory = () => Promise.reject(new Error('the disk is full'));
-  for (let day = 0; day < 60; day++) {
+  for (let day = 0; day < 52; day++) {
     recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
     harness.time.skip(DAY);
     await harness.time.settle();

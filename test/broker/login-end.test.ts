@@ -51,16 +51,16 @@ async function reboot(harness: BrokerHarness, reports: Reports | null, off: numb
 }
 
 test.each([
-  ['the configuration', { grantLifetime: (7 * DAY) / 1000 }, { loginLifetime: 7 * DAY }],
-  ["the portal's responses", { loginLifetime: (7 * DAY) / 1000 }, {}],
-])('a login that ends in seven days according to %s is reported once, in time', async (_, settings, limits) => {
+  ['the configuration', { grantLifetime: (5 * DAY) / 1000 }, { loginLifetime: 5 * DAY }],
+  ["the portal's responses", { loginLifetime: (5 * DAY) / 1000 }, {}],
+])('a login that ends in five days according to %s is reported once, in time', async (_, settings, limits) => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000, ...settings };
   await using harness = await BrokerHarness.start({ emulator, limits });
   await harness.addPairedAppliance();
-  const ends = new Date(Math.round((harness.time.wall + 7 * DAY) / MINUTE) * MINUTE).getTime();
+  const ends = new Date(Math.round((harness.time.wall + 5 * DAY) / MINUTE) * MINUTE).getTime();
   const reports = new Reports(harness);
   const endsIn = () => (Date.parse(loginOf(harness).loginEnds ?? '') - ends) / MINUTE;
-  for (let day = 1; day <= 5; day++) {
+  for (let day = 1; day <= 3; day++) {
     await harness.time.pass(DAY);
     expect(loginOf(harness).state).toBe('active');
     expect(Math.abs(endsIn())).toBeLessThanOrEqual(1);
@@ -75,13 +75,14 @@ test.each([
   const what = { severity: 'warning', connection: 'wallbox', appliance: 'wallbox', appliances: ['wallbox'] };
   const texts = {
     message: expect.stringMatching(
-      /^wallbox must be connected again before 2031-05-12T06:0\d:00Z, when its login ends$/,
+      /^wallbox must be connected again before 2031-05-10T06:0\d:00Z, when its login ends$/,
     ),
     what_to_do: `Log in again before then: open ${PAGE}appliances/wallbox or run "latchkey pair wallbox"`,
   };
   expect(reminder).toMatchObject({ status: 'raised', notice: 'login_ending', ...what, ...texts });
-  expect(reminder?.at).toBeGreaterThan(5.2 * DAY);
-  expect(reminder?.at).toBeLessThan(5.6 * DAY);
+  // A quarter of its lifetime before the end.
+  expect(reminder?.at).toBeGreaterThan(3.74 * DAY);
+  expect(reminder?.at).toBeLessThan(3.76 * DAY);
   expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...what, ...texts }]);
   expect(harness.run.notices.activeNotices(await noticeInput(harness))).toMatchObject([{ code: 'login_ending' }]);
 
@@ -89,7 +90,7 @@ test.each([
   await harness.time.pass(1.5 * DAY);
   expect(loginOf(harness)).toMatchObject({
     state: 'needs_pairing',
-    problem: { message: expect.stringMatching(/^The login ended by itself at 2031-05-12T06:0\d:\d\dZ, as expected/) },
+    problem: { message: expect.stringMatching(/^The login ended by itself at 2031-05-10T06:0\d:\d\dZ, as expected/) },
   });
   expect(await conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
   expect(reports.all.slice(1)).toMatchObject([{ status: 'raised', notice: 'pairing_needed' }]);
@@ -122,10 +123,10 @@ test('a login without a refresh token is reported at once, and when its access t
 
 test('a new login ends the reminder, and is reported', async () => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 7 * DAY } });
+  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 2 * DAY } });
   await harness.addPairedAppliance();
   const reports = new Reports(harness);
-  await harness.time.pass(6 * DAY);
+  await harness.time.pass(1.1 * DAY);
   await harness.pairAgain('wallbox');
   await harness.time.pass(MINUTE);
   expect(await conditionsOf(harness)).toEqual([]);
@@ -135,17 +136,17 @@ test('a new login ends the reminder, and is reported', async () => {
   ]);
 });
 
-test('the reminder stays while refreshes fail for some hours, and is not sent again', async () => {
-  // The refresh at 80 % of the lifetime is the fifth, shortly before the reminder.
-  const emulator = { tokenLifetime: (1.3 * DAY) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 7 * DAY } });
+test('the reminder stays while refreshes fail for an hour and a half, and is not sent again', async () => {
+  // The third refresh, at 80 % of the token's lifetime, is shortly before the reminder.
+  const emulator = { tokenLifetime: (0.9 * DAY) / 1000 };
+  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 3.2 * DAY } });
   await harness.addPairedAppliance();
   const reports = new Reports(harness);
-  for (const until of [5.15 * DAY, 0]) {
+  for (const until of [2 * DAY, 0]) {
     await harness.time.pass(until);
     await harness.time.pass((loginOf(harness).refreshIn ?? 0) * 1000 - MINUTE);
     await harness.portal.disconnect();
-    await harness.time.pass(2.5 * HOUR);
+    await harness.time.pass(1.5 * HOUR);
     expect(await conditionsOf(harness)).toMatchObject([{ code: 'portal_unreachable' }, { code: 'login_ending' }]);
     await harness.portal.reconnect();
     await harness.run.grants.refresh(harness.connection('wallbox').id);
@@ -190,24 +191,24 @@ test('a shared login that ends soon names the appliances that use it', async () 
   ]);
 });
 
-test('an idle limit of ten days is never reached in a month in which nobody asks', async () => {
-  const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: (10 * DAY) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { idleLifetime: 10 * DAY } });
+test('an idle limit of one day is never reached in three days in which nobody asks', async () => {
+  const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: DAY / 1000 };
+  await using harness = await BrokerHarness.start({ emulator, limits: { idleLifetime: DAY } });
   await harness.addPairedAppliance();
   const reports = new Reports(harness);
   // Off when a refresh was due, and just before; the clock is confirmed once, and unknown otherwise.
   for (const [runs, off] of [
-    [7 * DAY, 2.5 * DAY],
-    [7.9 * DAY, HOUR],
-    [6 * DAY, DAY],
-    [6 * DAY, 0],
+    [0.7 * DAY, 0.25 * DAY],
+    [0.79 * DAY, 6 * MINUTE],
+    [0.6 * DAY, 0.1 * DAY],
+    [0.6 * DAY, 0],
   ] as const) {
     await harness.time.pass(runs);
     await reboot(harness, reports, off);
-    if (off > 2 * DAY) harness.run.referenceClock.recordNtpTime();
+    if (off > 0.2 * DAY) harness.run.referenceClock.recordNtpTime();
     expect(loginOf(harness).state).toMatch(/active|retrying/);
   }
-  await harness.time.pass(3 * DAY);
+  await harness.time.pass(0.3 * DAY);
   expect(loginOf(harness)).toMatchObject({ state: 'active', problem: null });
   expect(reports.all).toEqual([]);
   expect(harness.refreshes).toBeGreaterThanOrEqual(3);

@@ -10,7 +10,7 @@ async function startUnreachable() {
   const harness = await BrokerHarness.start({ fraction: 0.999 });
   const ids = [await harness.addPairedAppliance('wallbox'), await harness.addPairedAppliance('heater')];
   await harness.portal.disconnect();
-  await harness.time.pass(6 * HOUR);
+  await harness.time.pass(HOUR);
   return { harness, ids };
 }
 
@@ -41,13 +41,13 @@ test('a network that comes and goes all the time causes fewer than six refresh a
   const { harness } = await startUnreachable();
   await using _ = harness;
   const before = harness.refreshAttempts;
-  for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
+  for (let passed = 0; passed < 10 * MINUTE; passed += 6 * SECOND) {
     harness.run.grants.onNetworkChanged();
     await harness.time.pass(6 * SECOND);
   }
   // For each grant and change of the network: one attempt at once, then backoff until the next change.
-  expect((harness.refreshAttempts - before) / 2).toBeLessThan(6 * 60);
-  expect((harness.refreshAttempts - before) / 2).toBeGreaterThan(60);
+  expect((harness.refreshAttempts - before) / 2).toBeLessThan(6 * 10);
+  expect((harness.refreshAttempts - before) / 2).toBeGreaterThan(10);
 });
 
 test("the hub respects a portal's Retry-After when the network changes", async () => {
