@@ -16,8 +16,6 @@ interface Loss {
   /** Matches the text of the statement, or of a query of several statements. */
   readonly statement: RegExp;
   readonly by: 'cut' | 'hold';
-  /** How many such statements come before it. */
-  before: number;
   readonly happened: () => void;
 }
 
@@ -56,11 +54,6 @@ export class PostgresProxy implements AsyncDisposable {
     const address = this.#listener.address();
     changed.port = String(typeof address === 'object' ? address?.port : '');
     return changed.href;
-  }
-
-  /** The number of open connections. */
-  get connections(): number {
-    return this.#connections.size;
   }
 
   /** Resets all open connections, on both sides. */
@@ -105,17 +98,15 @@ export class PostgresProxy implements AsyncDisposable {
    * @param message `request`: the server does not receive the statement; `response`: it has executed and, outside a
    *   transaction, committed it, and the client does not learn that
    * @param statement matches the text of the statement, or of a query of several statements
-   * @param options `skip`: how many such statements pass before; default: none. Statements that fail do not count for
-   *   responses
    * @returns a promise that resolves when it is lost
    */
   lose(
     message: 'request' | 'response',
     statement: RegExp,
-    { by = 'cut', skip = 0 }: { readonly by?: 'cut' | 'hold'; readonly skip?: number } = {},
+    { by = 'cut' }: { readonly by?: 'cut' | 'hold' } = {},
   ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#losses.push({ message, statement, by, before: skip, happened: resolve });
+    this.#losses.push({ message, statement, by, happened: resolve });
     return promise;
   }
 
@@ -186,12 +177,8 @@ export class PostgresProxy implements AsyncDisposable {
 
   /** The loss that this message is to suffer, which is removed. */
   #takeLoss(message: Loss['message'], statement: string): Loss | null {
-    for (const [index, loss] of this.#losses.entries()) {
-      if (loss.message !== message || !loss.statement.test(statement)) continue;
-      if (loss.before === 0) return this.#losses.splice(index, 1)[0] ?? null;
-      loss.before -= 1;
-    }
-    return null;
+    const index = this.#losses.findIndex((loss) => loss.message === message && loss.statement.test(statement));
+    return index === -1 ? null : (this.#losses.splice(index, 1)[0] ?? null);
   }
 
   /** @returns `cut` if the connection is cut, otherwise `hold` when the message may pass */

@@ -31,7 +31,6 @@ export async function addStandby(primary: PostgresServer, options: StandbyOption
     // It tries again soon after it lost the connection.
     settings: { ...primary.options.settings, wal_retrieve_retry_interval: '100ms' },
   };
-  let connection = '';
   await using adding = new AsyncDisposableStack();
   const server = await PostgresServer.launch(serverOptions, primary.authority, async ({ folder, data, caFile }) => {
     // The server logs its settings when they change: they contain no password.
@@ -39,7 +38,7 @@ export async function addStandby(primary: PostgresServer, options: StandbyOption
     await writePrivateFile(passwordFile, `*:*:*:*:${password}\n`);
     const tls = primary.authority === null ? 'sslmode=disable' : `sslmode=verify-full sslrootcert=${caFile}`;
     const from = `host=${primary.host} port=${primary.port}`;
-    connection = `${from} user=${name} application_name=${name} passfile=${passwordFile} ${tls}`;
+    const connection = `${from} user=${name} application_name=${name} passfile=${passwordFile} ${tls}`;
     // The primary keeps in this slot what the standby has not received.
     const slot = ['--slot', name, '--create-slot'];
     const copy = [postgresProgram('pg_basebackup'), '--pgdata', data, '--dbname', connection];
@@ -50,7 +49,7 @@ export async function addStandby(primary: PostgresServer, options: StandbyOption
   const state = `SELECT sync_state FROM pg_stat_replication WHERE application_name = '${name}' AND state = 'streaming';`;
   await eventually(async () => (await primary.sql('postgres', state)) === (synchronous ? 'sync' : 'async'));
   adding.move();
-  return new PostgresStandby(server, connection);
+  return new PostgresStandby(server);
 }
 
 /**
@@ -58,13 +57,9 @@ export async function addStandby(primary: PostgresServer, options: StandbyOption
  */
 export class PostgresStandby implements AsyncDisposable {
   readonly server: PostgresServer;
-  /** Its connection to the primary (`primary_conninfo`). */
-  readonly #connection: string;
 
-  /** @param connection its connection to the primary (`primary_conninfo`) */
-  constructor(server: PostgresServer, connection: string) {
+  constructor(server: PostgresServer) {
     this.server = server;
-    this.#connection = connection;
   }
 
   /** Waits until the standby has replayed all that the primary has committed. */
@@ -79,14 +74,9 @@ export class PostgresStandby implements AsyncDisposable {
    * is promoted. Commits wait if the standby is synchronous.
    */
   async pauseReplication(): Promise<void> {
-    await this.#connectTo('');
-    await eventually(async () => (await this.#receivers()) === '0');
-  }
-
-  /** Connects a paused standby again; it catches up. */
-  async resumeReplication(): Promise<void> {
-    await this.#connectTo(this.#connection);
-    await eventually(async () => (await this.#receivers()) === '1');
+    await this.server.sql('postgres', "ALTER SYSTEM SET primary_conninfo = ''; SELECT pg_reload_conf();");
+    const receivers = "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming';";
+    await eventually(async () => (await this.server.sql('postgres', receivers)) === '0');
   }
 
   /** Makes the standby a primary, with what it has received. Its commits wait for no standby. */
@@ -100,15 +90,6 @@ export class PostgresStandby implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server[Symbol.asyncDispose]();
-  }
-
-  async #connectTo(connection: string): Promise<void> {
-    await this.server.sql('postgres', `ALTER SYSTEM SET primary_conninfo = '${connection}'; SELECT pg_reload_conf();`);
-  }
-
-  /** The number of processes that receive from the primary. */
-  #receivers(): Promise<string> {
-    return this.server.sql('postgres', "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming';");
   }
 }
 
