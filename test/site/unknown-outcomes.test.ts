@@ -35,104 +35,124 @@ async function startHubs({ isFast = true } = {}) {
   const returned = Promise.withResolvers<void>();
   hub.onReturn(returned.resolve);
   const { url } = database;
-  return { hub, other, proxy, sql, url, returned: returned.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  return {
+    ...{ hub, other, proxy, sql, url, returned: returned.promise },
+    /** The database goes away when this message of the next commit has been lost. */
+    goAwayAfter: (message: 'request' | 'response') =>
+      void proxy.lose(message, COMMIT).then(() => proxy.refuse()),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
 }
 
-/** Each kind of write, its result, and what is stored then, as another hub sees it. */
-const WRITES: [
-  string,
-  (hub: PostgresStore) => Promise<unknown>,
-  unknown,
-  (other: PostgresStore) => Promise<unknown>,
-  unknown,
-][] = [
-  [
-    'beginning of a refresh',
-    (hub) => hub.beginAttempt(first, attempt),
-    { kind: 'begun', sendBefore: expect.any(Number) },
-    async (other) => (await other.grant(id))?.attempt?.token,
-    'hash',
-  ],
-  [
-    'end of a refresh',
-    (hub) => hub.endAttempt({ ...first, misconfigured: instantAt(7) }),
-    true,
-    async (other) => (await other.grant(id))?.grant.misconfigured?.uptime,
-    7,
-  ],
-  [
-    'mark of a rejected token',
-    (hub) => hub.markTokenRejected(id, 1, instantAt(7)),
-    true,
-    async (other) => (await other.grant(id))?.grant.accessTokenRejectedAt?.uptime,
-    7,
-  ],
-  [
-    'grant',
-    (hub) => hub.replaceGrant(second),
-    true,
-    async (other) => (await other.grant(id))?.grant.refreshToken?.reveal(),
-    'the-second-refresh-token',
-  ],
-  ['deletion of a grant', (hub) => hub.forgetGrant(id, 1), true, (other) => other.generation(id), 2],
-  [
-    'end of a pairing',
-    (hub) => hub.completePairing(paired, second),
-    true,
-    async (other) => [(await other.pairings()).map(({ step }) => step.kind), await other.generation(id)],
-    [['ended'], 2],
-  ],
-  [
-    'pairing',
-    (hub) => hub.savePairing({ ...waiting, scope: 'Another' }),
-    true,
-    async (other) => (await other.pairings()).map(({ scope }) => scope),
-    ['Another'],
-  ],
-  [
-    'change of the registry',
-    (hub) => hub.saveRegistry({ addedConnections: [ownConnection(HEATER)], addedAppliances: [HEATER] }),
-    true,
-    async (other) => (await other.appliances()).map(({ name }) => name),
-    ['heater', 'wallbox'],
-  ],
-  [
-    'session',
-    (hub) => hub.saveSession(sampleSession(WALLBOX, 'one')),
-    true,
-    async (other) => (await other.sessions()).map(({ hash }) => hash),
-    ['hash-one'],
-  ],
-  [
-    'setting',
-    (hub) => hub.replaceSettings({ page_sessions: null }, { page_sessions: 'x' }),
-    true,
-    (other) => other.setting('page_sessions'),
-    'x',
-  ],
-  ['history', (hub) => hub.addHistory(new Map([[id, [LINE]]])), undefined, (other) => other.history(id), [LINE]],
+/** A write, its result, and what is stored then, as another hub sees it. */
+interface Write {
+  readonly what: string;
+  readonly write: (hub: PostgresStore) => Promise<unknown>;
+  readonly result: unknown;
+  readonly stored: (other: PostgresStore) => Promise<unknown>;
+  readonly expected: unknown;
+}
+
+const third = sampleGrant({ generation: 3 });
+
+/** Each kind of write, in an order in which they follow from each other. */
+const WRITES: readonly Write[] = [
+  {
+    what: 'the beginning of a refresh',
+    write: (hub) => hub.beginAttempt(first, attempt),
+    result: { kind: 'begun', sendBefore: expect.any(Number) },
+    stored: async (other) => (await other.grant(id))?.attempt?.token,
+    expected: 'hash',
+  },
+  {
+    what: 'the end of a refresh',
+    write: (hub) => hub.endAttempt({ ...first, misconfigured: instantAt(7) }),
+    result: true,
+    stored: async (other) => (await other.grant(id))?.grant.misconfigured?.uptime,
+    expected: 7,
+  },
+  {
+    what: 'the mark of a rejected token',
+    write: (hub) => hub.markTokenRejected(id, 1, instantAt(7)),
+    result: true,
+    stored: async (other) => (await other.grant(id))?.grant.accessTokenRejectedAt?.uptime,
+    expected: 7,
+  },
+  {
+    what: 'a grant',
+    write: (hub) => hub.replaceGrant(second),
+    result: true,
+    stored: async (other) => (await other.grant(id))?.grant.refreshToken?.reveal(),
+    expected: 'the-second-refresh-token',
+  },
+  {
+    what: 'a pairing',
+    write: (hub) => hub.savePairing({ ...waiting, scope: 'Another' }),
+    result: true,
+    stored: async (other) => (await other.pairings()).map(({ scope }) => scope),
+    expected: ['Another'],
+  },
+  {
+    what: 'the end of a pairing',
+    write: (hub) => hub.completePairing(paired, third),
+    result: true,
+    stored: async (other) => [(await other.pairings()).map(({ step }) => step.kind), await other.generation(id)],
+    expected: [['ended'], 3],
+  },
+  {
+    what: 'a session',
+    write: (hub) => hub.saveSession(sampleSession(WALLBOX, 'one')),
+    result: true,
+    stored: async (other) => (await other.sessions()).map(({ hash }) => hash),
+    expected: ['hash-one'],
+  },
+  {
+    what: 'the deletion of a grant',
+    write: (hub) => hub.forgetGrant(id, 3),
+    result: true,
+    stored: (other) => other.generation(id),
+    expected: 4,
+  },
+  {
+    what: 'a change of the registry',
+    write: (hub) => hub.saveRegistry({ addedConnections: [ownConnection(HEATER)], addedAppliances: [HEATER] }),
+    result: true,
+    stored: async (other) => (await other.appliances()).map(({ name }) => name),
+    expected: ['heater', 'wallbox'],
+  },
+  {
+    what: 'a setting',
+    write: (hub) => hub.replaceSettings({ page_sessions: null }, { page_sessions: 'x' }),
+    result: true,
+    stored: (other) => other.setting('page_sessions'),
+    expected: 'x',
+  },
+  {
+    what: 'history',
+    write: (hub) => hub.addHistory(new Map([[id, [LINE]]])),
+    result: undefined,
+    stored: (other) => other.history(id),
+    expected: [LINE],
+  },
 ];
 
-describe('a connection that breaks while a transaction is committed', () => {
-  test.each(WRITES)('a %s that was committed is not written again', async (_, write, result, stored, expected) => {
-    await using hubs = await startHubs();
-    const before = await hubs.sql('SELECT count(*) FROM changes;');
-    const lost = hubs.proxy.lose('response', COMMIT);
-    expect(await write(hubs.hub)).toEqual(result);
+test.each([
+  ['was committed is not written again', 'response', 0],
+  ['was not committed is written again', 'request', 1],
+] as const)('a write whose connection breaks as it is committed, and that %s', async (_, message, fences) => {
+  await using hubs = await startHubs();
+  const { hub, other, proxy, sql } = hubs;
+  const counts = "SELECT count(*), count(*) FILTER (WHERE 'fence' = ANY (news)) FROM changes;";
+  const read = async () => (await sql(counts)).split('|').map(Number);
+  for (const { what, write, result, stored, expected } of WRITES) {
+    const [changes = 0, former = 0] = await read();
+    const lost = proxy.lose(message, COMMIT);
+    expect(await write(hub), what).toEqual(result);
     await lost;
-    expect(await stored(hubs.other)).toEqual(expected);
-    expect(await hubs.sql('SELECT count(*) FROM changes;')).toBe(String(Number(before) + 1));
-    expect(await hubs.sql("SELECT count(*) FROM changes WHERE 'fence' = ANY (news);")).toBe('0');
-  });
-
-  test.each(WRITES)('a %s that was not committed is written again', async (_, write, result, stored, expected) => {
-    await using hubs = await startHubs();
-    const lost = hubs.proxy.lose('request', COMMIT);
-    expect(await write(hubs.hub)).toEqual(result);
-    await lost;
-    expect(await stored(hubs.other)).toEqual(expected);
-    expect(await hubs.sql("SELECT count(*) FROM changes WHERE 'fence' = ANY (news);")).toBe('1');
-  });
+    expect(await stored(other), what).toEqual(expected);
+    // A row for the transaction, and one that kept another from being committed after all.
+    expect(await read(), what).toEqual([changes + 1 + fences, former + fences]);
+  }
 });
 
 describe('a database that goes away while a transaction is committed', () => {
@@ -154,8 +174,7 @@ describe('a database that goes away while a transaction is committed', () => {
     await using hubs = await startHubs();
     const news: string[] = [];
     hubs.hub.onNews(async ({ appliances }) => void news.push(...appliances));
-    const lost = hubs.proxy.lose('response', COMMIT);
-    void lost.then(() => hubs.proxy.refuse());
+    hubs.goAwayAfter('response');
     const changed = { ...WALLBOX, name: 'renamed' };
     await expect(hubs.hub.saveRegistry({ updatedAppliances: [changed] })).rejects.toMatchObject({
       code: 'store_unwritable',
@@ -172,8 +191,7 @@ describe('a database that goes away while a transaction is committed', () => {
     await hubs.other.grants();
     const news: string[] = [];
     hubs.other.onNews(async ({ grants }) => void news.push(...grants));
-    const lost = hubs.proxy.lose('response', COMMIT);
-    void lost.then(() => hubs.proxy.refuse());
+    hubs.goAwayAfter('response');
     await expect(hubs.hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(hubs.hub.writeProblem).toContain("can't be used since");
     expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
@@ -193,8 +211,7 @@ describe('a database that goes away while a transaction is committed', () => {
     async (message) => {
       await using hubs = await startHubs();
       await hubs.hub.beginAttempt(first, attempt);
-      const lost = hubs.proxy.lose(message, COMMIT);
-      void lost.then(() => hubs.proxy.refuse());
+      hubs.goAwayAfter(message);
       await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
       expect(await hubs.other.generation(id)).toBe(message === 'response' ? 2 : 1);
       hubs.proxy.pass();
@@ -210,8 +227,7 @@ describe('a database that goes away while a transaction is committed', () => {
 
   test('new tokens that may have been committed do not replace those of another hub that has used them', async () => {
     await using hubs = await startHubs();
-    const lost = hubs.proxy.lose('response', COMMIT);
-    void lost.then(() => hubs.proxy.refuse());
+    hubs.goAwayAfter('response');
     await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
     await hubs.other.grants();
     expect(await hubs.other.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
@@ -225,8 +241,7 @@ describe('a database that goes away while a transaction is committed', () => {
 
   test('the end of a pairing that may have been committed is written by the next try, once', async () => {
     await using hubs = await startHubs();
-    const lost = hubs.proxy.lose('response', COMMIT);
-    void lost.then(() => hubs.proxy.refuse());
+    hubs.goAwayAfter('response');
     await expect(hubs.hub.completePairing(paired, second)).rejects.toMatchObject({ code: 'store_unwritable' });
     hubs.proxy.pass();
     await hubs.returned;

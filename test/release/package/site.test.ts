@@ -241,7 +241,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
         'UPDATE latchkey.schema_version SET version = 1, compatible_from = 1',
       ],
     ];
-    /** Tested in test/site/opening.test.ts: a copied hub-id takes a minute to be noticed, and there is no such server here. */
+    /** Tested in test/release/site/opening.test.ts: a copied hub-id takes a minute to be noticed, and there is no such server here. */
     const SEEN_ELSEWHERE = /^(another hub uses|the server of the site's database is|unsupported startup parameter)/;
 
     it('the messages of docs/site.md are those that a hub reports after these mistakes', async () => {

@@ -1,15 +1,15 @@
 // The CA of a site, which several hubs create, rotate and end, on a real PostgreSQL server.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { HubAuthority } from '../../src/certificates/authority.ts';
-import { permittedNames } from '../../src/certificates/permitted-names.ts';
-import { Failure } from '../../src/core/failure.ts';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
-import { createAuthority } from '../../src/system/x509/issuing.ts';
-import { expectSoon } from './site-brokers.ts';
-import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+import { HubAuthority } from '../../../src/certificates/authority.ts';
+import { permittedNames } from '../../../src/certificates/permitted-names.ts';
+import { Failure } from '../../../src/core/failure.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { systemClock } from '../../../src/system/clock.ts';
+import { type Authority, spkiFingerprint } from '../../../src/system/x509/certificates.ts';
+import { createAuthority } from '../../../src/system/x509/issuing.ts';
+import { expectSoon } from '../../site/site-brokers.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from '../../site/site-harness.ts';
 
 useSiteServer();
 

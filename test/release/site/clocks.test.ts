@@ -1,10 +1,10 @@
 import { uptime } from 'node:os';
 import { expect, test } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import { monotonicNow, systemClock } from '../../src/system/clock.ts';
-import { instantAt, sampleGrant, samplePairing } from '../core/samples.ts';
-import { addAppliance, sampleSession, WALLBOX } from '../store/test-store.ts';
-import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import type { Clock } from '../../../src/core/clock.ts';
+import { monotonicNow, systemClock } from '../../../src/system/clock.ts';
+import { instantAt, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import { addAppliance, sampleSession, WALLBOX } from '../../store/test-store.ts';
 
 const siteServer = useSiteServer();
 const HOUR = 3_600_000;

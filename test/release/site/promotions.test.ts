@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Grant } from '../../src/core/grants/grant.ts';
-import { Secret } from '../../src/core/secret.ts';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { instantAt, sampleGrant } from '../core/samples.ts';
-import { addAppliance, FRIDGE, HEATER, ownConnection, WALLBOX } from '../store/test-store.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { startPostgres } from '../support/postgres/server.ts';
-import { addStandby } from '../support/postgres/standby.ts';
-import { skipIfUnavailable } from '../support/set-up.ts';
-import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import type { Grant } from '../../../src/core/grants/grant.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { instantAt, sampleGrant } from '../../core/samples.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import { addAppliance, FRIDGE, HEATER, ownConnection, WALLBOX } from '../../store/test-store.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { startPostgres } from '../../support/postgres/server.ts';
+import { addStandby } from '../../support/postgres/standby.ts';
+import { skipIfUnavailable } from '../../support/set-up.ts';
 
 const siteServer = useSiteServer();
 skipIfUnavailable(postgresSkipReason);

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { captureState } from '../../src/store/backup/backup.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { sampleGrant } from '../core/samples.ts';
-import { addAppliance, FRIDGE, HEATER, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
-import { longestTurnShare } from '../support/loop-turns.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import { captureState } from '../../../src/store/backup/backup.ts';
+import { systemClock } from '../../../src/system/clock.ts';
+import { sampleGrant } from '../../core/samples.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import { addAppliance, FRIDGE, HEATER, ownConnection, sampleSession, WALLBOX } from '../../store/test-store.ts';
+import { longestTurnShare } from '../../support/loop-turns.ts';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
 
 const siteServer = useSiteServer();
 const MADE = Date.UTC(2031, 4, 5, 6);

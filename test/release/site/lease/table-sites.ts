@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { Grant } from '../../../src/core/grants/grant.ts';
-import { Secret } from '../../../src/core/secret.ts';
-import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
-import { SiteClocks } from '../../../src/store/postgres/link/clocks.ts';
-import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
-import { SiteGrants } from '../../../src/store/postgres/tables/grants.ts';
-import { instantAt, sampleGrant } from '../../core/samples.ts';
-import { addAppliance, WALLBOX } from '../../store/test-store.ts';
-import type { PostgresServer } from '../../support/postgres/server.ts';
-import { addressOf, openSiteStore } from '../site-harness.ts';
-import type { TableDefect } from './grant-table.ts';
-import { ModelConnections, ModelDatabase } from './model-database.ts';
+import type { Grant } from '../../../../src/core/grants/grant.ts';
+import { Secret } from '../../../../src/core/secret.ts';
+import type { SiteDatabase } from '../../../../src/store/postgres/database/database.ts';
+import { SiteClocks } from '../../../../src/store/postgres/link/clocks.ts';
+import type { PostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
+import { SiteGrants } from '../../../../src/store/postgres/tables/grants.ts';
+import { instantAt, sampleGrant } from '../../../core/samples.ts';
+import type { TableDefect } from '../../../site/lease/grant-table.ts';
+import { ModelConnections, ModelDatabase } from '../../../site/lease/model-database.ts';
+import { addressOf, openSiteStore } from '../../../site/site-harness.ts';
+import { addAppliance, WALLBOX } from '../../../store/test-store.ts';
+import type { PostgresServer } from '../../../support/postgres/server.ts';
 
 const { connection } = WALLBOX;
 

@@ -1,9 +1,9 @@
 // Imports of grants of other programs, beside another hub of the site, on a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import { Secret } from '../../src/core/secret.ts';
-import { followRedirect, logIn } from './portal-site.ts';
-import { expectSoon, withMethods, withoutNotifications } from './site-brokers.ts';
-import { useSiteServer } from './site-harness.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import { followRedirect, logIn } from '../../site/portal-site.ts';
+import { expectSoon, withMethods, withoutNotifications } from '../../site/site-brokers.ts';
+import { useSiteServer } from '../../site/site-harness.ts';
 import { refreshTokenAt, startWaiting } from './waiting-login.ts';
 
 useSiteServer();

@@ -1,12 +1,12 @@
 // Hubs of a site as mDNS announces them, in network namespaces with a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
-import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
-import { startPortal } from '../support/portal.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { startPostgres } from '../support/postgres/server.ts';
-import { skipIfUnavailable } from '../support/set-up.ts';
-import { copyStoreKey, fullStatus, prepareSiteHub } from './site-hubs.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf } from '../../netns/observers.ts';
+import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
+import { createLan, type Host, lanSkipReason } from '../../support/netns.ts';
+import { startPortal } from '../../support/portal.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { startPostgres } from '../../support/postgres/server.ts';
+import { skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS]) ?? postgresSkipReason());
 

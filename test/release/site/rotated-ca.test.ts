@@ -1,13 +1,13 @@
 // A rotation of the CA at one of two hubs, which are processes, with a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { eventually } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { startPortal } from '../support/portal.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
-import { copyStoreKey, fullStatus, prepareSiteHub } from './site-hubs.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { startPortal } from '../../support/portal.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(postgresSkipReason);
 

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { instantAt, sampleGrant } from '../core/samples.ts';
-import { addAppliance, WALLBOX } from '../store/test-store.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { addStandby } from '../support/postgres/standby.ts';
-import { skipIfUnavailable } from '../support/set-up.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { HUB_A, HUB_B, openSiteStore, siteAddress } from './site-harness.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { systemClock } from '../../../src/system/clock.ts';
+import { instantAt, sampleGrant } from '../../core/samples.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress } from '../../site/site-harness.ts';
+import { addAppliance, WALLBOX } from '../../store/test-store.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { addStandby } from '../../support/postgres/standby.ts';
+import { skipIfUnavailable } from '../../support/set-up.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 skipIfUnavailable(postgresSkipReason);
 

@@ -1,14 +1,20 @@
 // The setup code and the browsers that are signed in, which the hubs of a site share, on a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import { PageSessions } from '../../src/broker/access/page-sessions.ts';
-import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
-import type { BrowserSession } from '../../src/core/setup-access.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { systemRandom } from '../../src/system/random.ts';
-import { logTo } from '../support/log-to.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, type SiteBroker, startSite, startSiteBroker, withoutNotifications } from './site-brokers.ts';
-import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
+import { PageSessions } from '../../../src/broker/access/page-sessions.ts';
+import { PAGE_SESSIONS_SETTING } from '../../../src/core/backup-contents.ts';
+import type { BrowserSession } from '../../../src/core/setup-access.ts';
+import { systemClock } from '../../../src/system/clock.ts';
+import { systemRandom } from '../../../src/system/random.ts';
+import {
+  expectSoon,
+  type SiteBroker,
+  startSite,
+  startSiteBroker,
+  withoutNotifications,
+} from '../../site/site-brokers.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from '../../site/site-harness.ts';
+import { logTo } from '../../support/log-to.ts';
+import { rememberSecrets } from '../../support/logs.ts';
 
 useSiteServer();
 

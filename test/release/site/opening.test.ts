@@ -1,14 +1,11 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { Failure } from '../../src/core/failure.ts';
-import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
-import { assertUsable } from '../../src/store/postgres/database/site-connection.ts';
-import { NEWEST_SITE_SCHEMA } from '../../src/store/postgres/migrations.ts';
-import { createAuthority } from '../../src/system/x509/issuing.ts';
-import { poolerSkipReason, startPooler } from '../support/postgres/pooler.ts';
-import { startPostgres, type TestDatabase } from '../support/postgres/server.ts';
-import { skipIfUnavailable } from '../support/set-up.ts';
+import { Failure } from '../../../src/core/failure.ts';
+import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
+import type { DatabaseAddress } from '../../../src/store/postgres/database/connections.ts';
+import { assertUsable } from '../../../src/store/postgres/database/site-connection.ts';
+import { NEWEST_SITE_SCHEMA } from '../../../src/store/postgres/migrations.ts';
+import { createAuthority } from '../../../src/system/x509/issuing.ts';
 import {
   fastClock,
   HUB_A,
@@ -18,7 +15,10 @@ import {
   siteAddress,
   startSiteStore,
   useSiteServer,
-} from './site-harness.ts';
+} from '../../site/site-harness.ts';
+import { poolerSkipReason, startPooler } from '../../support/postgres/pooler.ts';
+import { startPostgres, type TestDatabase } from '../../support/postgres/server.ts';
+import { skipIfUnavailable } from '../../support/set-up.ts';
 
 const siteServer = useSiteServer();
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { SeededRandom } from '../support/seeded-random.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { AUTOMATIC_REDIRECT, followRedirect, logIn, PortalSite, type SiteOptions } from './portal-site.ts';
-import { useSiteServer } from './site-harness.ts';
+import { AUTOMATIC_REDIRECT, followRedirect, logIn, PortalSite, type SiteOptions } from '../../site/portal-site.ts';
+import { useSiteServer } from '../../site/site-harness.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 useSiteServer();
 

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
-import type { SiteNews } from '../../src/core/site.ts';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { systemClock } from '../../src/system/clock.ts';
-import { sampleGrant } from '../core/samples.ts';
-import { addAppliance, ownConnection, WALLBOX } from '../store/test-store.ts';
-import type { TestDatabase } from '../support/postgres/server.ts';
-import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import type { SiteNews } from '../../../src/core/site.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { systemClock } from '../../../src/system/clock.ts';
+import { sampleGrant } from '../../core/samples.ts';
+import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import { addAppliance, ownConnection, WALLBOX } from '../../store/test-store.ts';
+import type { TestDatabase } from '../../support/postgres/server.ts';
 
 const siteServer = useSiteServer();
 

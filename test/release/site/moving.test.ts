@@ -3,13 +3,13 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { startPortal } from '../support/portal.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
-import { copyStoreKey, fullStatus, prepareSiteHub } from './site-hubs.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { startPortal } from '../../support/portal.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(postgresSkipReason);
 

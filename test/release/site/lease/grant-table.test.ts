@@ -1,9 +1,9 @@
 // The model of the table of grants does what PostgreSQL does.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { IS_LONG_FORM } from '../../support/long.ts';
-import { siteServer } from '../site-harness.ts';
-import type { TableDefect } from './grant-table.ts';
+import type { TableDefect } from '../../../site/lease/grant-table.ts';
+import { siteServer } from '../../../site/site-harness.ts';
+import { IS_LONG_FORM } from '../../../support/long.ts';
 import { type Event, modelSite, postgresSite, resultsOf, type Step } from './table-sites.ts';
 
 const steps = fc.array(

@@ -2,15 +2,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { startPortal } from '../support/portal.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
-import { copyStoreKey, fullStatus, prepareSiteHub } from './site-hubs.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
+import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { startPortal } from '../../support/portal.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(postgresSkipReason);
 

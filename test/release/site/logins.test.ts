@@ -1,15 +1,15 @@
 // Logins whose end meets what another hub does, or an outage of the database, on a real PostgreSQL server.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createBrokerAdministration } from '../../src/broker/administration.ts';
-import { Failure } from '../../src/core/failure.ts';
-import type { Grant } from '../../src/core/grants/grant.ts';
-import { Secret } from '../../src/core/secret.ts';
-import type { FoundGrant } from '../../src/core/site.ts';
-import { COMMIT } from '../support/postgres/proxy.ts';
-import { followRedirect, logIn, type PortalHub } from './portal-site.ts';
-import { expectSoon, withMethods, withoutNotifications } from './site-brokers.ts';
-import { siteServer, useSiteServer } from './site-harness.ts';
+import { createBrokerAdministration } from '../../../src/broker/administration.ts';
+import { Failure } from '../../../src/core/failure.ts';
+import type { Grant } from '../../../src/core/grants/grant.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { FoundGrant } from '../../../src/core/site.ts';
+import { followRedirect, logIn, type PortalHub } from '../../site/portal-site.ts';
+import { expectSoon, withMethods, withoutNotifications } from '../../site/site-brokers.ts';
+import { siteServer, useSiteServer } from '../../site/site-harness.ts';
+import { COMMIT } from '../../support/postgres/proxy.ts';
 import { logInWhileCutOff, refreshTokenAt, startWaiting } from './waiting-login.ts';
 
 useSiteServer();

@@ -2,13 +2,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { HubProcess } from '../support/hub-process.ts';
-import { startPortal } from '../support/portal.ts';
-import { postgresSkipReason } from '../support/postgres/cluster.ts';
-import { startPostgres } from '../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
-import { prepareSiteHub } from './site-hubs.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { prepareSiteHub } from '../../site/site-hubs.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { startPortal } from '../../support/portal.ts';
+import { postgresSkipReason } from '../../support/postgres/cluster.ts';
+import { startPostgres } from '../../support/postgres/server.ts';
+import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(postgresSkipReason);
 

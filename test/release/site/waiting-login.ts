@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import type { BrokerStore } from '../../src/broker/ports.ts';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, PortalSite } from './portal-site.ts';
-import { expectSoon } from './site-brokers.ts';
-import { siteServer } from './site-harness.ts';
+import type { BrokerStore } from '../../../src/broker/ports.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, PortalSite } from '../../site/portal-site.ts';
+import { expectSoon } from '../../site/site-brokers.ts';
+import { siteServer } from '../../site/site-harness.ts';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
 
 /**
  * Two hubs of a site, and an appliance whose pairing waits for a login.
