@@ -6,9 +6,9 @@ import { deriveConditions, type HubConditionInput } from '../../src/core/health/
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
-import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
 import { logTo } from '../support/log-to.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
+import { addressOf, openSiteStore, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 

@@ -38,8 +38,7 @@ async function startHubs({ isFast = true } = {}) {
   return {
     ...{ hub, other, proxy, sql, url, returned: returned.promise },
     /** The database goes away when this message of the next commit has been lost. */
-    goAwayAfter: (message: 'request' | 'response') =>
-      void proxy.lose(message, COMMIT).then(() => proxy.refuse()),
+    goAwayAfter: (message: 'request' | 'response') => void proxy.lose(message, COMMIT).then(() => proxy.refuse()),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { ratioOf } from '../../../scripts/bench.d/statistics.ts';
 import { ratioTarget } from '../../../scripts/bench.d/suite.ts';
 import { missingPrograms, SUITES } from '../../../scripts/bench.d/suites.ts';
+import { root, runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { selectRows } from '../../support/long.ts';
-import { root, runCommand } from '../../project/checkout.ts';
 
 const bench = join(root, 'scripts/bench');
 const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
