@@ -1,16 +1,16 @@
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { mkdtempSync, readdirSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { NotifySocket, systemdSkipReason } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { supervise } from './supervised.ts';
 
-describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
-  test('a daemon tells systemd that it is ready, its status, that it is alive and that it stops, and nothing else', async () => {
+test.skipIf(systemdSkipReason)(
+  'a daemon tells systemd that it is ready, reloads, is alive and stops, and its status, and nothing else',
+  async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
@@ -27,78 +27,41 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     await socket.waitForAssignment('STATUS=1 active');
     // The line changes soon after each event. At the next regular check it would take twenty keep-alives for each.
     const earlier = socket.valuesOf('WATCHDOG').length;
-    for (const line of ['1 unpaired', '1 active', '1 unpaired', '1 active']) {
+    for (const line of ['1 unpaired', '1 active']) {
       const before = socket.valuesOf('STATUS').length;
       if (line === '1 active') await hub.pair('wallbox', emulator);
       else await hub.ask((control) => control.unpair('wallbox'));
       await eventually(async () => socket.valuesOf('STATUS').slice(before).includes(line));
     }
-    expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(40);
+    expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(20);
     const keepAlives = socket.valuesOf('WATCHDOG').length;
     await eventually(async () => socket.valuesOf('WATCHDOG').length >= keepAlives + 3);
+
+    // A reload with a wrong configuration is none.
+    const file = join(hub.directory, 'latchkey.toml');
+    const valid = await readFile(file, 'utf8');
+    await writeFile(file, valid.replace('name = ', 'nome = '));
+    await expect(hub.ask((control) => control.reload())).rejects.toThrow('hub.nome');
+    await writeFile(file, valid);
+    await hub.reload();
+    await eventually(async () => socket.valuesOf('READY').length === 2);
+    const transitions = socket.messages.flat().filter((part) => /^(READY|RELOADING)=/.test(part));
+    expect(transitions).toEqual(['READY=1', 'RELOADING=1', 'READY=1']);
 
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
     await socket.waitForAssignment('STOPPING=1');
     expect(new Set(socket.messages.flat().map((part) => part.split('=')[0]))).toEqual(
-      new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
+      new Set(['READY', 'STATUS', 'WATCHDOG', 'RELOADING', 'MONOTONIC_USEC', 'STOPPING']),
     );
     expect(daemon.events().find(({ event }) => event === 'connection_paired')).toMatchObject({ priority: 6 });
-  });
+  },
+);
 
-  test('a daemon sends no watchdog keep-alives while its event loop is blocked, and logs that afterwards', async () => {
-    await using socket = await NotifySocket.listen();
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.prepare({ emulator });
-    const blocking = '<6>{"event":"blocking"}\\n';
-    const endFile = join(hub.directory, 'over');
-    const wait = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,100)';
-    const hasEnded = `process.getBuiltinModule('node:fs').existsSync('${endFile}')`;
-    await using daemon = supervise(hub, socket.path, {
-      env: { WATCHDOG_USEC: '1500000' },
-      onSignal: `process.stderr.write('${blocking}');while(!${hasEnded})${wait}`,
-    });
-    await socket.waitForAssignment('WATCHDOG=1');
-    await socket.waitForAssignment('READY=1');
-    daemon.child.kill('SIGUSR2');
-    await eventually(async () => daemon.events().some(({ event }) => event === 'blocking'));
-    // Work that was in progress when it stopped still completes.
-    await sleep(1500);
-    const before = socket.messages.length;
-    await sleep(5000);
-    // Otherwise there would be ten; one may have been in progress for long.
-    expect(socket.messages.length).toBeLessThanOrEqual(before + 1);
-    writeFileSync(endFile, '');
-    await eventually(async () => socket.messages.length > before + 1);
-    expect(daemon.events()).toContainEqual(
-      expect.objectContaining({ priority: 4, event: 'event_loop_blocked', seconds: expect.any(Number) }),
-    );
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-  });
-
-  test('a daemon continues when it can not open any more files', async () => {
-    await using socket = await NotifySocket.listen();
-    await using emulator = await startPortal();
-    await using hub = await HubProcess.prepare({ emulator });
-    await using daemon = supervise(hub, socket.path, { within: ['/usr/bin/prlimit', '--nofile=50:50'] });
-    await socket.waitForAssignment('READY=1');
-    await hub.addAppliance('wallbox');
-    await socket.waitForAssignment('STATUS=1 unpaired');
-    const connections = Array.from({ length: 100 }, () => connect(hub.httpsPort, '127.0.0.1').on('error', () => {}));
-    // Longer than the interval of the checks whether the status line has changed.
-    await sleep(4000);
-    for (const connection of connections) connection.destroy();
-    // The hub needs a moment to notice that they are closed, and until then it closes new connections.
-    await eventually(() =>
-      hub.status().then(
-        () => true,
-        () => false,
-      ),
-    );
-    await hub.addAppliance('fan');
-    await socket.waitForAssignment('STATUS=2 unpaired');
-    daemon.child.kill('SIGTERM');
-    expect(await daemon.ended).toEqual({ status: 0, signal: null });
-  });
+test('a wrong configuration ends the daemon with status 78 and one line, so that systemd does not restart it', async () => {
+  await using emulator = await startPortal();
+  await using hub = await HubProcess.prepare({ emulator, lan: 'port = 80' });
+  await using daemon = supervise(hub, '/nowhere/notify');
+  expect(await daemon.ended).toEqual({ status: 78, signal: null });
+  expect(daemon.log()).toEqual([expect.stringMatching(/^<3>latchkey: .*lan\.port.*http_port/)]);
 });

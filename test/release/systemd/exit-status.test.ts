@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -33,33 +33,6 @@ async function expectEnd(hub: HubProcess, status: number, messages: readonly str
   });
   for (const message of messages) expect(daemon.log()[0]).toContain(message);
 }
-
-test('a wrong configuration ends the daemon with status 78, so that systemd does not restart it', async () => {
-  await using hub = await prepared({ lan: 'port = 80' });
-  await expectEnd(hub, 78, ['lan.port', 'http_port']);
-});
-
-test('the retired key replay ends the daemon with the name of the new key, and the grant is there after a correction', async () => {
-  await using hub = await HubProcess.start({ emulator, portal: 'retry_lost_answer = "late"' });
-  await hub.cli('appliance', 'add', 'heater');
-  await hub.pair('heater', emulator);
-  await hub.kill('SIGTERM');
-  const file = join(hub.directory, 'latchkey.toml');
-  const current = readFileSync(file, 'utf8');
-  writeFileSync(file, current.replace('retry_lost_answer', 'replay'));
-  await expectEnd(hub, 78, [
-    `latchkey: ${file}: portals.home.replay: was renamed; write retry_lost_answer = "late" instead`,
-  ]);
-  const env = { LATCHKEY_PORTALS_HOME_REPLAY: 'soon' };
-  const fault =
-    'LATCHKEY_PORTALS_HOME_REPLAY: portals.home.replay: was renamed; write retry_lost_answer = "early" instead';
-  await expectEnd(hub, 78, [fault], { env });
-  writeFileSync(file, current);
-  await hub.launch();
-  expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
-  const refreshed = await hub.ask((control) => control.refresh('heater'));
-  expect(refreshed).toMatchObject({ state: 'active', problem: null });
-});
 
 test('a missing credential ends the daemon with status 78 and a line that says where it belongs', async () => {
   await using hub = await prepared();
