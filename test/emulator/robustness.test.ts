@@ -16,7 +16,7 @@ import {
   whoami,
 } from './portal-client.ts';
 
-const GRANTS = IS_LONG_FORM ? 200 : 30;
+const GRANTS = IS_LONG_FORM ? 200 : 15;
 
 /** Sends bytes and returns what the server sent until it closed the connection. */
 function raw(origin: string, bytes: string): Promise<string> {
@@ -69,18 +69,19 @@ test('no malformed request gets a 5xx or stops the emulator', async ({ emulator 
     `Content-Type: ${FORM}\r\n`,
     'Content-Type: application/json; charset=x\r\n',
   ];
+  const methods = ['GET', 'POST', 'HEAD', 'OPTIONS', 'BREW'];
+  // Each target with each method, and with each head in turn.
+  const requests = targets.flatMap((target, index) =>
+    methods.map((method, other) => ({ method, target, head: heads[(index + other) % heads.length] ?? '' })),
+  );
   for (const origin of [emulator.baseUrl, emulator.frontendUrl]) {
-    const sent = targets.flatMap((target) =>
-      ['GET', 'POST', 'HEAD', 'OPTIONS', 'BREW'].flatMap((method) =>
-        heads.map(async (head) => {
-          const body = method === 'POST' ? '%ff=%&client_id=\xff&__proto__=1&refresh_token=a.b.c.d' : '';
-          const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
-          const bytes = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${head}${length}\r\n${body}`;
-          const response = await raw(origin, bytes);
-          expect(response.slice(0, 12), `${method} ${target.slice(0, 60)} ${head}`).toMatch(/^HTTP\/1\.1 [234]/);
-        }),
-      ),
-    );
+    const sent = requests.map(async ({ method, target, head }) => {
+      const body = method === 'POST' ? '%ff=%&client_id=\xff&__proto__=1&refresh_token=a.b.c.d' : '';
+      const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
+      const bytes = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${head}${length}\r\n${body}`;
+      const response = await raw(origin, bytes);
+      expect(response.slice(0, 12), `${method} ${target.slice(0, 60)} ${head}`).toMatch(/^HTTP\/1\.1 [234]/);
+    });
     await Promise.all(sent);
   }
   // The start of an HTTP/2 preface: Node parses it as a request with a method that no router has.

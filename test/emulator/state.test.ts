@@ -1,4 +1,4 @@
-import { statSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -9,10 +9,12 @@ import { reservePort } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
+  exchangeCode,
   FakeClock,
   get,
   HEATER,
   type HelperConfig,
+  obtainCode,
   obtainTokens,
   parseTokens,
   post,
@@ -26,13 +28,13 @@ import {
 } from './portal-client.ts';
 
 /** An emulator process with its state in a folder. It reuses the addresses of an earlier one, if there was one. */
-async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
+async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null) {
   const [port, frontendPort] =
     before === null
       ? [await reservePort(), await reservePort()]
       : [before.baseUrl, before.frontendUrl].map((url) => new URL(url).port);
   const ports = ['--port', `${port}`, '--frontend-port', `${frontendPort}`];
-  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports, ...flags);
+  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports);
 }
 
 /** Sends a token request as the emulator's default client. */
@@ -53,7 +55,7 @@ async function polled({ code_url }: HelperConfig): Promise<string> {
   return code;
 }
 
-async function obtainCode(emulator: EmulatorProcess, urls?: HelperConfig): Promise<string> {
+async function logIn(emulator: EmulatorProcess, urls?: HelperConfig): Promise<string> {
   const opened = urls ?? (await requestConfig(emulator));
   await fetch(opened.authorize_url);
   return polled(opened);
@@ -62,16 +64,16 @@ async function obtainCode(emulator: EmulatorProcess, urls?: HelperConfig): Promi
 test("after a kill the emulator's tokens, codes, links, keys, client and addresses are still valid", async () => {
   using folder = stateFolder();
   await using before = await launch(folder, null);
-  const first = await issued(ask(before, 'authorization_code', await obtainCode(before)));
+  const first = await issued(ask(before, 'authorization_code', await logIn(before)));
   const second = await issued(ask(before, 'refresh_token', first.refresh_token));
   const [unusedUrls, unopenedUrls, usedUrls] = [
     await requestConfig(before),
     await requestConfig(before),
     await requestConfig(before),
   ];
-  const used = await obtainCode(before, usedUrls);
+  const used = await logIn(before, usedUrls);
   const other = await issued(ask(before, 'authorization_code', used));
-  const waiting = await obtainCode(before, unusedUrls);
+  const waiting = await logIn(before, unusedUrls);
   await before.kill();
 
   await using after = await launch(folder, before);
@@ -81,7 +83,7 @@ test("after a kill the emulator's tokens, codes, links, keys, client and address
   await issued(ask(after, 'refresh_token', second.refresh_token));
   expect(await polled(unusedUrls)).toBe(waiting);
   await issued(ask(after, 'authorization_code', waiting));
-  await issued(ask(after, 'authorization_code', await obtainCode(after, unopenedUrls)));
+  await issued(ask(after, 'authorization_code', await logIn(after, unopenedUrls)));
   expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
   expect((await ask(after, 'authorization_code', used)).status).toBe(400);
   expect((await ask(after, 'refresh_token', other.refresh_token)).status).toBe(400);
@@ -95,64 +97,68 @@ test("after a kill the emulator's tokens, codes, links, keys, client and address
   ]);
 });
 
-test('the emulator writes a rotation to disk before its response, and kills lose none', async () => {
+/** A copy of a folder with an emulator's state as it is on the disk now: what a kill would leave. */
+function copyOf({ path }: { readonly path: string }) {
+  const copy = stateFolder();
+  cpSync(path, copy.path, { recursive: true });
+  return { state: join(copy.path, 'emulator.db'), [Symbol.dispose]: () => copy[Symbol.dispose]() };
+}
+
+test('the emulator writes a rotation to disk before its response', async () => {
   using folder = stateFolder();
-  let before: EmulatorProcess | null = null;
-  let held: Tokens | null = null;
-  for (let round = 0; round < 3; round += 1) {
-    await using emulator: EmulatorProcess = await launch(folder, before);
-    before = emulator;
-    held ??= await issued(ask(emulator, 'authorization_code', await obtainCode(emulator)));
-    for (let i = 0; i <= 3 * round; i += 1) held = await issued(ask(emulator, 'refresh_token', held.refresh_token));
-    await emulator.kill();
+  await using emulator = await startTestEmulator({ state: join(folder.path, 'emulator.db') });
+  let held = await obtainTokens(emulator);
+  for (let i = 0; i < 5; i += 1) {
+    const former = held;
+    held = await parseTokens(await refreshTokens(emulator, held.refresh_token));
+    using killed = copyOf(folder);
+    await using after = await startTestEmulator({ state: killed.state });
+    expect((await refreshTokens(after, former.refresh_token)).status).toBe(400);
+    await parseTokens(await refreshTokens(after, held.refresh_token));
   }
 });
 
 test("the emulator's clock and findings outlive a kill, and its settings, faults and log do not", async () => {
   using folder = stateFolder();
-  await using before = await launch(folder, null, '--on-reuse', 'revoke-family');
-  const shown = async (path: string) => (await before.ask('GET', `/_emulator/${path}`)).answer;
-  const advance = (seconds: number) => before.ask('POST', '/_emulator/clock', { body: { advance: seconds } });
-  await advance(864_000);
-  const retained = await issued(ask(before, 'authorization_code', await obtainCode(before)));
-  const early = await issued(ask(before, 'refresh_token', retained.refresh_token));
-  const reused = await issued(ask(before, 'authorization_code', await obtainCode(before)));
-  for (let i = 0; i < 2; i += 1) await ask(before, 'refresh_token', reused.refresh_token);
-  const twice = await obtainCode(before);
-  await issued(ask(before, 'authorization_code', twice));
-  await ask(before, 'authorization_code', twice);
-  await requestTokens(before, { grant_type: 'refresh_token' }, { id: before.clientId, secret: 'wrong' });
-  await before.ask('PATCH', '/_emulator/settings', { body: { token_lifetime: 10 } });
-  await before.addFault({ kind: 'hang', endpoint: 'token' });
-  const found = (await shown('findings')) as object;
-  expect(found).toMatchObject({
-    reused_refresh_tokens: [{ count: 1 }],
-    repeated_codes: [{ count: 1 }],
-    early_refreshes: [{ count: 1 }, { count: 1 }],
-    failed_authentications: [{ way: 'form', count: 1 }],
+  await using before = await startTestEmulator({
+    ...{ state: join(folder.path, 'emulator.db'), onReuse: 'revoke-family' },
   });
-  await before.kill();
+  before.advance(864_000);
+  const early = await parseTokens(await refreshTokens(before, (await obtainTokens(before)).refresh_token));
+  const reused = await obtainTokens(before);
+  for (let i = 0; i < 2; i += 1) await refreshTokens(before, reused.refresh_token);
+  const twice = await obtainCode(before);
+  for (let i = 0; i < 2; i += 1) await exchangeCode(before, twice);
+  await requestTokens(before, { grant_type: 'refresh_token' }, { ...HEATER, secret: 'wrong' });
+  before.change({ tokenLifetime: 10 });
+  before.addFault({ kind: 'hang', endpoint: 'token' });
+  const found = before.findings();
+  expect(found).toMatchObject({
+    reusedRefreshTokens: [{ count: 1 }],
+    repeatedCodes: [{ count: 1 }],
+    earlyRefreshes: [{ count: 1 }, { count: 1 }],
+    failedAuthentications: [{ way: 'form', count: 1 }],
+  });
 
+  using killed = copyOf(folder);
   {
-    await using after = await launch(folder, before, '--refresh-grace', '1');
-    expect(await shown('clock')).toMatchObject({ offset: 864_000 });
-    expect(await shown('findings')).toEqual({ ...found, polls: [] });
-    expect(await shown('settings')).toMatchObject({ token_lifetime: 3600, refresh_grace: 1 });
-    expect([await shown('faults'), await shown('requests')]).toEqual([{ faults: [] }, { requests: [] }]);
+    await using after = await startTestEmulator({ state: killed.state, refreshGrace: 1 });
+    expect(after.clock.offset).toBe(864_000);
+    expect(after.findings()).toEqual({ ...found, polls: [] });
+    expect(after.settings).toMatchObject({ tokenLifetime: 3600, refreshGrace: 1 });
+    expect([after.faults, after.requests]).toEqual([[], []]);
     expect((await whoami(after, early.access_token)).status).toBe(200);
-    await advance(3600);
+    after.advance(3600);
     expect((await whoami(after, early.access_token)).status).toBe(401);
-    await after.kill();
   }
   {
-    await using after = await launch(folder, before);
-    expect(await shown('clock')).toMatchObject({ offset: 867_600 });
-    await after.ask('POST', '/_emulator/reset', { body: {} });
-    await after.kill();
+    await using after = await startTestEmulator({ state: killed.state });
+    expect(after.clock.offset).toBe(867_600);
+    await after.reset();
   }
-  await using _ = await launch(folder, before);
-  expect(await shown('clock')).toMatchObject({ offset: 0 });
-  expect(Object.values((await shown('findings')) as object).flat()).toEqual([]);
+  await using after = await startTestEmulator({ state: killed.state });
+  expect(after.clock.offset).toBe(0);
+  expect(Object.values(after.findings()).flat()).toEqual([]);
 });
 
 test("the emulator's counts continue after a restart, and a clock of its own is advanced as before", async () => {
@@ -315,7 +321,7 @@ test('a start that fails after it has opened the state file releases it for the 
 
 test('the emulator answers an error to what a full disk can not store, and continues', async (ctx) => {
   using disk = mountSmallDisk(ctx, '512k');
-  await using emulator = await launch(disk, null);
+  await using emulator = await startTestEmulator({ state: join(disk.path, 'emulator.db'), autoLogin: true });
   const filler = join(disk.path, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   const statuses = new Set<number>();
@@ -325,5 +331,5 @@ test('the emulator answers an error to what a full disk can not store, and conti
   }
   expect(statuses).toContain(500);
   truncateSync(filler, 0);
-  await issued(ask(emulator, 'authorization_code', await obtainCode(emulator)));
+  await obtainTokens(emulator);
 });

@@ -91,7 +91,7 @@ test("a hub that is given the emulator's CA pairs and refreshes over TLS", async
   const caFile = join(folder.path, 'ca.pem');
   await using emulator = await startEmulator({ tls: true, caFile });
   rememberSecrets([emulator.clientSecret]);
-  await using hub = await HubProcess.start({ emulator, portal: `ca_file = "${caFile}"` });
+  await using hub = await HubProcess.start({ here: true, emulator, portal: `ca_file = "${caFile}"` });
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   const refreshed = await hub.ask((control) => control.refresh('wallbox'));
