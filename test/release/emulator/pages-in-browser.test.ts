@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
+import { refusal, StockClient, startCloud, TOOL } from '../../emulator/oauth2/stock-client.ts';
+import { ALICE } from '../../emulator/portal-client.ts';
 import { browserSkipReason, PHONE, startBrowser } from '../../support/browser.ts';
 import { findUsabilityProblems } from '../../support/usability.ts';
-import { ALICE } from '../portal-client.ts';
-import { refusal, StockClient, startCloud, TOOL } from './stock-client.ts';
 
 const missing = await browserSkipReason();
 
