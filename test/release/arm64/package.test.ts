@@ -12,7 +12,7 @@ import { Arm64Debian, arm64Command, arm64DebianSkipReason, arm64Root, arm64SkipR
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
-import { buildPackage } from '../package/chroot.ts';
+import { buildPackage } from '../machine/packages.ts';
 
 const run = promisify(execFile);
 const TEST_DEB = join(import.meta.dirname, '../../../scripts/test-deb');
@@ -49,7 +49,7 @@ async function filesOf(debian: string): Promise<string[]> {
 
 it("the arm64 package has the same files as this machine's package, and only arm64 programs", async () => {
   expect((await run('dpkg-deb', ['--field', file, 'Architecture'])).stdout).toBe('arm64\n');
-  expect(await filesOf(file)).toEqual(await filesOf(await buildPackage()));
+  expect(await filesOf(file)).toEqual(await filesOf((await buildPackage()).path));
 
   const lib = join(folder, 'tree/usr/lib/latchkey');
   const machines = new Map<string, number>();

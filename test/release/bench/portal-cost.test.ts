@@ -14,12 +14,12 @@ test('the hub sends the portal only one link request and exchange, a poll every 
     // The poll that gets the code comes after the login.
     expect(polls).toBeLessThanOrEqual(waited / 5000 + 1);
   }
-  const issued = await home.ask(100, 2 * 1000 * LIFETIME);
+  let issued = 0;
+  while (home.cost().ages.length < 5) issued += await home.ask(50, 1000 * LIFETIME);
   const { ages, requests, connections, others } = home.cost();
-  expect(issued).toBeGreaterThan(20);
+  expect(issued).toBeGreaterThan(ages.length);
   expect(connections).toBe(requests);
   expect(others).toBe(0);
-  expect(ages.length).toBeGreaterThan(4);
   // On a busy machine refreshes only come later, except for the duration of the previous request.
   const sorted = ages.toSorted((a, b) => a - b);
   expect(sorted[Math.floor(sorted.length / 2)]).toBeGreaterThan(740 * LIFETIME);

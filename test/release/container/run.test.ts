@@ -220,11 +220,6 @@ const MISTAKES: readonly Mistake[] = [
     line: `the state directory ${STATE} (hub.state_dir) is not on a volume, so all grants would be lost with this container: add "--volume latchkey:${STATE}" to the command that creates it`,
   },
   {
-    what: 'a volume in memory',
-    options: () => ['--tmpfs', STATE],
-    line: `the state directory ${STATE} (hub.state_dir) is on a memory file system (tmpfs), so all grants would be lost with this container: add "--volume latchkey:${STATE}" to the command that creates it`,
-  },
-  {
     what: 'a read-only volume',
     options: async () => ['--volume', `${await stateOn('read-only')}:${STATE}:ro`],
     line: `the volume of the state directory ${STATE} (hub.state_dir) is mounted read-only: remove "ro" from the options of its "--volume"`,

@@ -181,19 +181,6 @@ describe('set-ups of the systemd service', () => {
     expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
   });
 
-  it('the service accepts a store key from the credentials directory', async () => {
-    const decrypt = (name: string) =>
-      hub.machine.sh(
-        `umask 077; systemd-creds decrypt --name=${name} /etc/latchkey/${name}.cred /etc/latchkey/credentials/${name}`,
-      );
-    await hub.machine.sh(`systemctl stop latchkey; rm -r ${DROP_IN}; systemctl daemon-reload`);
-    await decrypt('portal-home.secret');
-    await decrypt('store.key');
-    await hub.start();
-    expect((await hub.appliance('wallbox')).state).toBe('active');
-    expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
-  });
-
   it('the first connection starts the service if systemd holds its ports, and a restart refuses none', async () => {
     await hub.machine.sh('systemctl stop latchkey; systemctl start latchkey.socket');
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');

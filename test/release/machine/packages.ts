@@ -10,8 +10,8 @@ const run = promisify(execFile);
 const CHECKOUT = join(import.meta.dirname, '../../..');
 /** The folder of all packages that tests install. Each is in its own subfolder. */
 export const PACKAGES_FOLDER = join(CHECKOUT, '.cache/test-debs');
-/** Later than any release. It is built from this tree, as test/release/package builds it. */
-const LATER = '99.0.0';
+/** Later than any release. */
+export const LATER = '99.0.0';
 
 /** A package to install. */
 export interface DebPackage {
@@ -20,9 +20,9 @@ export interface DebPackage {
   readonly version: string;
 }
 
-/** The package of this tree. It is built once for the same sources, in about 20 s. */
-export function buildPackage(): Promise<DebPackage> {
-  return build();
+/** The package of this tree with package.json's version or the given one. It is built once for the same sources. */
+export function buildPackage(version?: string): Promise<DebPackage> {
+  return version === undefined ? build() : build(version);
 }
 
 /**

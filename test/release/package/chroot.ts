@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { scaleDeadline } from '../../support/deadlines.ts';
+import { debian } from '../../support/machine.ts';
 
 const run = promisify(execFile);
-const SCRIPTS = join(import.meta.dirname, '../../../scripts');
 
 /** How a command ended. */
 export interface ChrootResult {
@@ -22,16 +22,6 @@ export async function chrootSkipReason(): Promise<string | null> {
     () => null,
     (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
   );
-}
-
-/** The package of this tree for this machine; it is built once for the same sources. */
-export async function buildPackage(version?: string): Promise<string> {
-  const { stdout } = await run(join(SCRIPTS, 'test-deb'), version === undefined ? [] : [version]);
-  return stdout.trim();
-}
-
-async function debian(): Promise<string> {
-  return (await run(join(SCRIPTS, 'test-machine'))).stdout.trim();
 }
 
 /** A Debian tree in which nothing runs, as builders of images have it. Disposing of it deletes it. */

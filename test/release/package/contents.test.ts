@@ -14,7 +14,7 @@ import { completePortals } from '../../../src/configuration/presets.ts';
 import { configurationSchema, sectionEntries } from '../../../src/configuration/schema.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { stateFolder } from '../../support/state-folder.ts';
-import { buildPackage } from './chroot.ts';
+import { buildPackage } from '../machine/packages.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
@@ -24,7 +24,7 @@ let debian: string;
 let unpacked: string;
 
 beforeAll(async () => {
-  debian = await buildPackage();
+  debian = (await buildPackage()).path;
   folder = stateFolder();
   unpacked = join(folder.path, 'unpacked');
   await run('dpkg-deb', ['-R', debian, unpacked]);

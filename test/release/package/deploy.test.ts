@@ -5,9 +5,8 @@ import { en } from '../../../src/page/texts/en.ts';
 import { eventually } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
-import { PACKAGES_FOLDER } from '../machine/packages.ts';
+import { buildPackage, LATER, PACKAGES_FOLDER } from '../machine/packages.ts';
 import { ScriptlessBrowser } from '../machine/scriptless-browser.ts';
-import { buildPackage } from './chroot.ts';
 import { promptForNothing, readPage, shellBlocks } from './documented-commands.ts';
 
 const GUIDE = readPage('deploy.md');
@@ -17,7 +16,7 @@ const SECRET = 'the-emulated-portals-client-secret';
 let hub: InstalledHub;
 
 setUpMachine(['/usr/bin/curl'], async (parts) => {
-  const packages = [await buildPackage(), await buildPackage('99.0.0')];
+  const packages = [await buildPackage(), await buildPackage(LATER)];
   hub = parts.use(await InstalledHub.boot());
   const { machine } = hub;
   await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
@@ -25,7 +24,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   await machine.write(`${HOME}/passphrase`, 'twelve characters and more\n', '600');
   await machine.sh(`mkdir ${HOME}/first ${HOME}/second`);
   for (const [index, folder] of ['first', 'second'].entries()) {
-    const path = packages[index] ?? '';
+    const { path = '' } = packages[index] ?? {};
     await machine.sh(`ln -s /mnt/${relative(PACKAGES_FOLDER, path)} ${HOME}/${folder}/${basename(path)}`);
   }
 });
@@ -130,7 +129,7 @@ describe('the commands of docs/deploy.md', () => {
   it('the commands of docs/deploy.md make a backup, update the package, and go back in both ways', async () => {
     await runSection('Backup');
     await runSection('Updating', 'second');
-    expect((await hub.status()).hub.version).toBe('99.0.0');
+    expect((await hub.status()).hub.version).toBe(LATER);
     const [back = '', older = '', ...more] = blocks('Going back to an earlier version');
     expect(more).toEqual([]);
     await type(back);
@@ -140,7 +139,7 @@ describe('the commands of docs/deploy.md', () => {
       const { stdout } = await hub.latchkey('status --json');
       return stdout !== '' && stdout;
     });
-    expect(JSON.parse(status).hub.version).not.toBe('99.0.0');
+    expect(JSON.parse(status).hub.version).not.toBe(LATER);
     await runSection('Updating', 'second');
     await type(older);
     expect((await hub.appliance('wallbox')).state).toBe('active');

@@ -49,7 +49,12 @@ const npm = (cwd: string, ...args: string[]) =>
 beforeAll(async () => {
   folder = stateFolder();
   project = join(folder.path, 'project');
-  env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
+  // The time of the commit, which may be another one for the second build.
+  env = {
+    ...process.env,
+    SOURCE_DATE_EPOCH: '1700000000',
+    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+  };
   // npx installs into its cache, which would stay; the downloads are shared.
   const { stdout: cache } = await run('npm', ['config', 'get', 'cache'], { env });
   await mkdir(join(folder.path, 'cache'));

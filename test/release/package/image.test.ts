@@ -7,7 +7,8 @@ import { NEWEST_SCHEMA } from '../../../src/store/sqlite/migrations.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { stateFolder } from '../../support/state-folder.ts';
-import { buildPackage, Chroot, chrootSkipReason } from './chroot.ts';
+import { buildPackage } from '../machine/packages.ts';
+import { Chroot, chrootSkipReason } from './chroot.ts';
 
 const STATE = 'var/lib/private/latchkey';
 /** A user id as systemd assigns to dynamic users. */
@@ -18,7 +19,7 @@ let debPackage: string;
 
 setUpOnce(
   async (parts) => {
-    debPackage = await buildPackage();
+    debPackage = (await buildPackage()).path;
     tree = parts.use(await Chroot.make());
   },
   { skipReason: chrootSkipReason, timeout: scaleDeadline(120_000) },
@@ -101,7 +102,7 @@ describe('the preparation of an update', () => {
     'an update is refused if the store has a newer schema, according to its %s',
     async (location) => {
       putStore(NEWEST_SCHEMA + 1, location === 'journal');
-      const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
+      const { status, output } = await tree.run('dpkg -i /mnt/0', [debPackage]);
       expect(status).not.toBe(0);
       const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
       expect(line).toEqual([

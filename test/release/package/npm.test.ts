@@ -13,6 +13,7 @@ const ROOT = join(import.meta.dirname, '../../..');
 
 let folder: ReturnType<typeof stateFolder>;
 let env: NodeJS.ProcessEnv;
+let tarball: string;
 
 /** Where npm finds Node.js: the one that runs this test. */
 const npm = (cwd: string, ...args: string[]) =>
@@ -32,8 +33,8 @@ beforeAll(async () => {
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_MDNS: 'false',
   };
-  const build = await run(join(ROOT, 'scripts/build-npm'), ['--output', folder.path], { env });
-  await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), build.stdout.trim());
+  tarball = (await run(join(ROOT, 'scripts/build-npm'), ['--output', folder.path], { env })).stdout.trim();
+  await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), tarball);
 });
 
 afterAll(() => folder?.[Symbol.dispose]());
@@ -66,7 +67,7 @@ describe('the globally installed npm package', () => {
     expect((await readdir(installed)).sort()).toEqual(
       expect.arrayContaining(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json']),
     );
-    await npm(ROOT, 'publish', '--dry-run', '--ignore-scripts', '--pack-destination', folder.path);
+    await npm(folder.path, 'publish', '--dry-run', tarball);
   });
 
   it('the npm package says in one line which Node.js it needs', async (ctx) => {

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { stateFolder } from '../../support/state-folder.ts';
-import { buildPackage } from './chroot.ts';
+import { buildPackage } from '../machine/packages.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
@@ -14,7 +14,7 @@ const TREE_FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
 
 it('a package is identical wherever it is built', async () => {
   using folder = stateFolder();
-  const own = await buildPackage();
+  const own = (await buildPackage()).path;
   const bytes = await readFile(own);
   const elsewhere = join(folder.path, 'a longer name of a folder');
   await mkdir(join(elsewhere, '.cache'), { recursive: true });

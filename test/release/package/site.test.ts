@@ -6,7 +6,7 @@ import { rememberSecrets } from '../../support/logs.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
 import { machineSkipReason } from '../../support/machine.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { buildPackage } from './chroot.ts';
+import { buildPackage, LATER } from '../machine/packages.ts';
 import { readPage, shellBlocks } from './documented-commands.ts';
 import { DATABASE_PACKAGES, type DebianRelease, type MachineName, SiteMachines } from './site-machines.ts';
 
@@ -29,7 +29,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
 
   setUpOnce(
     async (parts) => {
-      packages = { own: await buildPackage(), later: await buildPackage('99.0.0') };
+      packages = { own: (await buildPackage()).path, later: (await buildPackage(LATER)).path };
       site = parts.use(await SiteMachines.boot(release));
       await Promise.all(
         HUBS.map(async (hub) => {
@@ -127,7 +127,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
         await eventually(async () => (await stateAt('attic')) === 'active', 15, 500);
       }
       const { site: listed } = await site.status('attic');
-      expect(listed?.hubs.map(({ version }) => version)).toEqual(['99.0.0', '99.0.0']);
+      expect(listed?.hubs.map(({ version }) => version)).toEqual([LATER, LATER]);
     });
 
     it('the commands of docs/site.md set up a synchronous standby, for which commits wait', async () => {
