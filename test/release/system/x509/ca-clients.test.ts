@@ -5,11 +5,11 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { permittedNames } from '../../../src/certificates/permitted-names.ts';
-import type { Authority, SuccessorAuthority } from '../../../src/system/x509/certificates.ts';
-import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
-import { stateFolder } from '../../support/state-folder.ts';
-import { availableTlsClients, type TlsClient } from '../../support/tls-clients.ts';
+import { permittedNames } from '../../../../src/certificates/permitted-names.ts';
+import type { Authority, SuccessorAuthority } from '../../../../src/system/x509/certificates.ts';
+import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../../../src/system/x509/issuing.ts';
+import { stateFolder } from '../../../support/state-folder.ts';
+import { availableTlsClients, type TlsClient } from '../../../support/tls-clients.ts';
 
 const NAMES = ['4f2a.local', 'pi', 'pi.fritz.example', 'localhost'];
 const ADDRESSES = ['127.0.0.1', '::1', '192.168.1.20', 'fd00::2', 'fe80::1%eth0', '2001:db8::1', '203.0.113.7'];
