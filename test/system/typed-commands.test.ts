@@ -20,12 +20,12 @@ test('commands are shown as the program was started, with sudo for a hub of root
 });
 
 describe('commands in text for people', () => {
-  test.each(createProgram().commands.map((command) => command.name()))(
-    "the command latchkey %s in a text is rewritten to the program's name as typed",
-    (name) => {
+  test("each command in a text is rewritten to the program's name as typed", () => {
+    const names = createProgram().commands.map((command) => command.name());
+    expect(names).toContain('serve');
+    for (const name of names)
       expect(rewriteCommands(`run "latchkey ${name}"`, CHECKOUT)).toBe(`run "./scripts/latchkey ${name}"`);
-    },
-  );
+  });
 
   test('sudo is added to commands that talk to a hub, and not to others', () => {
     const text = 'latchkey pair a: "latchkey status", else “latchkey serve --test-mode”, "latchkey --help"';
@@ -74,14 +74,10 @@ test('a hub that was started from a checkout names that program in its log, on i
   expect(added.stdout).toContain('Pair it next: a"<b> pair wallbox\n');
   expect(added.stdout).toContain('\n  a"<b> ca > latchkey-ca.pem\n');
   expect((await hub.cli('token', 'wallbox')).stderr).toContain('"a"<b> pair wallbox"');
-  expect((await hub.cli('token')).stderr).toContain('(see "a"<b> token --help")');
-  expect((await hub.cli('completion', 'bash')).stdout).not.toContain('a"<b>');
 });
 
 test('./scripts/latchkey names itself in messages by the path that was typed', async () => {
   const env = { ...process.env, LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock', LATCHKEY_CONFIG: '/dev/null' };
-  const typed = await runCommand('./scripts/latchkey', ['status'], { env });
-  expect(typed).toMatchObject({ status: 1, stderr: expect.stringContaining('else "./scripts/latchkey serve"') });
-  const elsewhere = await runCommand('../../scripts/latchkey', ['status'], { env, cwd: join(root, 'test/system') });
-  expect(elsewhere.stderr).toContain('else "../../scripts/latchkey serve"');
+  const typed = await runCommand('../../scripts/latchkey', ['status'], { env, cwd: join(root, 'test/system') });
+  expect(typed).toMatchObject({ status: 1, stderr: expect.stringContaining('else "../../scripts/latchkey serve"') });
 });
