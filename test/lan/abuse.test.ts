@@ -22,7 +22,7 @@ let portalRequests = 0;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ intercept: { answering: () => void portalRequests++ } }));
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   ca = (await hub.authority()).certificate;
   heater = await hub.addAppliance('heater');
   pump = await hub.addAppliance('pump');

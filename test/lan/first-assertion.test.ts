@@ -7,7 +7,7 @@ import { FORM, HubClient, parseJsonBody } from './hub-client.ts';
 
 test('the first appliance of a new hub can start its device flow at once with a key instead of a secret', async () => {
   await using emulator = await startEmulator();
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   await using client = await HubClient.of(hub);
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   await hub.ask((control) => control.openRegistration(600));

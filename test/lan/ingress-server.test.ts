@@ -205,6 +205,7 @@ it('a reload moves the listener, changes the address of the proxy, and turns the
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({
     emulator,
+    here: true,
     toml: `[ingress]\nlisten = "127.0.0.1:${first}"\nfrom = "127.0.0.1"`,
   });
   const statusFrom = async (port: number, from: string) => {

@@ -17,7 +17,7 @@ let fan: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   const emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
   id = (await hub.status()).hub.id;
   fan = await hub.addAppliance('fan');

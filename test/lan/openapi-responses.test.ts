@@ -39,7 +39,7 @@ let heater: CredentialsResponse;
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
   const toml = '[appliances.signer]\nclient_id = "signer"\njwks_file = "signer.jwks"\n';
-  hub = parts.use(await HubProcess.prepare({ emulator, toml, lan: 'mdns = false' }));
+  hub = parts.use(await HubProcess.prepare({ emulator, here: true, toml, lan: 'mdns = false' }));
   const jwks = JSON.stringify({ keys: [keys.publicKey.export({ format: 'jwk' })] });
   writeFileSync(join(hub.directory, 'signer.jwks'), jwks, { mode: 0o600 });
   // Twice: a hub that has just started cannot know whether its earlier process accepted an assertion from before its

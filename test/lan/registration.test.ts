@@ -21,7 +21,7 @@ let privateKey: CryptoKey;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
   const pair = await generateKeyPair('ES256');
   publicKey = await exportJWK(pair.publicKey);
@@ -309,7 +309,7 @@ describe('open registration', () => {
     if (last === undefined) throw new Error('nobody came');
     expectError(last, 429, 'temporarily_unavailable', /wait for approval/);
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
-    await hub.kill('SIGKILL');
+    await hub.kill('SIGTERM');
     await hub.launch();
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
     const { appliances } = await hub.status();

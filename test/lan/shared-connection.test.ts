@@ -18,7 +18,7 @@ let client: HubClient;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
 });
 

@@ -29,7 +29,7 @@ const parts = setUpOnce(async (parts) => {
     if (endpoint === 'token' && status === 200) issued.push(performance.now());
   };
   emulator = parts.use(await startPortal({ intercept: { answering } }));
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
   heater = await hub.addAppliance('heater', SCOPE);
   meter = await hub.addAppliance('meter');

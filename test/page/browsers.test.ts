@@ -11,7 +11,7 @@ let hub: HubProcess;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
 });
 
 async function signedIn(from: string, userAgent?: string): Promise<PageVisitor> {

@@ -23,7 +23,7 @@ const forgedCodes: string[] = [];
 setUpOnce(async (parts) => {
   parts.defer(() => rememberSecrets(forgedCodes));
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
   client = parts.use(await HubClient.of(hub));
 });
 

@@ -20,7 +20,7 @@ let login = '';
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   visitor = parts.use(await PageVisitor.signedIn(hub));
   csrf = await visitor.csrf();
 });

@@ -25,7 +25,7 @@ let credentials: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
   installer = parts.use(await PageVisitor.signedIn(hub));
   stranger = parts.use(await PageVisitor.open(hub));

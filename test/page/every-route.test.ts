@@ -160,7 +160,7 @@ describe('the privacy of a home', () => {
   beforeAll(async () => {
     // No other test uses this address: a hub of another test would otherwise add to the counted requests.
     emulator = parts.use(await startEmulator({ host: '127.77.0.1' }));
-    hubProcess = parts.use(await HubProcess.start({ emulator }));
+    hubProcess = parts.use(await HubProcess.start({ emulator, here: true }));
     clientId = (await hubProcess.addAppliance(name, 'Marimba')).client_id;
     dispatcher = parts.adopt(new Agent({ connect: { ca: (await hubProcess.authority()).certificate } }), (agent) =>
       agent.destroy(),

@@ -16,7 +16,7 @@ let agent: Agent;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
   parts.defer(() => agent.destroy());
 });

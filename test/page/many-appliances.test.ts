@@ -8,7 +8,7 @@ const MAX_BYTES = 100_000;
 
 test('the overview and the page of a pairing batch show as many of 130 appliances as fit', async () => {
   await using emulator = await startPortal();
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   for (let count = 0; count < 130; count++) await hub.addAppliance(`car-${count}`);
   await using visitor = await PageVisitor.signedIn(hub);
   const overview = await visitor.get('/');

@@ -16,7 +16,7 @@ let client: HubClient;
 let visitor: PageVisitor;
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ flows: 'code', redirectRule: 'any', pkce: 'required' }));
-  hub = parts.use(await HubProcess.start({ emulator, portalType: 'oauth2' }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true, portalType: 'oauth2' }));
   client = parts.use(await HubClient.of(hub));
   visitor = parts.use(await PageVisitor.signedIn(hub));
 });
@@ -154,7 +154,7 @@ describe.each(['http', 'https'] as const)('the redirect of an OAuth 2.0 portal o
 });
 
 it('“connect all” continues on the result page with the next login, over HTTPS as over HTTP', async () => {
-  await using batchHub = await HubProcess.start({ emulator, portalType: 'oauth2' });
+  await using batchHub = await HubProcess.start({ emulator, here: true, portalType: 'oauth2' });
   await using batchClient = await HubClient.of(batchHub);
   await using installer = await PageVisitor.signedIn(batchHub);
   const names = ['battery', 'heat-pump', 'wallbox'];

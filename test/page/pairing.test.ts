@@ -14,7 +14,7 @@ let csrf: string;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   visitor = parts.use(await PageVisitor.signedIn(hub));
   csrf = await visitor.csrf();
 });

@@ -18,7 +18,7 @@ interface DeviceHub {
 
 async function startDeviceHub(parts: AsyncDisposableStack, verificationUriComplete: boolean): Promise<DeviceHub> {
   const emulator = parts.use(await startPortal({ flows: 'device', deviceInterval: 1, verificationUriComplete }));
-  const hub = parts.use(await HubProcess.start({ emulator, portalType: 'oauth2', lan: 'mdns = false' }));
+  const hub = parts.use(await HubProcess.start({ emulator, here: true, portalType: 'oauth2', lan: 'mdns = false' }));
   const client = parts.use(await HubClient.of(hub));
   return { emulator, hub, client, visitor: parts.use(await PageVisitor.signedIn(hub)) };
 }

@@ -17,7 +17,7 @@ let csrf: string;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ users }));
-  hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true, lan: 'mdns = false' }));
   client = parts.use(await HubClient.of(hub));
   visitor = parts.use(await PageVisitor.signedIn(hub));
   csrf = await visitor.csrf();

@@ -20,7 +20,7 @@ const responses: HubResponse[] = [];
 setUpOnce(async (parts) => {
   parts.defer(() => rememberSecrets([...nonces, ...keys]));
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator, lan: 'mdns = false' }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true, lan: 'mdns = false' }));
   client = parts.use(await HubClient.of(hub));
 });
 

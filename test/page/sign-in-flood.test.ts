@@ -24,7 +24,7 @@ describe('sign-in during a flood of wrong setup codes', () => {
 
   setUpOnce(async (parts) => {
     const emulator = parts.use(await startPortal());
-    hub = parts.use(await HubProcess.start({ emulator }));
+    hub = parts.use(await HubProcess.start({ emulator, here: true }));
   });
 
   const setupCode = async (rotate = false) => (await hub.setupCode({ rotate })).code;

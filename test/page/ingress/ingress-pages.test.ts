@@ -26,7 +26,7 @@ setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
   port = await reservePort();
   const toml = `[ingress]\nlisten = "127.0.0.1:${port}"\nfrom = "127.0.0.1"`;
-  hub = parts.use(await HubProcess.start({ emulator, toml }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true, toml }));
   anna = parts.use(new ProxyClient(port, BASE_PATH, ANNA));
   csrf = await anna.csrf();
 });
