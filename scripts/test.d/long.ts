@@ -53,7 +53,7 @@ const NAMED = [
   },
   {
     name: 'first-hour',
-    files: 'browser/first-hour',
+    files: 'release/browser/first-hour',
     shows: 'every variant of the first hour with a new hub, in a browser',
   },
   {

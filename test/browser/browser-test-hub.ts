@@ -24,7 +24,7 @@ export async function startBrowserTestHub(
 ): Promise<BrowserTestHub> {
   await using starting = new AsyncDisposableStack();
   const emulator = starting.use(await startPortal({ clients: [CLIENT], ...portal }));
-  const hub = starting.use(await HubProcess.start({ emulator, ...options }));
+  const hub = starting.use(await HubProcess.start({ emulator, here: true, ...options }));
   const parts = starting.move();
   const origin = `https://127.0.0.1:${hub.httpsPort}`;
   return { emulator, hub, origin, [Symbol.asyncDispose]: () => parts.disposeAsync() };

@@ -68,6 +68,26 @@ describe('an issued token', () => {
     expect({ status: response.status, ...parseJsonBody(response) }).toMatchObject({ status: 200, scope: SCOPE });
   });
 
+  it('a token request waits for nothing: it takes about as long as one for the metadata', async () => {
+    const authorization = basicAuthorization(heater);
+    const requests = {
+      token: () => client.token(GRANT, { authorization }),
+      metadata: () => client.https('/.well-known/oauth-authorization-server'),
+    };
+    const times: Record<keyof typeof requests, number[]> = { token: [], metadata: [] };
+    // In turn, so that a busy machine slows both.
+    for (let round = 0; round < 25; round++) {
+      for (const kind of ['token', 'metadata'] as const) {
+        const begun = performance.now();
+        expect((await requests[kind]()).status).toBe(200);
+        times[kind].push(performance.now() - begun);
+      }
+    }
+    const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+    // Authentication makes a token request slower, but not many times.
+    expect(median(times.token)).toBeLessThan(10 * median(times.metadata));
+  });
+
   it('the token response has no scope if the grant has none', async () => {
     const response = await client.token(GRANT, { authorization: basicAuthorization(meter) });
     expect(response.status).toBe(200);

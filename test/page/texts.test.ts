@@ -1,42 +1,13 @@
-import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { root, runCommand, temporaryFolder } from '../project/checkout.ts';
+import { root } from '../project/checkout.ts';
+import { flat } from './flat-texts.ts';
 
 /** Texts that are the same in English and in German: names, units and words of both. */
 const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
-
-/** Arguments for the text functions, which take strings, numbers or nothing. */
-const SAMPLES = ['wallbox', 'heatpump', 'car', 'fridge'];
-
-/** A text with arguments. */
-type Text = (...args: readonly unknown[]) => unknown;
-
-/** Every text by its path, such as `result.reasons.expired`; functions called with samples. */
-function flat(texts: unknown, path = ''): Map<string, string> {
-  if (typeof texts === 'string') return new Map([[path, texts]]);
-  if (typeof texts === 'function') return flat(callText(texts as Text), `${path}()`);
-  if (typeof texts !== 'object' || texts === null) throw new TypeError(`${path} is no text: ${typeof texts}`);
-  return new Map(
-    Object.entries(texts).flatMap(([key, value]) => [...flat(value, path === '' ? key : `${path}.${key}`)]),
-  );
-}
-
-/** The text for sample names or, if the function takes none, for numbers. */
-function callText(text: Text): unknown {
-  const numbers = SAMPLES.map((_, index) => 12 + index);
-  for (const samples of [SAMPLES, numbers]) {
-    try {
-      const result = text(...samples);
-      if (result !== undefined && !/undefined|NaN|Invalid/.test(String(result))) return result;
-    } catch {
-      // The function takes another kind of sample.
-    }
-  }
-  throw new TypeError(`a text takes neither names nor numbers: ${text}`);
-}
 
 const english = flat(en);
 const german = flat(de);
@@ -67,48 +38,6 @@ describe('the texts of the pages', () => {
   test('the German texts use the formal address', () => {
     for (const [path, text] of german) expect(text, path).not.toMatch(/\b(du|dir|dich|dein\w*|euch)\b/i);
   });
-});
-
-/**
- * The type of the texts with only their groups, each of which has its path in its type. The compiler then reports each
- * use of a text with its group and its name. A use by a computed key counts for the whole group.
- */
-const GROUPS_ALONE = `type Groups<T, Path extends string> = { readonly path?: Path } & {
-  readonly [K in keyof T & string as T[K] extends object ? (T[K] extends (...args: never[]) => unknown ? never : K) : never]:
-    Groups<T[K], \`\${Path}.\${K}\`>;
-};
-export type Texts = Groups<typeof en, 'texts'> & { readonly language: string };
-`;
-
-/** The paths of all texts in use; a path that ends with a dot stands for a whole group. */
-async function usedTexts(): Promise<Set<string>> {
-  using folder = temporaryFolder();
-  for (const part of ['core', 'system', 'page']) {
-    cpSync(join(root, 'src', part), join(folder.path, 'src', part), { recursive: true });
-  }
-  const english = join(folder.path, 'src/page/texts/en.ts');
-  const [before = ''] = readFileSync(english, 'utf8').split('export type Texts =');
-  writeFileSync(english, before + GROUPS_ALONE);
-  cpSync(join(root, 'tsconfig.json'), join(folder.path, 'tsconfig.json'));
-  symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
-  const args = ['--noEmit', '--noErrorTruncation', '--pretty', 'false'];
-  const { stdout } = await runCommand(join(root, 'node_modules/.bin/tsc'), args, { cwd: folder.path });
-  const complaints = stdout.split('\n').filter((line) => line.includes('error TS'));
-  return new Set(
-    complaints.flatMap((line) => {
-      const paths = [...line.matchAll(/"texts([\w.]*)"/g)].map(([, path = '']) => path.slice(1));
-      const [, text] = /error TS2339: Property '(\w+)' does not exist/.exec(line) ?? [];
-      return paths.map((path) => (text === undefined ? `${path}.` : `${path}.${text}`));
-    }),
-  );
-}
-
-test('every text is used in a source', async () => {
-  const used = await usedTexts();
-  const paths = [...english.keys()].map((path) => path.replace('()', '')).filter((path) => path !== 'language');
-  const unused = paths.filter((path) => !used.has(path) && !used.has(`${path.slice(0, path.lastIndexOf('.'))}.`));
-  expect(used.size).toBeGreaterThan(100);
-  expect(unused).toEqual([]);
 });
 
 describe('the sources of the pages', () => {

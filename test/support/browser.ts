@@ -42,8 +42,9 @@ function loopbackOnly(names: readonly string[]): string {
   return `--host-resolver-rules=${[...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1'].join(', ')}`;
 }
 
-/** Why no browser can be started here; null if one can. */
-export async function browserSkipReason(): Promise<string | null> {
+/** Why no browser can be started here; null if one can. @param whole whether it must be the full Chromium */
+export async function browserSkipReason(whole = false): Promise<string | null> {
+  if (!whole && (await isProgram(HEADLESS_SHELL))) return null;
   return (await isProgram(CHROMIUM)) ? null : `${CHROMIUM} is missing`;
 }
 

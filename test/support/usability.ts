@@ -25,8 +25,31 @@ export async function expectUsable(visit: Visit, name: string, allowed: readonly
   expect(found, name).toEqual([]);
 }
 
-/** The findings of axe on a page, each with its elements. */
+/** The structures of the pages that axe has passed, in this process. */
+const passed = new Set<string>();
+
+/**
+ * The findings of axe on a page, each with its elements. A page with the structure of one that passed is not checked
+ * again: its texts, colours and size matter only to the checks here.
+ */
 async function axeViolations(page: Page): Promise<string[]> {
+  const structure = await page.evaluate(() => {
+    const SIGNIFICANT = ['aria-hidden', 'aria-live', 'autocomplete', 'role', 'type'];
+    const shapeOf = (element: Element) => [
+      element.tagName,
+      ...[...element.attributes].map(({ name, value }) => (SIGNIFICANT.includes(name) ? `${name}=${value}` : name)),
+    ];
+    // Repeated neighbours, such as the modules of a QR code, count once.
+    const shapes = [...document.querySelectorAll('*')].map((element) => shapeOf(element).join(' '));
+    return shapes.filter((shape, index) => shape !== shapes[index - 1]).join('\n');
+  });
+  if (passed.has(structure)) return [];
+  const found = await findAxeViolations(page);
+  if (found.length === 0) passed.add(structure);
+  return found;
+}
+
+async function findAxeViolations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { readonly axe: typeof import('axe-core') };

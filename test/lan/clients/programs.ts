@@ -77,7 +77,7 @@ export class ClientPrograms {
     if (missingPackages('golang.org/x/oauth2').length === 0) {
       const go = { GO111MODULE: 'off', GOPATH: GO_PACKAGES, GOCACHE: GO_CACHE };
       const args = ['build', '-o', join(folder, 'go-oauth2'), file('go-oauth2/main.go')];
-      await promisify(execFile)('go', args, { env: { ...process.env, ...go } });
+      await promisify(execFile)('/usr/bin/go', args, { env: { ...process.env, ...go } });
     }
     return programs;
   }

@@ -146,7 +146,7 @@ describe('the pages below the path of a reverse proxy', () => {
     const failed = [...visited].filter(([path, { status }]) => status >= 400 && !MISSING.includes(path));
     expect(failed.map(([path, { status }]) => [path, status])).toEqual([]);
 
-    const script = await anna.get('/page/live-updates.js');
+    const script = await anna.get('/page/live-updates.ts');
     expect(script.text).toContain("new URL('../live', import.meta.url)");
     expect(script.text).not.toMatch(/['"`]\/\w/);
     // It is printed, so it leads to the hub's own address, whatever the path is today.

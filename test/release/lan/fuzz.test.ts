@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { sendBatch } from '../../scripts/fuzz.d/batch.ts';
-import { type FuzzedHub, startFuzzedHub } from '../../scripts/fuzz.d/hub/fuzzed-hub.ts';
-import { checkResponse } from '../../scripts/fuzz.d/hub/response-check.ts';
-import { hubSubject } from '../../scripts/fuzz.d/hub/subject.ts';
-import { memoryProblem } from '../../scripts/fuzz.d/memory.ts';
-import type { FuzzRequest } from '../../scripts/fuzz.d/requests.ts';
-import { type FuzzSubject, fuzz } from '../../scripts/fuzz.d/run.ts';
-import { root } from '../project/checkout.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import { sendBatch } from '../../../scripts/fuzz.d/batch.ts';
+import { type FuzzedHub, startFuzzedHub } from '../../../scripts/fuzz.d/hub/fuzzed-hub.ts';
+import { checkResponse } from '../../../scripts/fuzz.d/hub/response-check.ts';
+import { hubSubject } from '../../../scripts/fuzz.d/hub/subject.ts';
+import { memoryProblem } from '../../../scripts/fuzz.d/memory.ts';
+import type { FuzzRequest } from '../../../scripts/fuzz.d/requests.ts';
+import { type FuzzSubject, fuzz } from '../../../scripts/fuzz.d/run.ts';
+import { root } from '../../project/checkout.ts';
+import { rememberSecrets } from '../../support/logs.ts';
 
 /** With this many requests, every member of every request occurs. */
 const REQUESTS = 5000;

@@ -2,14 +2,14 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthority } from '../../src/system/x509/issuing.ts';
-import { readExample } from '../emulator/examples/guide.ts';
-import { root } from '../project/checkout.ts';
-import { eventually } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { GO_CACHE } from '../support/program.ts';
-import { ApplianceTestBed } from './clients/appliance-test-bed.ts';
-import { missingPackages } from './clients/programs.ts';
+import { createAuthority } from '../../../src/system/x509/issuing.ts';
+import { readExample } from '../../emulator/examples/guide.ts';
+import { ApplianceTestBed } from '../../lan/clients/appliance-test-bed.ts';
+import { missingPackages } from '../../lan/clients/programs.ts';
+import { root } from '../../project/checkout.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { GO_CACHE } from '../../support/program.ts';
 
 const PAGE = 'docs/appliances.md';
 const GO = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
@@ -94,7 +94,7 @@ describe.concurrent('the examples of a token for a secret', () => {
     async () => {
       using workspace = testBed.createWorkspace(null);
       workspace.write('example.go', example('go'));
-      expect(await workspace.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
+      expect(await workspace.run('/usr/bin/go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
       const washer = await testBed.addAppliance('washer');
       expect(await workspace.run('./example', [], washer)).toMatchObject(GREETED);
       const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };

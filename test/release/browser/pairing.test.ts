@@ -2,6 +2,13 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
+  type BrowserTestHub,
+  logIn,
+  resetBrowserTestHub,
+  expectPage as seenUsable,
+  startBrowserTestHub,
+} from '../../browser/browser-test-hub.ts';
+import {
   type Browser,
   browserSkipReason,
   DESKTOP,
@@ -9,21 +16,13 @@ import {
   SMALL_PHONE,
   startBrowser,
   type Visit,
-} from '../support/browser.ts';
-import { scaleDeadline } from '../support/deadlines.ts';
-import { eventually } from '../support/hub-process.ts';
-import { setUpOnce } from '../support/set-up.ts';
-import {
-  type BrowserTestHub,
-  logIn,
-  resetBrowserTestHub,
-  expectPage as seenUsable,
-  startBrowserTestHub,
-} from './browser-test-hub.ts';
+} from '../../support/browser.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
+import { setUpOnce } from '../../support/set-up.ts';
 
 /** If this variable is set, the test writes the screenshots of the documentation. */
 const IMAGES =
-  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../../docs/images');
 
 let browser: Browser;
 let testHub: BrowserTestHub;
@@ -58,27 +57,6 @@ describe('the browser of a person with a pairing link', () => {
     expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
 
     expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
-    expect(visit.browserErrors).toEqual([]);
-  });
-
-  it("a person who refuses sees that on the hub's page, and the pairing ends as refused", async () => {
-    await testHub.hub.addAppliance('wallbox');
-    const watching = testHub.hub.cli('pair', 'wallbox', '--json');
-    const url = await eventually(async () => (await testHub.hub.appliance('wallbox')).authorize_url);
-    await using visit = await browser.visit(PHONE);
-    await visit.page.goto(url);
-    await visit.page.getByRole('button', { name: 'Refuse' }).tap();
-    await expectPicturedPage(visit, 'refused', 'wallbox is not connected');
-    await visit.page.getByText('did not allow the access').waitFor();
-    await visit.page.getByText('latchkey pair wallbox').waitFor();
-    const { status, stdout } = await watching;
-    expect(status).toBe(1);
-    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toEqual({ event: 'failed', reason: 'refused_by_user' });
-    expect(await testHub.hub.appliance('wallbox')).toMatchObject({ state: 'unpaired' });
-
-    await visit.page.reload();
-    await expectPicturedPage(visit, 'refused-reloaded', 'wallbox is not connected');
-    expect(visit.origins).toEqual([testHub.emulator.frontendUrl, testHub.emulator.baseUrl, callbackOrigin()]);
     expect(visit.browserErrors).toEqual([]);
   });
 

@@ -2,16 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CredentialsResponse } from '../../src/control/messages.ts';
-import type { EmulatorOptions } from '../../src/emulator/index.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
-import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../support/browser.ts';
-import { startForeignSite } from '../support/foreign-site.ts';
-import { eventually } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { selectNamedRows } from '../support/long.ts';
-import { setUpOnce } from '../support/set-up.ts';
-import { expectUsable } from '../support/usability.ts';
+import type { CredentialsResponse } from '../../../src/control/messages.ts';
+import type { EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   type BrowserTestHub,
   expectPage,
@@ -19,11 +11,18 @@ import {
   openTrustingVisit,
   resetBrowserTestHub,
   startBrowserTestHub,
-} from './browser-test-hub.ts';
+} from '../../browser/browser-test-hub.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../../lan/hub-client.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../../support/browser.ts';
+import { startForeignSite } from '../../support/foreign-site.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { selectNamedRows } from '../../support/long.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { expectUsable } from '../../support/usability.ts';
 
 /** Where the documentation's screenshots go, if the run is to renew them. */
 const IMAGES =
-  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../../docs/images');
 /** A link that is opened again within this time, in ms, stays the same. */
 const SAME_LINK = 5000;
 
@@ -112,27 +111,6 @@ describe('the browser of a person with a user code', () => {
     expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
   });
 
-  it('two phones with the same link both see the result of the first login', async () => {
-    await using one = await openTrustingVisit(browser, PHONE);
-    await using other = await openTrustingVisit(browser, SMALL_PHONE);
-    const { link } = await testHub.begin('wallbox');
-    for (const { page } of [one, other]) {
-      if (testHub.configs() > 0) await sleep(SAME_LINK + 500);
-      await page.goto(link);
-      await page.getByRole('button', { name: 'Continue' }).tap();
-      await page.getByText('asks for access to your account').waitFor();
-    }
-    expect(testHub.configs()).toBe(2);
-    await logIn(one.page);
-    await one.page.getByText('wallbox is connected').waitFor();
-    await logIn(other.page);
-    await other.page.getByText('wallbox is connected').waitFor();
-    await other.page.goto(link);
-    await other.page.getByText('wallbox is connected').waitFor();
-    expect(testHub.emulator.observations).toMatchObject({ codesRepeated: 0 });
-    expect(testHub.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(1);
-  });
-
   it('a person who refuses at the portal reads that the pairing can be started again on the appliance', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
@@ -146,24 +124,6 @@ describe('the browser of a person with a user code', () => {
     await page.getByText('Start connecting again on the appliance').waitFor();
     expect(await page.getByText('latchkey pair').count()).toBe(0);
     expect(visit.browserErrors).toEqual([]);
-  });
-
-  it('a person sees that the portal is unreachable, and can try again', async () => {
-    await using visit = await openTrustingVisit(browser, PHONE);
-    const { page } = visit;
-    const { link } = await testHub.begin('wallbox');
-    const fault = testHub.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
-    await page.goto(link);
-    await page.getByRole('button', { name: 'Continue' }).tap();
-    await expectPage(visit, 'device-unreachable', 'The portal cannot be reached');
-    testHub.emulator.removeFault(fault.id);
-    await eventually(async () => {
-      const again = page.getByRole('button', { name: 'Try again' });
-      if ((await again.count()) > 0) await again.tap();
-      return (await page.getByText('asks for access to your account').count()) > 0;
-    });
-    await logIn(visit.page);
-    await page.getByText('wallbox is connected').waitFor();
   });
 
   it('a person keeps all attempts whatever another website makes the browser request', async () => {

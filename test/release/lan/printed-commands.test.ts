@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { startPortal } from '../support/portal.ts';
-import { MAIN, SHARED_CACHE } from '../support/program.ts';
-import { setUpOnce } from '../support/set-up.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { startPortal } from '../../support/portal.ts';
+import { MAIN, SHARED_CACHE } from '../../support/program.ts';
+import { setUpOnce } from '../../support/set-up.ts';
 
 const run = promisify(execFile);
 

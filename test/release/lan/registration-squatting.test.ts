@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { startTestModeHub } from '../netns/hub-on-host.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
+import { startTestModeHub } from '../../netns/hub-on-host.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { createLan, type Host, lanSkipReason } from '../../support/netns.ts';
 
 interface Attempt {
   /** An address of the host. */

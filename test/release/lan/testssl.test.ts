@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { HubProcess } from '../support/hub-process.ts';
-import { selectRows } from '../support/long.ts';
-import { stateFolder } from '../support/state-folder.ts';
+import { startEmulator } from '../../../src/emulator/index.ts';
+import { HubProcess } from '../../support/hub-process.ts';
+import { selectRows } from '../../support/long.ts';
+import { stateFolder } from '../../support/state-folder.ts';
 
 const run = promisify(execFile);
 

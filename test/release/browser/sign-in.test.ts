@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
+import { openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import {
   type Browser,
   browserSkipReason,
@@ -9,13 +10,12 @@ import {
   SMALL_PHONE,
   startBrowser,
   type Visit,
-} from '../support/browser.ts';
-import { startForeignSite } from '../support/foreign-site.ts';
-import type { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { setUpOnce } from '../support/set-up.ts';
-import { expectUsable } from '../support/usability.ts';
-import { openTrustingVisit, startBrowserTestHub } from './browser-test-hub.ts';
+} from '../../support/browser.ts';
+import { startForeignSite } from '../../support/foreign-site.ts';
+import type { HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { expectUsable } from '../../support/usability.ts';
 
 let browser: Browser;
 let hub: HubProcess;

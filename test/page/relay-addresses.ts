@@ -1,37 +1,46 @@
-/** Callback addresses that the relay forwards to, with the beginning of the request that arrives. */
-export const FORWARDED: readonly (readonly [address: string, arrives: string])[] = [
-  ['http://192.168.1.20:8480/callback', 'http://192.168.1.20:8480/callback?'],
-  ['http://10.255.255.254/callback', 'http://10.255.255.254/callback?'],
-  ['http://172.16.0.1/callback', 'http://172.16.0.1/callback?'],
-  ['http://172.31.255.254/callback', 'http://172.31.255.254/callback?'],
-  ['http://169.254.7.7:8480/callback', 'http://169.254.7.7:8480/callback?'],
-  ['http://127.9.9.9:8480/callback', 'http://127.9.9.9:8480/callback?'],
-  ['http://localhost:8480/callback', 'http://localhost:8480/callback?'],
-  ['http://[::1]:8480/callback', 'http://[::1]:8480/callback?'],
-  ['http://[fc00::1]/callback', 'http://[fc00::1]/callback?'],
-  ['http://[fd12:3456:789a:1:2:3:4:5]:8480/callback', 'http://[fd12:3456:789a:1:2:3:4:5]:8480/callback?'],
-  ['http://[fe80::1]:8480/callback', 'http://[fe80::1]:8480/callback?'],
-  ['http://[FEBF::1]/callback', 'http://[febf::1]/callback?'],
-  ['http://[::ffff:192.168.1.20]:8480/callback', 'http://[::ffff:c0a8:114]:8480/callback?'],
-  ['http://hub.local:8480/callback', 'http://hub.local:8480/callback?'],
-  ['http://latchkey-1a2b.home.arpa/callback', 'http://latchkey-1a2b.home.arpa/callback?'],
-  ['http://kitchen.hub.local/callback', 'http://kitchen.hub.local/callback?'],
-  ['HTTP://HUB.LOCAL:8480/callback', 'http://hub.local:8480/callback?'],
-  // Other notations of 192.168.1.20: the browser reads them alike when it judges and when it connects.
-  ['http://0xc0a80114:8480/callback', 'http://192.168.1.20:8480/callback?'],
-  ['http://3232235796/callback', 'http://192.168.1.20/callback?'],
-  ['http://0300.0250.1.024/callback', 'http://192.168.1.20/callback?'],
-  ['http://192.168.276/callback', 'http://192.168.1.20/callback?'],
-  ['http://192.168.1.20./callback', 'http://192.168.1.20/callback?'],
-  ['http://%31%39%32.168.1.20/callback', 'http://192.168.1.20/callback?'],
-  ['http:\\\\192.168.1.20\\callback', 'http://192.168.1.20/callback?'],
-  ['http://192.168.1.20:80/elsewhere/../callback', 'http://192.168.1.20/callback?'],
-  // Last, because the browser's page about the failed connection may appear late.
-  ['https://10.0.0.5:8443/callback', 'CONNECT 10.0.0.5:8443'],
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../project/checkout.ts';
+
+/** The page for public web servers. */
+export const RELAY = readFileSync(join(root, 'docs/relay.html'), 'utf8');
+
+/** Callback addresses that the relay forwards to, as the URL parser writes them. */
+const PRIVATE: readonly string[] = [
+  'http://192.168.1.20:8480/callback',
+  'http://10.255.255.254/callback',
+  'http://172.16.0.1/callback',
+  'http://172.31.255.254/callback',
+  'http://169.254.7.7:8480/callback',
+  'http://127.9.9.9:8480/callback',
+  'http://localhost:8480/callback',
+  'http://[::1]:8480/callback',
+  'http://[fc00::1]/callback',
+  'http://[fd12:3456:789a:1:2:3:4:5]:8480/callback',
+  'http://[fe80::1]:8480/callback',
+  'http://hub.local:8480/callback',
+  'http://latchkey-1a2b.home.arpa/callback',
+  'http://kitchen.hub.local/callback',
+  'https://10.0.0.5:8443/callback',
+];
+
+/** The same in other notations, with what the URL parser makes of them when the browser judges and when it connects. */
+const NOTATIONS: readonly (readonly [address: string, parsed: string])[] = [
+  ['http://[FEBF::1]/callback', 'http://[febf::1]/callback'],
+  ['http://[::ffff:192.168.1.20]:8480/callback', 'http://[::ffff:c0a8:114]:8480/callback'],
+  ['HTTP://HUB.LOCAL:8480/callback', 'http://hub.local:8480/callback'],
+  ['http://0xc0a80114:8480/callback', 'http://192.168.1.20:8480/callback'],
+  ['http://3232235796/callback', 'http://192.168.1.20/callback'],
+  ['http://0300.0250.1.024/callback', 'http://192.168.1.20/callback'],
+  ['http://192.168.276/callback', 'http://192.168.1.20/callback'],
+  ['http://192.168.1.20./callback', 'http://192.168.1.20/callback'],
+  ['http://%31%39%32.168.1.20/callback', 'http://192.168.1.20/callback'],
+  ['http:\\\\192.168.1.20\\callback', 'http://192.168.1.20/callback'],
+  ['http://192.168.1.20:80/elsewhere/../callback', 'http://192.168.1.20/callback'],
 ];
 
 /** Addresses that the relay refuses, in printable ASCII. */
-export const FOREIGN: readonly string[] = [
+const FOREIGN: readonly string[] = [
   // Other hosts, and hosts that look like private ones.
   'http://evil.example/callback',
   'https://evil.example/callback',
@@ -126,7 +135,7 @@ export function stateFor(address: string): string {
 }
 
 /** Queries from which the relay can take no address at all. */
-export const NAMELESS: readonly string[] = [
+const NAMELESS: readonly string[] = [
   '',
   '?',
   '?code=1',
@@ -162,3 +171,18 @@ export const NAMELESS: readonly string[] = [
   `?code=1&state=${stateFor(`http://${'a.'.repeat(300)}local/callback`)}`,
   `?code=1&state=${stateFor(`http://192.168.1.20/${'x/../'.repeat(2000)}callback`)}`,
 ];
+
+/** Every query of the tables with what the relay decides: the callback address that it forwards to, or why to none. */
+export const DECISIONS: readonly (readonly [query: string, decision: string])[] = [
+  ...[...PRIVATE.map((address) => [address, address] as const), ...NOTATIONS].map(
+    ([address, parsed], index) => [`?code=${index}&state=${stateFor(address)}`, parsed] as const,
+  ),
+  ...FOREIGN.map((address) => [`?code=1&state=${stateFor(address)}`, 'foreign'] as const),
+  ...NAMELESS.map((query) => [query, 'nameless'] as const),
+];
+
+/** An expression for the relay's document: its decisions about all these queries, as JSON. */
+export const DECIDE = `JSON.stringify(${JSON.stringify(DECISIONS.map(([query]) => query))}.map((query) => {
+  const named = namedAddress(query);
+  return [query, named === null ? 'nameless' : (callbackOf(named)?.href ?? 'foreign')];
+}))`;

@@ -1,14 +1,9 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
-import { root } from '../project/checkout.ts';
-
-/** The page for public web servers. */
-export const RELAY = readFileSync(join(root, 'docs/relay.html'), 'utf8');
+import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
+import { RELAY } from '../../page/relay-addresses.ts';
 
 /** The services that browsers connect to by themselves. The hosts of the tests have reserved names. */
 const OWN_SERVICES = /\.(?:com|net|org)$/;

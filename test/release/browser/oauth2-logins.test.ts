@@ -1,13 +1,20 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import type { EmulatorOptions } from '../../src/emulator/index.ts';
-import { textsFor } from '../../src/page/page-context.ts';
-import type { Texts } from '../../src/page/texts/en.ts';
-import { type Browser, browserSkipReason, PHONE, SMALL_PHONE, startBrowser, type Visit } from '../support/browser.ts';
-import { eventually } from '../support/hub-process.ts';
-import { setUpOnce } from '../support/set-up.ts';
-import { expectUsable } from '../support/usability.ts';
-import { type BrowserTestHub, logIn, openTrustingVisit, startBrowserTestHub } from './browser-test-hub.ts';
+import type { EmulatorOptions } from '../../../src/emulator/index.ts';
+import { textsFor } from '../../../src/page/page-context.ts';
+import type { Texts } from '../../../src/page/texts/en.ts';
+import { type BrowserTestHub, logIn, openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
+import {
+  type Browser,
+  browserSkipReason,
+  PHONE,
+  SMALL_PHONE,
+  startBrowser,
+  type Visit,
+} from '../../support/browser.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { expectUsable } from '../../support/usability.ts';
 
 let browser: Browser;
 setUpOnce(

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { readExample } from '../emulator/examples/guide.ts';
-import { startTestModeHub } from '../netns/hub-on-host.ts';
-import { temporaryFolder } from '../project/checkout.ts';
-import { createLan, lanSkipReason } from '../support/netns.ts';
+import { readExample } from '../../emulator/examples/guide.ts';
+import { startTestModeHub } from '../../netns/hub-on-host.ts';
+import { temporaryFolder } from '../../project/checkout.ts';
+import { createLan, lanSkipReason } from '../../support/netns.ts';
 
 const PAGE = 'docs/appliances.md';
 const TOOLS = ['/usr/bin/python3', '/usr/bin/curl', '/usr/bin/openssl'];

@@ -1,17 +1,17 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
-import { eventually } from '../support/hub-process.ts';
-import { qrScannerSkipReason, scanQrCode } from '../support/qr-scanner.ts';
-import { setUpOnce } from '../support/set-up.ts';
-import { expectUsable } from '../support/usability.ts';
 import {
   type BrowserTestHub,
   logIn,
   openTrustingVisit,
   resetBrowserTestHub,
   startBrowserTestHub,
-} from './browser-test-hub.ts';
+} from '../../browser/browser-test-hub.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { qrScannerSkipReason, scanQrCode } from '../../support/qr-scanner.ts';
+import { setUpOnce } from '../../support/set-up.ts';
+import { expectUsable } from '../../support/usability.ts';
 
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
@@ -215,15 +215,6 @@ it('the page prints only the label of an appliance', async (ctx) => {
   }
   expect(scanQrCode(await page.screenshot())).toBe(link);
   expect(visit.browserErrors).toEqual([]);
-});
-
-it('the page of a pairing is shown in German', async () => {
-  await using visit = await testHub.signedIn({ ...PHONE, locale: 'de-DE' });
-  const { page } = visit;
-  await page.goto(`${testHub.origin}/p/wallbox`);
-  await page.getByText('Wartet auf die Anmeldung').waitFor();
-  await page.getByRole('link', { name: 'Am Portal anmelden' }).waitFor();
-  await expectUsable(visit, 'pairing-german');
 });
 
 interface InstallerTestHub extends BrowserTestHub {

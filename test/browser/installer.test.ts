@@ -1,0 +1,101 @@
+// The most important paths in one browser. Every page, look and language: test/release/browser.
+import type { BrowserContextOptions } from 'playwright-core';
+import { afterEach, expect, it } from 'vitest';
+import { textsFor } from '../../src/page/page-context.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { type Browser, browserSkipReason, PHONE, startBrowser } from '../support/browser.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { setUpOnce } from '../support/set-up.ts';
+import { expectUsable } from '../support/usability.ts';
+import {
+  type BrowserTestHub,
+  expectPage,
+  logIn,
+  openTrustingVisit,
+  resetBrowserTestHub,
+  startBrowserTestHub,
+} from './browser-test-hub.ts';
+
+let browser: Browser;
+let testHub: BrowserTestHub;
+setUpOnce(
+  async (parts) => {
+    browser = parts.use(await startBrowser());
+    testHub = parts.use(await startBrowserTestHub());
+  },
+  { skipReason: browserSkipReason },
+);
+afterEach(() => resetBrowserTestHub(testHub));
+
+const WAYS: readonly [string, BrowserContextOptions][] = [
+  ['on a phone', PHONE],
+  [
+    'on a phone in German, at night and without scripts',
+    { ...PHONE, locale: 'de-DE', colorScheme: 'dark', javaScriptEnabled: false },
+  ],
+];
+
+it.each(WAYS)(
+  'an installer signs in, adds an appliance, connects it and sees it connected (%s)',
+  async (way, options) => {
+    const texts = textsFor(options.locale);
+    const { hub, origin } = testHub;
+    await using visit = await openTrustingVisit(browser, options);
+    const { page } = visit;
+    await page.goto(`${origin}/`);
+    await expectUsable(visit, `${way}-sign-in`);
+    await page.getByLabel(texts.signIn.label).fill((await hub.setupCode()).code.toLowerCase().replaceAll('-', ' '));
+    await page.getByRole('button', { name: texts.signIn.button }).click();
+    await page.getByText(texts.overview.noAppliances).waitFor();
+    rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
+
+    await page.getByRole('link', { name: texts.overview.add }).click();
+    await page.getByLabel(texts.adding.name, { exact: true }).fill('wallbox');
+    await page.getByLabel(texts.adding.scope, { exact: true }).fill('Monitoring');
+    await page.getByRole('button', { name: texts.adding.add }).click();
+    await page.getByText(texts.adding.credentials.added('wallbox')).waitFor();
+    rememberSecrets([(await page.locator('#client-secret').textContent()) ?? '']);
+    await expectUsable(visit, `${way}-secret`);
+    await page.getByRole('button', { name: texts.adding.credentials.done }).click();
+
+    await page.locator('form[action$="/pair"] button').first().click();
+    await page.getByRole('link', { name: texts.pairing.logIn }).waitFor();
+    await expectUsable(visit, `${way}-pairing`);
+    await page.getByRole('link', { name: texts.pairing.logIn }).click();
+    await logIn(page);
+    await page.getByText(texts.result.connected('wallbox')).waitFor();
+    expect(new URL(page.url()).protocol).toBe('http:');
+    await page.goto(`${origin}/`);
+    await page.getByText(texts.overview.oneConnected('wallbox')).waitFor();
+    await expectUsable(visit, `${way}-overview`);
+    expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', scope: 'Monitoring', problem: null });
+    if (visit.scripts) {
+      // The open page follows the hub.
+      await hub.addAppliance('meter');
+      await page.locator('#appliance-meter').waitFor();
+    }
+    expect(visit.browserErrors).toEqual([]);
+  },
+);
+
+it('a person opens the link that an appliance shows, logs in at the portal, and sees that it is connected', async () => {
+  const { hub, emulator } = testHub;
+  await using client = await HubClient.of(hub);
+  const headers = {
+    'content-type': FORM,
+    authorization: basicAuthorization(await hub.addAppliance('heater', 'Monitoring')),
+  };
+  const flow = parseJsonBody(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
+  rememberSecrets([String(flow['device_code'])]);
+  await using visit = await openTrustingVisit(browser, PHONE);
+  const { page } = visit;
+  await page.goto(String(flow['verification_uri_complete']));
+  await expectPage(visit, 'device-confirm', 'Connect heater?');
+  await page.getByText(String(flow['user_code'])).waitFor();
+  await page.getByRole('button', { name: 'Continue' }).tap();
+  await logIn(page);
+  await expectPage(visit, 'device-connected', 'heater is connected');
+  expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
+  expect(emulator.grants()).toHaveLength(1);
+  expect(visit.browserErrors).toEqual([]);
+});

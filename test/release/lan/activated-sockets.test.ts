@@ -1,0 +1,81 @@
+// More of systemd's sockets; the first case: test/lan/activated-sockets.test.ts.
+import { spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, it } from 'vitest';
+import { ACTIVATE, activationSkipReason, fetchCa, knock, prepareActivated } from '../../lan/activated-hub.ts';
+import { eventually } from '../../support/hub-process.ts';
+import { MAIN } from '../../support/program.ts';
+import { skipIfUnavailable } from '../../support/set-up.ts';
+
+skipIfUnavailable(activationSkipReason);
+
+it('the hub serves one systemd socket for both IPv4 and IPv6', async () => {
+  await using activated = await prepareActivated('["0.0.0.0", "::"]');
+  const { hub, activate } = activated;
+  activate.push('-l', String(hub.httpPort), '-l', String(hub.httpsPort));
+  await activated.launch();
+  const ca = await fetchCa(`http://127.0.0.1:${hub.httpPort}`);
+  expect(ca).toContain('BEGIN CERTIFICATE');
+  expect(await fetchCa(`http://[::1]:${hub.httpPort}`)).toBe(ca);
+  for (const host of ['127.0.0.1', '[::1]']) expect(await fetchCa(`https://${host}:${hub.httpsPort}`)).toBe(ca);
+});
+
+it("the names of systemd's sockets decide which serves HTTP and which HTTPS, also over a reload, and others are rejected", async () => {
+  await using activated = await prepareActivated();
+  const { hub, activate } = activated;
+  // Swapped: the names win over the ports of the configuration.
+  const { httpPort: https, httpsPort: http } = hub;
+  activate.push('-l', `127.0.0.1:${http}`, '-l', `127.0.0.1:${https}`, '--fdname=http:https');
+  await activated.launch();
+  const ca = await fetchCa(`http://127.0.0.1:${http}`);
+  expect(await fetchCa(`https://127.0.0.1:${https}`, ca)).toBe(ca);
+  expect((await hub.status()).hub).toMatchObject({ http_port: http, https_port: https });
+
+  const file = join(hub.directory, 'latchkey.toml');
+  const toml = await readFile(file, 'utf8');
+  await writeFile(file, toml.replace('Test hub', 'Renamed hub'));
+  await hub.reload();
+  const renamed = { name: 'Renamed hub', http_port: http, https_port: https };
+  expect((await hub.status()).hub).toMatchObject(renamed);
+  expect(await fetchCa(`https://127.0.0.1:${https}`)).toBe(ca);
+  await writeFile(file, toml.replace('"::1"]', '"::1", "127.0.0.2"]').replace('"127.0.0.1", ', ''));
+  await expect(hub.reload()).rejects.toThrow('which is not in the list');
+  expect((await hub.status()).hub).toMatchObject(renamed);
+  expect(await fetchCa(`http://127.0.0.1:${http}`)).toBe(ca);
+});
+
+it.for([
+  ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
+  ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'socket number 1 is not a listening TCP socket'],
+  ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'socket number 2 is not a listening TCP socket'],
+] as const)(
+  '%s: a daemon started by systemd with such sockets reports the error and exits',
+  async ([, sockets, message]) => {
+    await using activated = await prepareActivated();
+    const { hub, activate } = activated;
+    const addresses: Readonly<Record<string, string>> = {
+      HTTP: `127.0.0.1:${hub.httpPort}`,
+      FILE: join(hub.directory, 'a.sock'),
+    };
+    activate.push(...sockets.map((name) => addresses[name] ?? name));
+    const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
+    const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const stderr = text(child.stderr);
+    const ended = once(child, 'exit');
+    const packets = createSocket('udp4');
+    await eventually(async () => {
+      if (child.exitCode !== null) return true;
+      packets.send('knock', hub.httpPort, '127.0.0.1');
+      await knock(hub.httpPort).catch(() => null);
+      return null;
+    });
+    packets.close();
+    expect((await ended)[0]).toBe(1);
+    const lines = (await stderr).split('\n').filter((line) => line.startsWith('latchkey: '));
+    expect(lines).toEqual([expect.stringContaining(message)]);
+  },
+);
