@@ -1,15 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ControlServer, startControlServer } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
 import { FakeAdministration } from '../control/fake-administration.ts';
-import { logFile } from '../support/logs.ts';
+import type { HubProcess } from '../support/hub-process.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { type CliResult, runInSharedProcess } from './shared-process.ts';
+import { type CliResult, type RunningCommand, watchCommand } from './running-command.ts';
+import { startInSharedProcess } from './shared-process.ts';
 
 /** An empty home directory, so that commands don't find a hub of this machine. */
 const home = mkdtempSync(join(tmpdir(), 'lk-'));
@@ -22,23 +23,33 @@ const environment: NodeJS.ProcessEnv = {
   LATCHKEY_CONFIG: '/dev/null',
 };
 
-/** A running command. */
-export interface RunningCommand {
-  readonly process: ChildProcess;
-  readonly ended: Promise<CliResult>;
-  /** Resolves when the output so far matches; rejects if the command ends before. */
-  stdout(pattern: RegExp): Promise<string>;
-  stderr(pattern: RegExp): Promise<string>;
-}
-
-/** Starts `latchkey` with these arguments. Its standard error goes into the tests' logs. */
+/**
+ * Starts `latchkey` with these arguments in a process that has run other commands; shared-process.test.ts compares it with
+ * a new process.
+ */
 export function startLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
-  return watch(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
+  return startInSharedProcess({ args, env: { ...environment, ...env } });
 }
 
-/** Runs `latchkey` with these arguments in the shared process; shared-process.test.ts compares it with a new process. */
-export function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
-  return runInSharedProcess({ args, env: { ...environment, ...env } });
+/** Runs `latchkey` with these arguments as {@link startLatchkey} does. @param input its standard input */
+export function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Promise<CliResult> {
+  const command = { args, env: { ...environment, ...env } };
+  return startInSharedProcess(input === undefined ? command : { ...command, input }).ended;
+}
+
+/** Starts a command against a hub as {@link startLatchkey} does. */
+export function startOn(hub: HubProcess, ...args: string[]): RunningCommand {
+  return startLatchkey([...args, '--config', join(hub.directory, 'latchkey.toml')]);
+}
+
+/** Runs a command with `--json` against a hub, and returns its result. */
+export async function jsonOn<Result>(hub: HubProcess, ...args: string[]): Promise<Result> {
+  return JSON.parse((await startOn(hub, ...args, '--json').ended).stdout) as Result;
+}
+
+/** Starts `latchkey` with these arguments in a process of its own. */
+export function spawnLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
+  return watchProcess(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
 }
 
 /** Runs a shell command in which `$LATCHKEY` is the program: one word, even if the checkout's path has spaces. */
@@ -46,19 +57,25 @@ export function runShell(command: string, env: NodeJS.ProcessEnv = {}): Promise<
   const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
   writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(MAIN)} "$@"\n`, { mode: 0o755 });
   chmodSync(dirname(LATCHKEY), 0o755);
-  return watch(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
+  return watchProcess(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
 }
 
-/** Starts `latchkey` on a new pseudoterminal; all of its output comes as standard output. */
+/** Starts `latchkey` on a pseudoterminal as {@link startLatchkey} does; all of its output comes as standard output. */
 export function startOnTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
   columns = 120,
   rows = 50,
 ): RunningCommand {
+  const screen = { columns, rows };
+  return startInSharedProcess({ args, env: { ...environment, TERM: 'xterm-256color', ...env }, screen });
+}
+
+/** Starts `latchkey` on a pseudoterminal, in a process of its own. */
+export function spawnOnTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
   const command = [process.execPath, MAIN, ...args].map(quoted).join(' ');
-  const script = ['-qefc', `stty cols ${columns} rows ${rows}; exec ${command}`, '/dev/null'];
-  return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
+  const script = ['-qefc', `stty cols 120 rows 50; exec ${command}`, '/dev/null'];
+  return watchProcess(spawn('/usr/bin/script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }
 
 /** Serves a {@link FakeAdministration} on a control socket. */
@@ -96,35 +113,9 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function watch(child: ChildProcess): RunningCommand {
-  const written = { stdout: '', stderr: '' };
-  const log = logFile('latchkey-stderr');
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text;
-      if (name === 'stderr') appendFileSync(log, text);
-      child.emit('written');
-    });
-  }
-  const ended = once(child, 'close').then(([status, signal]) => {
-    child.emit('written');
-    return { status, signal, ...written };
+function watchProcess(child: ChildProcess): RunningCommand {
+  return watchCommand(child, async () => {
+    const [status, signal] = await once(child, 'close');
+    return { status, signal };
   });
-  let over = false;
-  void ended.then(() => {
-    over = true;
-  });
-  async function seen(name: 'stdout' | 'stderr', pattern: RegExp): Promise<string> {
-    while (!pattern.test(written[name])) {
-      if (over) throw new Error(`it ended before ${pattern}: ${JSON.stringify(written)}`);
-      await Promise.race([once(child, 'written'), ended]);
-    }
-    return written[name];
-  }
-  return {
-    process: child,
-    ended,
-    stdout: (pattern) => seen('stdout', pattern),
-    stderr: (pattern) => seen('stderr', pattern),
-  };
 }

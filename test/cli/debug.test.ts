@@ -1,14 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { runLatchkey, shareFakeAdministration, startLatchkey } from './command.ts';
+import { runLatchkey, shareFakeAdministration, spawnLatchkey } from './command.ts';
+import type { CliResult } from './running-command.ts';
 
 const unreachableHub = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
 
 const hub = shareFakeAdministration();
 
-/** An environment in which the program throws soon after its start. */
-const faulty = (code: string) => ({
-  NODE_OPTIONS: `--import=data:text/javascript,setTimeout(()=>{${encodeURIComponent(code)}},1500)`,
-});
+/** Runs code in a command that runs, and returns how the command ended. */
+async function fail(code: string, env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
+  const onSignal = encodeURIComponent(`process.on('SIGUSR2',()=>{${code}})`);
+  const flags = { NODE_OPTIONS: `--import=data:text/javascript,${onSignal}` };
+  const running = spawnLatchkey(['status', '--watch', '--json'], { ...hub.env, ...flags, ...env });
+  await running.stdout(/\n/);
+  running.process.kill('SIGUSR2');
+  return running.ended;
+}
 
 describe('LATCHKEY_DEBUG=1', () => {
   test('LATCHKEY_DEBUG=1 shows the stacks of an error and of its causes below its line', async () => {
@@ -36,14 +42,12 @@ describe('unexpected errors of a command', () => {
   test.each(["throw new Error('planted')", "Promise.reject(new TypeError('planted'))"])(
     'an unexpected error (%s) ends a command with one line that says how to get more details',
     async (code) => {
-      const { status, stderr } = await startLatchkey(['status', '--watch', '--json'], { ...hub.env, ...faulty(code) })
-        .ended;
+      const { status, stderr } = await fail(code);
       expect(status).toBe(1);
       expect(stderr).toBe(
         'latchkey: internal error (planted): run the command again with LATCHKEY_DEBUG=1, and report its output to support\n',
       );
-      const debugEnv = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
-      const again = await startLatchkey(['status', '--watch', '--json'], debugEnv).ended;
+      const again = await fail(code, { LATCHKEY_DEBUG: '1' });
       expect(again.stderr).toMatch(/^latchkey: internal error .*\n\w*Error: planted\n {4}at /);
     },
   );

@@ -1,9 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
-import { extract } from 'tar-stream';
 import { expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
@@ -13,7 +11,8 @@ import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { startOnTerminal } from './command.ts';
+import { runLatchkey, startOnTerminal } from './command.ts';
+import { unpackDiagnostics } from './diagnostics-archive.ts';
 
 const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
 const WEBHOOK = `https://notify.example/hooks/${WEBHOOK_SECRET}`;
@@ -22,6 +21,7 @@ const ARGUMENT = '--token=s3cr3t-Argument-of-a-Hook';
 let folder: string;
 let emulator: Emulator;
 let hub: HubProcess;
+let env: NodeJS.ProcessEnv;
 
 setUpOnce(async (parts) => {
   folder = mkdtempSync(join(tmpdir(), 'latchkey-doctor-test-'));
@@ -32,22 +32,15 @@ setUpOnce(async (parts) => {
   chmodSync(join(folder, 'bin/journalctl'), 0o755);
   emulator = parts.use(await startPortal());
   const toml = `[notify]\ncommand = ["/bin/true", "${ARGUMENT}"]\nwebhook = "${WEBHOOK}"\n`;
-  const env = { PATH: `${folder}/bin:${process.env['PATH']}`, LATCHKEY_HUB_NAME: 'Cellar' };
+  env = { PATH: `${folder}/bin:${process.env['PATH']}`, LATCHKEY_HUB_NAME: 'Cellar' };
   hub = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0', toml, env }));
   await hub.addAppliance('wallbox', 'Monitoring');
   await hub.pair('wallbox', emulator);
 });
 
-/** The files of an archive, with paths relative to its folder. */
-async function unpacked(file: string): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
-  for await (const entry of Readable.from([gunzipSync(readFileSync(file))]).pipe(extract())) {
-    const pieces: Buffer[] = [];
-    for await (const piece of entry) pieces.push(piece as Buffer);
-    files.set(entry.header.name.replace(/^latchkey-diagnostics\//, ''), Buffer.concat(pieces).toString('utf8'));
-  }
-  return files;
-}
+/** Runs the doctor on the hub, with the journal of these tests. */
+const doctor = (...args: string[]) =>
+  runLatchkey(['doctor', ...args, '--config', `${hub.directory}/latchkey.toml`], env);
 
 it('doctor keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
   const { stdout } = await startOnTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
@@ -65,7 +58,7 @@ it('doctor keeps its columns on a terminal of 80 columns, and breaks lines betwe
 });
 
 it('doctor finds nothing wrong with a healthy hub, and prints a line for each check', async () => {
-  const { status, stdout, stderr } = await hub.cli('doctor', '--json');
+  const { status, stdout, stderr } = await doctor('--json');
   const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
   expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -76,7 +69,7 @@ it('doctor finds nothing wrong with a healthy hub, and prints a line for each ch
     ...['notify', 'metrics', 'appliance'],
   ]);
 
-  const text = await hub.cli('doctor');
+  const text = await doctor();
   const lines = text.stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(checks.length);
   for (const line of lines) expect(line).toMatch(/^ok {2}\S+ +\S/);
@@ -85,7 +78,7 @@ it('doctor finds nothing wrong with a healthy hub, and prints a line for each ch
 
 it('doctor changes nothing, and sends the portal no client_id', async () => {
   const before = emulator.requests.length;
-  await hub.cli('doctor');
+  await doctor();
   for (const { method, url, query, form, authorization, client } of emulator.requests.slice(before)) {
     const sentRequest = { method, url, query, form, authorization, client };
     expect(sentRequest).toEqual({ method: 'HEAD', url: '/', query: {}, form: {}, authorization: null, client: null });
@@ -127,11 +120,11 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
   writeFileSync(join(folder, 'journal'), [innocent, ...journal].join('\n'));
 
   const file = join(folder, 'diagnostics.tar.gz');
-  const { status, stderr, stdout } = await hub.cli('doctor', '--bundle', file, '--json');
+  const { status, stderr, stdout } = await doctor('--bundle', file, '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toMatchObject({ bundle: file });
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  const files = await unpacked(file);
+  const files = await unpackDiagnostics(file);
   const leaksIn = createSecretSearch(secrets);
   expect(leaksIn(Buffer.from(journal.join('\n')))).not.toEqual([]);
   for (const [name, text] of files) expect(leaksIn(Buffer.from(text)), name).toEqual([]);
@@ -159,11 +152,11 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
 it('doctor --bundle replaces an existing file only with --yes', async () => {
   const file = join(folder, 'there');
   writeFileSync(file, 'mine');
-  const refused = await hub.cli('doctor', '--bundle', file);
+  const refused = await doctor('--bundle', file);
   expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/already exists.*--yes\n$/) });
   expect(readFileSync(file, 'utf8')).toBe('mine');
-  expect((await hub.cli('doctor', '--bundle', file, '--yes')).stderr).toBe('');
-  expect((await unpacked(file)).has('doctor.json')).toBe(true);
-  const nowhere = await hub.cli('doctor', '--bundle', join(folder, 'nowhere/file'));
+  expect((await doctor('--bundle', file, '--yes')).stderr).toBe('');
+  expect((await unpackDiagnostics(file)).has('doctor.json')).toBe(true);
+  const nowhere = await doctor('--bundle', join(folder, 'nowhere/file'));
   expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringMatching(/can't be written: choose a folder/) });
 });

@@ -1,80 +1,97 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { runLatchkey, startLatchkey } from './command.ts';
+import { runLatchkey, spawnLatchkey, startLatchkey } from './command.ts';
 
 const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
+
+type FirstLine = Readonly<Record<string, string>>;
+
+/** Runs an emulator in a shared process, and stops it with SIGINT. @param use gets its first line of output */
+async function withEmulator(args: readonly string[], use: (line: FirstLine) => Promise<void>): Promise<void> {
+  const emulator = startLatchkey(['emulator', ...args, '--json']);
+  try {
+    const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as FirstLine;
+    if (!args.includes('--client')) rememberSecrets([line['client_secret'] ?? '']);
+    await use(line);
+  } finally {
+    emulator.process.kill('SIGINT');
+    expect(await emulator.ended).toMatchObject({ status: 0, stderr: '' });
+  }
+}
+
+const statusOf = async (url: string) => (await fetch(url)).status;
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
   'emulator --json prints its addresses and credentials in the first line, and %s ends it with success',
   async (signal) => {
-    const emulator = startLatchkey(['emulator', '--json', '--client', `${id}:a:secret`]);
-    const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as Record<string, string>;
+    const emulator = spawnLatchkey(['emulator', '--json', '--client', `${id}:a:secret`]);
+    const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as FirstLine;
     expect(Object.keys(line)).toEqual(['base_url', 'frontend_url', 'client_id', 'client_secret', 'console_url']);
     expect(line).toMatchObject({ client_id: id, client_secret: 'a:secret' });
-    expect((await request(`${line['base_url']}/api/whoami`)).statusCode).toBe(401);
+    expect(await statusOf(`${line['base_url']}/api/whoami`)).toBe(401);
     emulator.process.kill(signal);
     expect(await emulator.ended).toMatchObject({ status: 0, signal: null, stderr: '' });
   },
 );
 
-test('emulator prints its addresses and credentials in separate lines for people', async () => {
-  const emulator = startLatchkey(['emulator']);
+test.each<[what: string, args: string[], secret: RegExp]>([
+  ['its addresses and credentials in separate lines', [], /client_secret +(?!as given|none)\S+\n/],
+  // Its output may be logged.
+  ['no secret that it was given', ['--client', `${id}:a-given-secret`], /client_secret +as given\n/],
+  [
+    'the published client of a profile',
+    ['--profile', 'tado'],
+    /client_id +1bb50063-6b0c-4d11-bd99-387f4a91cc46\n +client_secret +none\n/,
+  ],
+])('emulator prints for people %s', async (_, args, secret) => {
+  const emulator = startLatchkey(['emulator', ...args]);
   const text = await emulator.stdout(/console .*\n/);
-  for (const word of ['base_url', 'frontend_url', 'client_id', 'client_secret']) expect(text).toContain(word);
-  rememberSecrets([/client_secret +(\S+)/.exec(text)?.[1] ?? '']);
+  if (args.length === 0) rememberSecrets([/client_secret +(\S+)/.exec(text)?.[1] ?? '']);
   emulator.process.kill('SIGINT');
   expect((await emulator.ended).status).toBe(0);
-});
-
-test('emulator does not print a secret that it was given, as its output may be logged', async () => {
-  const emulator = startLatchkey(['emulator', '--client', `${id}:a-given-secret`]);
-  const text = await emulator.stdout(/console .*\n/);
-  expect(text).toMatch(/client_secret +as given\n/);
+  for (const word of ['base_url', 'frontend_url', 'client_id']) expect(text).toContain(word);
+  expect(text).toMatch(secret);
   expect(text).not.toContain('a-given-secret');
-  emulator.process.kill('SIGINT');
-  expect((await emulator.ended).status).toBe(0);
 });
 
 test('emulator passes its options to the emulator', async () => {
   const flags = `--host 127.0.0.1 --port 0 --frontend-port 0 --client ${id}:one-secret --user ann:pw --user bob:pw
     --auto-login --code-lifetime 30s --token-lifetime 10m --refresh-lifetime 2h --refresh-grace 1
-    --on-reuse revoke-family --basic refuse --json`;
-  const emulator = startLatchkey(['emulator', ...flags.split(/\s+/)]);
-  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
-  const answered = await fetch(`${line['base_url']}/external/oauth2helper/config/${id}`, { method: 'POST' });
-  const config = (await answered.json()) as Record<string, string>;
-
-  await fetch(config['authorize_url'] ?? ''); // logs the first user in, and makes the code available for polling
-  const { code } = (await (await fetch(config['code_url'] ?? '')).json()) as { code: string };
-  const form = {
-    grant_type: 'authorization_code',
-    code,
-    redirect_uri: `${line['base_url']}/external/oauth2helper/code/set`,
-  };
-  const exchange = (body: Record<string, string>, headers: Record<string, string>) =>
-    fetch(config['accesstoken_request_url'] ?? '', { method: 'POST', body: new URLSearchParams(body), headers });
-  const authorization = `Basic ${Buffer.from(`${id}:one-secret`).toString('base64')}`;
-  expect((await exchange(form, { authorization })).status).toBe(401);
-  const tokens = await exchange({ ...form, client_id: id, client_secret: 'one-secret' }, {});
-  expect(await tokens.json()).toMatchObject({ expires_in: 600 });
-
-  emulator.process.kill('SIGINT');
-  expect((await emulator.ended).status).toBe(0);
+    --on-reuse revoke-family --basic refuse`;
+  await withEmulator(flags.split(/\s+/), async (line) => {
+    const answered = await fetch(`${line['base_url']}/external/oauth2helper/config/${id}`, { method: 'POST' });
+    const config = (await answered.json()) as Record<string, string>;
+    await fetch(config['authorize_url'] ?? ''); // logs the first user in, and makes the code available for polling
+    const { code } = (await (await fetch(config['code_url'] ?? '')).json()) as { code: string };
+    const form = {
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: `${line['base_url']}/external/oauth2helper/code/set`,
+    };
+    const exchange = (body: Record<string, string>, headers: Record<string, string>) =>
+      fetch(config['accesstoken_request_url'] ?? '', { method: 'POST', body: new URLSearchParams(body), headers });
+    const authorization = `Basic ${Buffer.from(`${id}:one-secret`).toString('base64')}`;
+    expect((await exchange(form, { authorization })).status).toBe(401);
+    const tokens = await exchange({ ...form, client_id: id, client_secret: 'one-secret' }, {});
+    expect(await tokens.json()).toMatchObject({ expires_in: 600 });
+  });
 });
 
+/** Writes a file with options for an emulator. */
+function optionsFile(text: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'emulator-options-')), 'options.toml');
+  writeFileSync(file, text);
+  return file;
+}
+
 test('emulator reads options from a file, and flags override them', async () => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
-  const file = join(folder.path, 'options.toml');
-  await writeFile(
-    file,
-    `client = ["${id}:file-secret"]
+  const file = optionsFile(`client = ["${id}:file-secret"]
 allowed_host = ["bench.example", "portal"]
 auto_login = true
 relay_refusal = false
@@ -82,35 +99,21 @@ code_lifetime = 30.5
 token_lifetime = "10m"
 error_body = "html"
 rate_limit = 5
-`,
-  );
-  const emulator = startLatchkey([
-    'emulator',
-    '--options',
-    file,
-    '--rate-limit',
-    '7',
-    '--refresh-grace-time',
-    '20s',
-    '--json',
-  ]);
-  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
-  expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
-  const response = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
-  await response.body.dump();
-  expect(response.statusCode).toBe(200);
-  const settings = await fetch(`${line['console_url']}settings`);
-  expect(await settings.json()).toMatchObject({
-    auto_login: true,
-    relay_refusal: false,
-    code_lifetime: 30.5,
-    token_lifetime: 600,
-    refresh_grace_time: 20,
-    error_body: 'html',
-    rate_limit: 7,
+`);
+  await withEmulator(['--options', file, '--rate-limit', '7', '--refresh-grace-time', '20s'], async (line) => {
+    expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
+    const response = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
+    expect(response.statusCode).toBe(200);
+    expect(await response.body.json()).toMatchObject({
+      auto_login: true,
+      relay_refusal: false,
+      code_lifetime: 30.5,
+      token_lifetime: 600,
+      refresh_grace_time: 20,
+      error_body: 'html',
+      rate_limit: 7,
+    });
   });
-  emulator.process.kill('SIGINT');
-  expect((await emulator.ended).status).toBe(0);
 });
 
 test.each([
@@ -123,50 +126,47 @@ test.each([
   [`client = "${id}:hush-hush"`, /client: must be a list of strings \(found a string\)/],
   ['basic = ', /line 1 is not valid TOML/],
 ])('emulator rejects an options file with %j as wrong usage, in one line that names the key', async (text, problem) => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
-  const file = join(folder.path, 'options.toml');
-  await writeFile(file, text);
-  const wrong = await runLatchkey(['emulator', '--options', file]);
+  const wrong = await runLatchkey(['emulator', '--options', optionsFile(text)]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
 test('emulator --profile behaves like a cloud, with an ID that is no UUID, and flags override the profile', async () => {
-  const emulator = startLatchkey([
-    'emulator',
-    '--profile',
-    'nest',
-    '--client',
-    'x.apps:y',
-    '--scopes',
-    'a b',
-    '--json',
-  ]);
-  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
-  expect(line).toMatchObject({ client_id: 'x.apps', client_secret: 'y' });
-  expect(await (await fetch(`${line['console_url']}settings`)).json()).toMatchObject({
-    flows: 'code',
-    refresh_token_in_refresh: false,
-    scopes: 'a b',
+  const args = ['--profile', 'nest', '--client', 'x.apps:y', '--scopes', 'a b'];
+  await withEmulator(args, async (line) => {
+    expect(line).toMatchObject({ client_id: 'x.apps', client_secret: 'y' });
+    expect(await (await fetch(`${line['console_url']}settings`)).json()).toMatchObject({
+      flows: 'code',
+      refresh_token_in_refresh: false,
+      scopes: 'a b',
+    });
   });
-  emulator.process.kill('SIGTERM');
-  expect((await emulator.ended).status).toBe(0);
-
-  const tado = startLatchkey(['emulator', '--profile', 'tado']);
-  expect(await tado.stdout(/console/)).toMatch(
-    /client_id +1bb50063-6b0c-4d11-bd99-387f4a91cc46\n +client_secret +none\n/,
-  );
-  tado.process.kill('SIGTERM');
-  await tado.ended;
 });
 
-test('emulator names an options file that does not exist', async () => {
-  const wrong = await runLatchkey(['emulator', '--options', '/nonexistent.toml']);
-  expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('/nonexistent.toml: ') });
+test('emulator --fault adds faults that are in force from the start, with the probability of their seed', async () => {
+  const half = '{"kind":"status","endpoint":"whoami","status":503,"times":null,"probability":0.5}';
+  const args = ['--seed', '3', '--fault', half, '--fault', '{"kind":"hang","endpoint":"token"}'];
+  const runs: number[][] = [];
+  for (let run = 0; run < 2; run++)
+    await withEmulator(args, async (line) => {
+      const statuses: number[] = [];
+      for (let i = 0; i < 30; i += 1) statuses.push(await statusOf(`${line['base_url']}/api/whoami`));
+      runs.push(statuses);
+      expect(await (await fetch(`${line['base_url']}/_emulator/faults`)).json()).toMatchObject({
+        faults: [{ kind: 'status' }, { kind: 'hang', hits: 0, left: 1 }],
+      });
+    });
+  expect(new Set(runs[0])).toEqual(new Set([401, 503]));
+  expect(runs[1]).toEqual(runs[0]);
 });
 
 test.each([
+  [['--options', '/nonexistent.toml'], /\/nonexistent\.toml: /],
+  [['--fault', '{"kind":"hang","endpoint":"tokens"}'], /--fault: endpoint: must be .*\(found "tokens"\)/],
+  [['--fault', 'hang'], /--fault: body: must be valid JSON/],
+  [['--fault', '{"kind":"tls_failure","origin":"base"}'], /--fault: kind: tls_failure needs .* plain HTTP/],
+  [['--seed', 'luck'], /--seed/],
   [['--port', '70000'], /--port: must be .* 65535 \(found 70000\)/],
   [['--port', 'http'], /--port.*'http'.*whole number/],
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
@@ -194,7 +194,7 @@ test.each([
 });
 
 test('emulator fails in one line if its state file can not be used', async () => {
-  const failed = await startLatchkey(['emulator', '--state', '/dev/null/state']).ended;
+  const failed = await runLatchkey(['emulator', '--state', '/dev/null/state']);
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(
     /^latchkey: the state file \/dev\/null\/state can't be opened \(ENOTDIR\); choose .*\n$/,
@@ -202,15 +202,14 @@ test('emulator fails in one line if its state file can not be used', async () =>
 });
 
 test('emulator --tls prints the CA file in its first line, and deletes the file at its end', async () => {
-  const emulator = startLatchkey(['emulator', '--tls', '--json']);
-  const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
-  rememberSecrets([line['client_secret'] ?? '']);
-  const dispatcher = new Agent({ connect: { ca: readFileSync(line['ca_file'] ?? '', 'utf8') } });
-  expect((await request(`${line['base_url']}/api/whoami`, { dispatcher })).statusCode).toBe(401);
-  await dispatcher.close();
-  emulator.process.kill('SIGTERM');
-  expect((await emulator.ended).status).toBe(0);
-  expect(existsSync(line['ca_file'] ?? '')).toBe(false);
+  let file = '';
+  await withEmulator(['--tls'], async (line) => {
+    file = line['ca_file'] ?? '';
+    const dispatcher = new Agent({ connect: { ca: readFileSync(file, 'utf8') } });
+    expect((await request(`${line['base_url']}/api/whoami`, { dispatcher })).statusCode).toBe(401);
+    await dispatcher.close();
+  });
+  expect(existsSync(file)).toBe(false);
 });
 
 test('emulator fails with the option and the port if the port is in use', async () => {
@@ -219,7 +218,7 @@ test('emulator fails with the option and the port if the port is in use', async 
   const address = other.address();
   const port = typeof address === 'object' ? address?.port : 0;
   try {
-    const failed = await startLatchkey(['emulator', '--port', String(port)]).ended;
+    const failed = await runLatchkey(['emulator', '--port', String(port)]);
     expect(failed).toMatchObject({ status: 1, stdout: '' });
     expect(failed.stderr).toMatch(new RegExp(`^latchkey: .*--port.*${port}\\n$`));
   } finally {
@@ -228,14 +227,13 @@ test('emulator fails with the option and the port if the port is in use', async 
 });
 
 test('emulator continues when its standard output is closed', async () => {
-  const emulator = startLatchkey(['emulator', '--json']);
+  const emulator = spawnLatchkey(['emulator', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   rememberSecrets([line['client_secret'] ?? '']);
   const closed = once(emulator.process.stdout ?? emulator.process, 'close');
   emulator.process.stdout?.destroy();
   await closed;
-  for (let times = 0; times < 2; times++)
-    expect((await request(`${line['base_url']}/api/whoami`)).statusCode).toBe(401);
+  for (let times = 0; times < 2; times++) expect(await statusOf(`${line['base_url']}/api/whoami`)).toBe(401);
   emulator.process.kill('SIGINT');
   expect(await emulator.ended).toMatchObject({ status: 0, signal: null, stderr: '' });
 });

@@ -7,7 +7,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { runLatchkey } from './command.ts';
-import type { CliResult } from './shared-process.ts';
+import type { CliResult } from './running-command.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -23,7 +23,7 @@ const file = (name: keyof typeof files | 'there.not') => join(hub.directory, nam
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
-  hub = parts.use(await HubProcess.start({ emulator }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
   config = join(hub.directory, 'latchkey.toml');
   await hub.addAppliance('wallbox');
   for (const [name, text] of Object.entries(files)) writeFileSync(join(hub.directory, name), text, { mode: 0o600 });

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
-import { startLatchkey } from './command.ts';
+import { spawnLatchkey } from './command.ts';
 
 test('serve --test-mode prints the variables for the appliance examples', async () => {
-  const hub = startLatchkey(['serve', '--test-mode'], {
+  const hub = spawnLatchkey(['serve', '--test-mode'], {
     XDG_STATE_HOME: mkdtempSync(join(tmpdir(), 'lk-')),
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_LISTEN: '127.0.0.1',

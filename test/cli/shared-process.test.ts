@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { runLatchkey, shareFakeAdministration, startLatchkey } from './command.ts';
+import { runLatchkey, shareFakeAdministration, spawnLatchkey } from './command.ts';
 
 const PASSPHRASE = 'four words at random';
 const folder = mkdtempSync(join(tmpdir(), 'lk-kept-'));
@@ -42,6 +42,6 @@ test.each([
   // The previous command has other arguments and another environment.
   await runLatchkey(['token', 'nobody'], { ...hub.env, LATCHKEY_DEBUG: '1', TZ: 'Asia/Tokyo' });
   const shared = await runLatchkey(args, env);
-  expect(shared).toEqual(await startLatchkey(args, env).ended);
+  expect(shared).toEqual(await spawnLatchkey(args, env).ended);
   expect(shared.stdout + shared.stderr).not.toBe('');
 });

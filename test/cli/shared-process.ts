@@ -1,82 +1,51 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
-import { scaleDeadline } from '../support/deadlines.ts';
-import { logFile } from '../support/logs.ts';
 import { SHARED_CACHE } from '../support/program.ts';
+import { type RunningCommand, watchCommand } from './running-command.ts';
 import type { SharedProcessCommand } from './shared-process-worker.ts';
 
-/** How a command ended, with its output. */
-export interface CliResult {
-  readonly status: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** The shared process; `gone` rejects when it ends. */
+/** A process that runs one command at a time. */
 interface SharedProcess {
   readonly child: ChildProcess;
+  /** Rejects when the process ends. */
   readonly exited: Promise<never>;
-  readonly log: string;
 }
 
-/** The longest time that a command takes on an idle machine. */
-const MAX_COMMAND_MS = 10_000;
-
-let shared: SharedProcess | undefined;
-let last: Promise<unknown> = Promise.resolve();
+/** The processes that run no command, those on a terminal apart. */
+const idle: Record<'pipes' | 'terminal', SharedProcess[]> = { pipes: [], terminal: [] };
 
 /**
- * Runs a command of the built program in a shared process, after the commands that were requested before. Starting a
- * process takes ten times as long as running a command.
- * @throws Error if the command hangs or ends the process
+ * Starts a command of the built program in a process that has run other commands, or in a new one if none is idle.
+ * Starting a process takes ten times as long as running a command. `ended` rejects if the command ends the process.
  */
-export function runInSharedProcess(command: SharedProcessCommand): Promise<CliResult> {
-  const ended = last.then(() => runNow(command));
-  last = ended.catch(() => undefined);
-  return ended;
-}
-
-async function runNow(command: SharedProcessCommand): Promise<CliResult> {
-  shared ??= start();
-  const { child, exited, log } = shared;
+export function startInSharedProcess(command: SharedProcessCommand): RunningCommand {
+  const kind = command.screen === undefined ? 'pipes' : 'terminal';
+  const shared = idle[kind].pop() ?? startProcess(kind);
+  const { child, exited } = shared;
+  const end = async (marked: Promise<unknown>) => {
+    const [[status]] = await Promise.race([Promise.all([once(child, 'message'), marked]), exited]);
+    idle[kind].push(shared);
+    return { status, signal: null };
+  };
+  // All output of a terminal comes as standard output.
+  const running = watchCommand(child, end, kind === 'terminal' ? ['stdout'] : ['stdout', 'stderr']);
   child.send(command);
-  // A command that hangs would block all later ones.
-  const deadline = setTimeout(() => child.kill('SIGKILL'), scaleDeadline(MAX_COMMAND_MS));
-  const over = Promise.all([once(child, 'message'), untilMark(child.stdout), untilMark(child.stderr)]);
-  const [[status], stdout, stderr] = await Promise.race([over, exited]);
-  clearTimeout(deadline);
-  appendFileSync(log, stderr);
-  return { status, signal: null, stdout, stderr };
+  return running;
 }
 
-function start(): SharedProcess {
-  const child = fork(join(import.meta.dirname, 'shared-process-worker.ts'), {
-    env: { NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey') },
+function startProcess(kind: 'pipes' | 'terminal'): SharedProcess {
+  const worker = [process.execPath, join(import.meta.dirname, 'shared-process-worker.ts')];
+  // `script` leaves the channel for messages open for its child.
+  const [program = '', ...args] =
+    kind === 'pipes' ? worker : ['/usr/bin/script', '-qefc', `exec '${worker.join("' '")}'`, '/dev/null'];
+  const child = spawn(program, args, {
+    env: { NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'), PATH: process.env['PATH'] },
     stdio: ['pipe', 'pipe', 'pipe', 'ipc'],
-    execArgv: [],
   });
   const exited = once(child, 'exit').then(([status, signal]) => {
-    shared = undefined;
-    throw new Error(`the command hung, or ended its process (${status ?? signal}): start one of its own for it`);
+    throw new Error(`the command ended its process (${status ?? signal}): spawn one of its own for it`);
   });
   exited.catch(() => undefined);
-  return { child, exited, log: logFile('latchkey-stderr') };
-}
-
-/** The output of a stream up to the next NUL. */
-function untilMark(stream: Readable | null): Promise<string> {
-  return new Promise((resolve) => {
-    let text = '';
-    const take = (piece: string) => {
-      text += piece;
-      if (!text.endsWith('\0')) return;
-      stream?.off('data', take);
-      resolve(text.slice(0, -1));
-    };
-    stream?.setEncoding('utf8').on('data', take);
-  });
+  return { child, exited };
 }

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { rememberSecrets } from '../../support/logs.ts';
-import { runShell, shareFakeAdministration } from '../command.ts';
-import type { CliResult } from '../shared-process.ts';
+import { runLatchkey, runShell, shareFakeAdministration } from '../command.ts';
+import type { CliResult } from '../running-command.ts';
 
 const hub = shareFakeAdministration();
 const { administration } = hub;
@@ -19,14 +19,15 @@ beforeEach(() => {
   administration.imports.length = 0;
 });
 
-/** Runs `latchkey connection import` with these words. @param input of the command */
-function importGrant(input: string, words: string): Promise<CliResult> {
-  writeFileSync(file, input);
-  return runShell(`$LATCHKEY connection import ${words} < ${file}`, hub.env);
+/** Runs `latchkey connection import` with these arguments. @param input of the command */
+function importGrant(input: string, ...args: string[]): Promise<CliResult> {
+  return runLatchkey(['connection', 'import', ...args], hub.env, input);
 }
 
 test('connection import reads the refresh token from standard input, and says what to do next', async () => {
-  const { status, stdout, stderr } = await importGrant(`${TOKEN}\n`, 'cloud --scope "A B" --portal home');
+  writeFileSync(file, `${TOKEN}\n`);
+  const command = `$LATCHKEY connection import cloud --scope 'A B' --portal home < ${file}`;
+  const { status, stdout, stderr } = await runShell(command, hub.env);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.split('\n')).toEqual([
     'cloud is connected: the hub has taken the login over.',
@@ -40,7 +41,7 @@ test('connection import reads the refresh token from standard input, and says wh
 });
 
 test('connection import --json prints the documented members, and the warning on standard error', async () => {
-  const { status, stdout, stderr } = await importGrant(`\r\n ${TOKEN}\r\n`, 'cloud --json');
+  const { status, stdout, stderr } = await importGrant(`\r\n ${TOKEN}\r\n`, 'cloud', '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toEqual({ name: 'cloud', state: 'active', scope: null });
   expect(stderr).toMatch(/^Stop the other program now/);
@@ -76,7 +77,7 @@ test('connection import replaces a grant only with --yes', async () => {
   expect(refused).toMatchObject({ status: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^latchkey: cloud has a grant already, .* run the command again with --yes\n$/);
   expect(administration.imports).toEqual([]);
-  expect(await importGrant(TOKEN, 'cloud --yes')).toMatchObject({ status: 0 });
+  expect(await importGrant(TOKEN, 'cloud', '--yes')).toMatchObject({ status: 0 });
   expect(administration.imports).toMatchObject([{ replace: true }]);
 });
 

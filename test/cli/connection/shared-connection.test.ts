@@ -1,8 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { gunzipSync } from 'node:zlib';
-import { extract } from 'tar-stream';
 import { describe, expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
 import type { Emulator } from '../../../src/emulator/index.ts';
@@ -10,7 +6,9 @@ import { HubProcess } from '../../support/hub-process.ts';
 import { OtherClient } from '../../support/other-client.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { type RunningCommand, runLatchkey, runShell, startLatchkey } from '../command.ts';
+import { jsonOn, runLatchkey, startOn } from '../command.ts';
+import { unpackDiagnostics } from '../diagnostics-archive.ts';
+import { eventsIn as lines, logInAtLink } from '../pair/pair-all-session.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -26,49 +24,23 @@ client_secret_file = "portal.secret"
 revocation_endpoint = "${baseUrl}/oauth2/revoke?key=of-the-maker"
 login_lifetime = "7d"
 `;
-  hub = parts.use(await HubProcess.start({ emulator, toml: away, portal: 'redirect = "off"' }));
+  hub = parts.use(await HubProcess.start({ emulator, toml: away, portal: 'redirect = "off"', here: true }));
   await hub.addConnection('heating', 'Monitoring');
   await hub.addAppliance('thermostat', null, null, 'heating');
   await hub.addAppliance('dashboard', null, null, 'heating');
   await hub.addAppliance('wallbox', 'Monitoring');
 });
 
-function lines(text: string): Record<string, unknown>[] {
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-}
-
-/** A person logs in through the link that `pair --all --json` shows for a connection. */
-async function logIn(running: RunningCommand, connection: string): Promise<void> {
-  const shown = await running.stdout(new RegExp(`"waiting".*"connection":"${connection}".*\\n`));
-  const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['connection'] === connection);
-  const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
-  await emulator.login({ state, user: 'demo' });
-}
-
-/** The texts of some files of a diagnostics archive. */
-async function filesOf(archive: string, ...names: string[]): Promise<string[]> {
-  const found = new Map<string, string>();
-  for await (const entry of Readable.from([gunzipSync(readFileSync(archive))]).pipe(extract())) {
-    const pieces: Buffer[] = [];
-    for await (const piece of entry) pieces.push(piece as Buffer);
-    found.set(entry.header.name.replace(/^latchkey-diagnostics\//, ''), Buffer.concat(pieces).toString('utf8'));
-  }
-  return names.map((name) => found.get(name) ?? '');
-}
-
 describe('pair --all with a shared connection', () => {
   it('pair --all pairs a shared connection once, and its events name the connection and an own appliance', async () => {
-    const late = await runLatchkey(['pair', '--all', '--timeout', '2', '--config', `${hub.directory}/latchkey.toml`]);
+    const late = await startOn(hub, 'pair', '--all', '--timeout', '2').ended;
     expect(late).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('not all connections were paired within'),
     });
-    const running = startLatchkey(['pair', '--all', '--json', '--config', `${hub.directory}/latchkey.toml`]);
-    await logIn(running, 'heating');
-    await logIn(running, 'wallbox');
+    const running = startOn(hub, 'pair', '--all', '--json');
+    await logInAtLink(emulator, running, 'heating');
+    await logInAtLink(emulator, running, 'wallbox');
     const { status, stdout, stderr } = await running.ended;
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const events = lines(stdout).map(({ event, appliance, connection }) => ({ event, appliance, connection }));
@@ -81,13 +53,13 @@ describe('pair --all with a shared connection', () => {
     ]);
     expect(lines(stdout).at(-1)).toEqual({ event: 'done', connected: ['heating', 'wallbox'], left_out: [] });
     expect(emulator.grants()).toHaveLength(2);
-    expect((await hub.cli('pair', '--all')).stdout).toBe('Both connections are paired\n');
+    expect((await startOn(hub, 'pair', '--all').ended).stdout).toBe('Both connections are paired\n');
   });
 });
 
 describe('commands for a shared connection', () => {
   it('status has the connection beside its appliances, which show its login', async () => {
-    const { connections, appliances } = await hub.json<Record<string, Record<string, unknown>[]>>('status');
+    const { connections, appliances } = await jsonOn<Record<string, Record<string, unknown>[]>>(hub, 'status');
     const heating = connections?.find(({ name }) => name === 'heating');
     expect(Object.keys(heating ?? {}).sort()).toEqual([
       ...['account', 'appliances', 'expires_in', 'last_refresh', 'login_ends', 'name', 'portal', 'problem'],
@@ -99,11 +71,11 @@ describe('commands for a shared connection', () => {
       ['thermostat', 'heating', 'active'],
       ['wallbox', 'wallbox', 'active'],
     ]);
-    expect((await hub.cli('status')).stdout).toMatch(/^CONNECTION .* APPLIANCES$/m);
+    expect((await startOn(hub, 'status').ended).stdout).toMatch(/^CONNECTION .* APPLIANCES$/m);
   });
 
   it('doctor reports a shared connection, and each appliance with its connection', async () => {
-    const { checks } = await hub.json<{ checks: NamedCheckResult[] }>('doctor');
+    const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
     const found = checks.filter(({ name }) => /^(connection|appliance)\./.test(name));
     expect(found).toEqual([
       { name: 'connection.heating', result: 'ok', detail: 'heating is active' },
@@ -117,9 +89,10 @@ describe('commands for a shared connection', () => {
     await hub.addConnection('cabin', null, 'away');
     const link = await hub.beginPairing('cabin');
     const file = join(hub.directory, 'diagnostics.tar.gz');
-    expect(await hub.cli('doctor', '--bundle', file)).toMatchObject({ stderr: '' });
-    const [status = '', history = '', configuration = ''] = await filesOf(
-      ...([file, 'status.json', 'history.json', 'configuration.json'] as const),
+    expect(await startOn(hub, 'doctor', '--bundle', file).ended).toMatchObject({ stderr: '' });
+    const files = await unpackDiagnostics(file);
+    const [status = '', history = '', configuration = ''] = ['status.json', 'history.json', 'configuration.json'].map(
+      (name) => files.get(name),
     );
     expect(JSON.parse(status).connections).toMatchObject([
       { name: 'cabin', authorize_url: 'left out' },
@@ -152,7 +125,7 @@ describe('commands for a shared connection', () => {
     [['token', 'thermostat'], /the appliance thermostat uses the connection heating: name that one instead/],
     [['history', 'dashboard'], /the appliance dashboard uses the connection heating/],
   ])('the command %j fails with one clear line', async (args, problem) => {
-    const { status, stdout, stderr } = await hub.cli(...args);
+    const { status, stdout, stderr } = await startOn(hub, ...args).ended;
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(problem);
     expect(stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
@@ -161,20 +134,22 @@ describe('commands for a shared connection', () => {
   it('of two imports into one connection at once, one is refused with one clear line', async () => {
     const other = await OtherClient.logIn(emulator);
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1 });
-    const command = `$LATCHKEY connection import cloud --config ${hub.directory}/latchkey.toml`;
-    const one = `(echo "$TOKEN" | ${command}; echo "ended with $?")`;
-    const { stdout, stderr } = await runShell(`${one} & ${one} & wait`, { TOKEN: other.refreshToken });
-    expect(stdout.match(/ended with \d/g)?.sort()).toEqual(['ended with 0', 'ended with 1']);
-    expect(stderr).toMatch(/^latchkey: an import to the connection cloud is under way: wait until it has ended\n$/);
+    const command = ['connection', 'import', 'cloud', '--config', join(hub.directory, 'latchkey.toml')];
+    const imports = await Promise.all([1, 2].map(() => runLatchkey(command, {}, other.refreshToken)));
+    const [done, refused] = imports.toSorted((one, two) => Number(one.status) - Number(two.status));
+    expect([done?.status, refused?.status]).toEqual([0, 1]);
+    expect(refused?.stderr).toMatch(
+      /^latchkey: an import to the connection cloud is under way: wait until it has ended\n$/,
+    );
     expect(await hub.connection('cloud')).toMatchObject({ state: 'active', appliances: [] });
     expect(await other.refresh()).toBe(400);
-    expect(await hub.cli('refresh', 'cloud')).toMatchObject({ status: 0 });
+    expect(await startOn(hub, 'refresh', 'cloud').ended).toMatchObject({ status: 0 });
   });
 
   it('a shared connection that needs a login ends status with 3, and shows what to do once', async () => {
     for (const { id } of emulator.grants()) emulator.revoke(id);
-    await hub.cli('refresh', 'heating');
-    const { status, stdout } = await hub.cli('status');
+    await startOn(hub, 'refresh', 'heating').ended;
+    const { status, stdout } = await startOn(hub, 'status').ended;
     expect(status).toBe(3);
     expect(stdout.match(/latchkey pair heating/g)).toHaveLength(1);
     expect(stdout).toContain('dashboard and thermostat are affected');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../support/hub-process.ts';
-import { startLatchkey } from '../command.ts';
+import { startOn } from '../command.ts';
 
 /** The `waiting` events that `pair --json` has printed. */
 function waitingEvents(stdout: string): { authorize_url: string; user_code: string; reason?: string }[] {
@@ -14,6 +14,7 @@ function waitingEvents(stdout: string): { authorize_url: string; user_code: stri
 async function startDeviceHub(options: Parameters<typeof startEmulator>[0]) {
   const emulator = await startEmulator({ clients: [{ id: 'the-hub' }], deviceInterval: 1, ...options });
   const hub = await HubProcess.start({
+    here: true,
     toml: `[portals.cloud]
 type = "oauth2"
 issuer = "${emulator.frontendUrl}"
@@ -23,8 +24,7 @@ login = "device"
   });
   return {
     emulator,
-    pair: (...args: string[]) =>
-      startLatchkey(['pair', 'wallbox', ...args, '--config', `${hub.directory}/latchkey.toml`]),
+    pair: (...args: string[]) => startOn(hub, 'pair', 'wallbox', ...args),
     async [Symbol.asyncDispose]() {
       await hub[Symbol.asyncDispose]();
       await emulator[Symbol.asyncDispose]();

@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import type { ApplianceResponse } from '../../../src/control/messages.ts';
 import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
 import { logIn } from '../../reliability/fleet.ts';
-import { EmulatorProcess } from '../../support/emulator-process.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
+import { startPortal } from '../../support/portal.ts';
+import { jsonOn, startOn } from '../command.ts';
 
 const ID = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
 const OTHER = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
@@ -15,9 +16,11 @@ const SECRET = 'the-client-secret-of-the-portal';
 /** A portal with one client, and a hub with these credentials. */
 async function startWithCredentials(parts: AsyncDisposableStack, clientId: string, clientSecret: string) {
   rememberSecrets([SECRET, clientSecret]);
-  const emulator = parts.use(await EmulatorProcess.start('--client', `${ID}:${SECRET}`));
+  const emulator = parts.use(await startPortal({ clients: [{ id: ID, secret: SECRET }] }));
   const { baseUrl, frontendUrl } = emulator;
-  const hub = parts.use(await HubProcess.start({ emulator: { baseUrl, frontendUrl, clientId, clientSecret } }));
+  const hub = parts.use(
+    await HubProcess.start({ emulator: { baseUrl, frontendUrl, clientId, clientSecret }, here: true }),
+  );
   await hub.addAppliance('wallbox', 'Monitoring');
   return { emulator, hub };
 }
@@ -31,7 +34,7 @@ test('an unknown client_id is reported at every place until a reload of the corr
   const { hub } = await startWithCredentials(parts, OTHER, SECRET);
   const words = /the portal does not know this client_id; correct portals\.home\.client_id/;
 
-  const pair = await hub.cli('pair', 'wallbox', '--json');
+  const pair = await startOn(hub, 'pair', 'wallbox', '--json').ended;
   expect(pair).toMatchObject({ status: 1, stderr: expect.stringMatching(words) });
   const message = expect.stringMatching(words);
   expect(JSON.parse(pair.stdout)).toEqual({ event: 'failed', reason: 'misconfigured' });
@@ -43,11 +46,11 @@ test('an unknown client_id is reported at every place until a reload of the corr
   const failed = { reason: 'misconfigured', message, at: expect.stringMatching(/^20\d\d-.*Z$/) };
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', problem: null, pairing_failed: failed });
   expect(await hub.appliance('wallbox')).not.toHaveProperty('credentialLocation');
-  expect((await hub.cli('status')).stdout).toMatch(
+  expect((await startOn(hub, 'status').ended).stdout).toMatch(
     /The last pairing of wallbox failed: the portal does not know this client_id\. Noticed .*\. Correct portals\.home\.client_id/,
   );
-  expect((await hub.cli('history', 'wallbox')).stdout).toContain('the portal does not know the hub');
-  const { checks } = JSON.parse((await hub.cli('doctor', '--json')).stdout) as { checks: NamedCheckResult[] };
+  expect((await startOn(hub, 'history', 'wallbox').ended).stdout).toContain('the portal does not know the hub');
+  const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
   expect(checks.find(({ name }) => name === 'appliance.wallbox')).toMatchObject({
     result: 'warn',
     detail: expect.stringMatching(/does not know this client_id\. Correct portals\.home\.client_id/),
@@ -55,10 +58,10 @@ test('an unknown client_id is reported at every place until a reload of the corr
 
   const file = join(hub.directory, 'latchkey.toml');
   await writeFile(file, (await readFile(file, 'utf8')).replace(OTHER, ID));
-  expect((await hub.cli('reload')).status).toBe(0);
+  expect((await startOn(hub, 'reload').ended).status).toBe(0);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
   expect(await hub.status()).toMatchObject({ conditions: [{ code: 'not_paired', severity: 'info' }] });
-  expect((await hub.cli('pair', 'wallbox', '--no-wait')).status).toBe(0);
+  expect((await startOn(hub, 'pair', 'wallbox', '--no-wait').ended).status).toBe(0);
 });
 
 test('a client secret that the portal does not accept is reported with the file that contains it', async () => {
@@ -71,7 +74,7 @@ test('a client secret that the portal does not accept is reported with the file 
   expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, run "latchkey reload"`);
   expect(hub.events('code_exchange_failed')).toMatchObject([{ detail: expect.stringContaining(file) }]);
 
-  expect((await hub.cli('unpair', 'wallbox')).status).toBe(0);
+  expect((await startOn(hub, 'unpair', 'wallbox').ended).status).toBe(0);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
 
   await writeFile(file, SECRET);
@@ -86,5 +89,5 @@ test('a client secret that the portal does not accept is reported with the file 
     code: 'misconfigured',
     message: expect.stringContaining(`client secret in ${file}`),
   });
-  expect((await hub.cli('status')).stdout).toMatch(/correct the wrong one, and run "latchkey reload"/i);
+  expect((await startOn(hub, 'status').ended).stdout).toMatch(/correct the wrong one, and run "latchkey reload"/i);
 });

@@ -3,7 +3,9 @@ import type { Emulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { type RunningCommand, runLatchkey, startLatchkey } from '../command.ts';
+import { runLatchkey, startOn } from '../command.ts';
+import type { RunningCommand } from '../running-command.ts';
+import { eventsIn as lines, logInAtLink } from './pair-all-session.ts';
 
 const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
 let emulator: Emulator;
@@ -11,27 +13,12 @@ let hub: HubProcess;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ users }));
-  hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"' }));
+  hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"', here: true }));
 });
 
-function pairAll(...args: string[]): RunningCommand {
-  return startLatchkey(['pair', '--all', ...args, '--config', `${hub.directory}/latchkey.toml`]);
-}
-
-function lines(text: string): Record<string, unknown>[] {
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-}
-
-/** A person logs in, or refuses, through the link that the command shows for an appliance. */
-async function logIn(running: RunningCommand, appliance: string, deny = false, user = 'demo'): Promise<void> {
-  const shown = await running.stdout(new RegExp(`"waiting","appliance":"${appliance}".*\\n`));
-  const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['appliance'] === appliance);
-  const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
-  await emulator.login({ state, user, deny });
-}
+const pairAll = (...args: string[]) => startOn(hub, 'pair', '--all', ...args);
+const logIn = (running: RunningCommand, connection: string, user?: string) =>
+  logInAtLink(emulator, running, connection, user);
 
 test('pair --all fails and says what to do if there is no appliance', async () => {
   const { status, stderr } = await pairAll().ended;
@@ -108,7 +95,7 @@ test('pair --all warns of two accounts and succeeds, and status shows the accoun
   await hub.addAppliance('wallbox', 'Monitoring');
   const running = pairAll('--json');
   await logIn(running, 'battery');
-  await logIn(running, 'wallbox', false, 'guest');
+  await logIn(running, 'wallbox', 'guest');
   const { status, stdout, stderr } = await running.ended;
   expect(status).toBe(0);
   expect(stderr).toContain('connected with different accounts: battery (demo), wallbox (guest)');
@@ -117,7 +104,7 @@ test('pair --all warns of two accounts and succeeds, and status shows the accoun
     ['battery', 'demo'],
     ['wallbox', 'guest'],
   ]);
-  const shown = await hub.cli('status');
+  const shown = await startOn(hub, 'status').ended;
   expect(shown.stdout).toMatch(/REFRESHED +ACCOUNT$/m);
   expect(shown.stdout).toMatch(/^wallbox .* guest$/m);
 });

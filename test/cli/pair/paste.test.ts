@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
-import { MAIN } from '../../support/program.ts';
-import { shareFakeAdministration } from '../command.ts';
+import { runLatchkey, shareFakeAdministration, startOn } from '../command.ts';
 
 const ADDRESS = 'https://app.example/callback?code=the-code&state=the-state';
 const waiting = {
@@ -26,6 +24,7 @@ async function startPasteHub() {
     codeLifetime: 3600,
   });
   const hub = await HubProcess.start({
+    here: true,
     toml: `[portals.cloud]
 type = "oauth2"
 issuer = "${emulator.frontendUrl}"
@@ -36,7 +35,7 @@ redirect_uri = "http://127.0.0.1:9/callback"
   });
   /** Starts a pairing and logs in. @returns the address on which the browser ends */
   async function logIn(): Promise<string> {
-    const { status, stdout } = await hub.cli('pair', 'wallbox', '--no-wait', '--json');
+    const { status, stdout } = await startOn(hub, 'pair', 'wallbox', '--no-wait', '--json').ended;
     expect(status).toBe(0);
     const { authorize_url: link } = JSON.parse(stdout);
     const { headers } = await fetch(link, { redirect: 'manual' });
@@ -55,25 +54,11 @@ redirect_uri = "http://127.0.0.1:9/callback"
   };
 }
 
-/** Runs a command with a text on its standard input. */
-async function runWithInput(hub: HubProcess, args: readonly string[], input: string) {
-  const child = spawn(process.execPath, [MAIN, ...args, '--config', `${hub.directory}/latchkey.toml`]);
-  const written = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text;
-    });
-  }
-  child.stdin.end(input);
-  const [status] = await once(child, 'close');
-  return { status, ...written };
-}
-
 test('pair --paste hands the address to the open pairing and says how it ended', async () => {
   await using house = await startPasteHub();
   const { hub, emulator, logIn } = house;
-  const none = await hub.cli('pair', 'wallbox', '--paste', ADDRESS);
-  expect(none).toEqual({
+  const none = await startOn(hub, 'pair', 'wallbox', '--paste', ADDRESS).ended;
+  expect(none).toMatchObject({
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(
@@ -82,9 +67,9 @@ test('pair --paste hands the address to the open pairing and says how it ended',
   });
 
   const address = await logIn();
-  const wrong = await hub.cli('pair', 'wallbox', '--paste', 'http://127.0.0.1:9/callback');
+  const wrong = await startOn(hub, 'pair', 'wallbox', '--paste', 'http://127.0.0.1:9/callback').ended;
   expect(wrong).toMatchObject({ status: 1, stderr: expect.stringMatching(/^latchkey: .*copy the whole address.*\n$/) });
-  expect(await hub.cli('pair', 'wallbox', '--paste', address)).toEqual({
+  expect(await startOn(hub, 'pair', 'wallbox', '--paste', address).ended).toMatchObject({
     status: 0,
     stdout: 'wallbox is connected\n',
     stderr: '',
@@ -93,16 +78,17 @@ test('pair --paste hands the address to the open pairing and says how it ended',
   // The portal refuses the code: the pairing goes on with another link.
   const refused = await logIn();
   emulator.addFault({ kind: 'status', endpoint: 'token', status: 400, body: '{"error":"invalid_grant"}', times: 1 });
-  expect(await hub.cli('pair', 'wallbox', '--paste', refused, '--json')).toEqual({
+  expect(await startOn(hub, 'pair', 'wallbox', '--paste', refused, '--json').ended).toMatchObject({
     status: 1,
     stdout: '{"event":"failed","reason":"code_refused"}\n',
     stderr: expect.stringMatching(/^latchkey: wallbox was not paired: .*newest link.*\n$/),
   });
 
   // From standard input, where other users can't see it.
-  const third = await runWithInput(hub, ['pair', 'wallbox', '--paste', '-', '--json'], `${await logIn()}\n`);
-  expect(third).toEqual({ status: 0, stdout: '{"event":"paired","scope":null}\n', stderr: '' });
-  const empty = await runWithInput(hub, ['pair', 'wallbox', '--paste', '-'], '\n');
+  const read = ['pair', 'wallbox', '--paste', '-', '--json', '--config', join(hub.directory, 'latchkey.toml')];
+  const third = await runLatchkey(read, {}, `${await logIn()}\n`);
+  expect(third).toMatchObject({ status: 0, stdout: '{"event":"paired","scope":null}\n', stderr: '' });
+  const empty = await runLatchkey(read, {}, '\n');
   expect(empty).toMatchObject({
     status: 1,
     stderr: expect.stringMatching(/^latchkey: standard input is not one addr/),
@@ -113,7 +99,10 @@ test('pair --paste waits for a portal that is slower than the hub waits', async 
   await using house = await startPasteHub();
   const address = await house.logIn();
   house.emulator.addFault({ kind: 'delay', endpoint: 'token', seconds: 11 });
-  expect(await house.hub.cli('pair', 'wallbox', '--paste', address)).toMatchObject({ status: 0, stderr: '' });
+  expect(await startOn(house.hub, 'pair', 'wallbox', '--paste', address).ended).toMatchObject({
+    status: 0,
+    stderr: '',
+  });
 });
 
 test('pair --paste needs the name of one connection', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../support/hub-process.ts';
-import { shareFakeAdministration } from '../command.ts';
+import { jsonOn, runLatchkey, shareFakeAdministration, startOn } from '../command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-portals-'));
 const fake = shareFakeAdministration();
@@ -22,7 +22,7 @@ const resultsOf = ({ checks }: { checks: readonly Check[] }) =>
 
 /** A hub with these portals, and a secret of each client. */
 async function startHub(toml: string, emulator?: Parameters<typeof HubProcess.prepare>[0]): Promise<HubProcess> {
-  const hub = await HubProcess.prepare({ ...emulator, toml });
+  const hub = await HubProcess.prepare({ ...emulator, toml, here: true });
   await writeFile(join(hub.directory, 'right.secret'), 'the-right-secret', { mode: 0o600 });
   await writeFile(join(hub.directory, 'wrong.secret'), 'another-secret', { mode: 0o600 });
   await hub.launch();
@@ -61,23 +61,23 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
     { name: 'unknown', type: 'oauth2', login: null, redirect_uri: callback, reached: null },
     { name: 'polled', type: 'helper', login: 'poll', redirect_uri: null, reached: null },
   ];
-  expect(await hub.json('portals')).toEqual({ portals: expected });
-  const text = (await hub.cli('portals')).stdout;
+  expect(await jsonOn(hub, 'portals')).toEqual({ portals: expected });
+  const text = (await startOn(hub, 'portals').ended).stdout;
   expect(text).toContain(`\n  redirect URI  ${callback}\n`);
   expect(text).toContain('  redirect URI  https://app.example/callback\n');
   expect(text).toContain('not since the start');
 
   // The hub makes the link of a redirect by itself.
-  expect((await hub.cli('pair', 'solar', '--no-wait')).status).toBe(0);
-  expect((await hub.cli('pair', 'heating', '--no-wait')).status).toBe(0);
+  expect((await startOn(hub, 'pair', 'solar', '--no-wait').ended).status).toBe(0);
+  expect((await startOn(hub, 'pair', 'heating', '--no-wait').ended).status).toBe(0);
   // From here on the hub polls no more.
-  expect((await hub.cli('unpair', 'heating')).status).toBe(0);
-  const { portals } = await hub.json<{ portals: { name: string; reached: string | null }[] }>('portals');
+  expect((await startOn(hub, 'unpair', 'heating').ended).status).toBe(0);
+  const { portals } = await jsonOn<{ portals: { name: string; reached: string | null }[] }>(hub, 'portals');
   const reached = portals.filter((portal) => portal.reached !== null);
   expect(reached).toEqual([expect.objectContaining({ name: 'device' })]);
   expect(reached[0]?.reached).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   await hub.reload();
-  expect(await hub.json('portals')).toEqual({ portals });
+  expect(await jsonOn(hub, 'portals')).toEqual({ portals });
 });
 
 test('portals check accepts a portal of each kind without a login', async () => {
@@ -91,15 +91,15 @@ authorization_endpoint = "${emulator.frontendUrl}/oauth2/authorize"`,
     { emulator },
   );
   const fine = { endpoints: 'ok', tls: 'ok', clock: 'ok', client: 'ok' };
-  expect(resultsOf(await hub.json('portals', 'check', 'home'))).toEqual(fine);
+  expect(resultsOf(await jsonOn(hub, 'portals', 'check', 'home'))).toEqual(fine);
   for (const name of ['device', 'redirected', 'named'])
-    expect(resultsOf(await hub.json('portals', 'check', name)), name).toEqual({ discovery: 'ok', ...fine });
-  const text = await hub.cli('portals', 'check', 'device');
+    expect(resultsOf(await jsonOn(hub, 'portals', 'check', name)), name).toEqual({ discovery: 'ok', ...fine });
+  const text = await startOn(hub, 'portals', 'check', 'device').ended;
   expect(text).toMatchObject({ status: 0, stderr: '' });
   expect(text.stdout).toMatch(/^ok {2}discovery {2}\S+ describes its endpoints\n/);
   expect(text.stdout).toMatch(/\nok {2}client {5}the portal accepts the hub as its client .*\n$/);
   expect(emulator.grants()).toEqual([]);
-  expect(await hub.cli('portals', 'check', 'elsewhere')).toMatchObject({
+  expect(await startOn(hub, 'portals', 'check', 'elsewhere').ended).toMatchObject({
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(/^latchkey: there is no portal elsewhere: .*\n$/),
@@ -123,7 +123,7 @@ client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "right.
     ['helper', 'wrong.secret'],
     ['stranger', 'portals.stranger.client_id'],
   ] as const) {
-    const { status, stdout, stderr } = await hub.cli('portals', 'check', name, '--json');
+    const { status, stdout, stderr } = await startOn(hub, 'portals', 'check', name, '--json').ended;
     expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
     const { checks } = JSON.parse(stdout) as { checks: Check[] };
     expect(resultsOf({ checks }), name).toMatchObject({ endpoints: 'ok', tls: 'ok', client: 'fail' });
@@ -141,7 +141,8 @@ test('portals check tells an unreachable portal, one without the endpoints of it
 [portals.device]\n${cloud}\nlogin = "device"
 [portals.redirected]\n${cloud}`,
   );
-  const check = async (name: string) => JSON.parse((await hub.cli('portals', 'check', name, '--json')).stdout);
+  const check = async (name: string) =>
+    JSON.parse((await startOn(hub, 'portals', 'check', name, '--json').ended).stdout);
   expect(resultsOf(await check('gone'))).toEqual({
     ...{ discovery: 'fail', endpoints: 'warn', tls: 'fail', clock: 'warn', client: 'warn' },
   });
@@ -158,17 +159,16 @@ test('portals check fails at a portal whose certificate is not trusted', async (
     `[portals.cloud]\ntype = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"
 [portals.trusted]\ntype = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"\nca_file = "${join(folder, 'ca.pem')}"`,
   );
-  const { status, stdout } = await hub.cli('portals', 'check', 'cloud');
+  const { status, stdout } = await startOn(hub, 'portals', 'check', 'cloud').ended;
   expect(status).toBe(1);
   expect(stdout).toMatch(/\nfail {2}tls .*no trusted connection to \S+ .*portals\.cloud\.ca_file/);
-  expect((await hub.cli('portals', 'check', 'trusted')).stdout).toMatch(
+  expect((await startOn(hub, 'portals', 'check', 'trusted').ended).stdout).toMatch(
     /\nok {2}tls +the certificate of \S+ is trusted\n/,
   );
 });
 
 test('portals --catalogue describes every preset, and where the presets come from, without a hub', async () => {
   const env = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' };
-  const { runLatchkey } = await import('../command.ts');
   const { status, stdout, stderr } = await runLatchkey(['portals', '--catalogue'], env);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toContain('from public sources; not tried against the cloud itself');

@@ -1,8 +1,15 @@
+import { execFileSync } from 'node:child_process';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { startControlServer } from '../../../src/control/server.ts';
 import { createLog } from '../../../src/system/log.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { serveFakeAdministration, shareFakeAdministration, startLatchkey, startOnTerminal } from '../command.ts';
+import {
+  serveFakeAdministration,
+  shareFakeAdministration,
+  spawnOnTerminal,
+  startLatchkey,
+  startOnTerminal,
+} from '../command.ts';
 
 const ENTER = '\u001b[?1049h';
 const LEAVE = '\u001b[?1049l';
@@ -19,7 +26,7 @@ test.each([
   ['Ctrl-C', '\u0003'],
   ['SIGTERM', 'SIGTERM'],
 ])('status --watch redraws on a terminal, and restores it at %s', async (_, end) => {
-  const running = startOnTerminal(['status', '--watch'], hub.env, 80);
+  const running = spawnOnTerminal(['status', '--watch'], hub.env);
   await running.stdout(/wallbox +\S*pairing/);
   hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const seen = await running.stdout(/wallbox +\S*active/);
@@ -27,8 +34,7 @@ test.each([
   expect(seen).not.toContain(LEAVE);
   if (end === 'SIGTERM') {
     // `script` does not forward the signal to its child, the command on the terminal.
-    const { execFileSync } = await import('node:child_process');
-    execFileSync('pkill', ['-TERM', '-P', String(running.process.pid)]);
+    execFileSync('/usr/bin/pkill', ['-TERM', '-P', String(running.process.pid)]);
   } else running.process.stdin?.write(end);
   const { status, stdout } = await running.ended;
   expect(status).toBe(0);
