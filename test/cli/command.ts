@@ -24,8 +24,8 @@ const environment: NodeJS.ProcessEnv = {
 };
 
 /**
- * Starts `latchkey` with these arguments in a process that has run other commands; shared-process.test.ts compares it with
- * a new process.
+ * Starts `latchkey` with these arguments in a process that has run other commands;
+ * test/release/cli/shared-process.test.ts compares it with a new process.
  */
 export function startLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
   return startInSharedProcess({ args, env: { ...environment, ...env } });

@@ -2,8 +2,15 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { rememberSecrets } from '../support/logs.ts';
-import { runLatchkey, shareFakeAdministration, spawnLatchkey } from './command.ts';
+import {
+  runLatchkey,
+  shareFakeAdministration,
+  spawnLatchkey,
+  spawnOnTerminal,
+  startOnTerminal,
+} from '../../cli/command.ts';
+import type { RunningCommand } from '../../cli/running-command.ts';
+import { rememberSecrets } from '../../support/logs.ts';
 
 const PASSPHRASE = 'four words at random';
 const folder = mkdtempSync(join(tmpdir(), 'lk-kept-'));
@@ -44,4 +51,17 @@ test.each([
   const shared = await runLatchkey(args, env);
   expect(shared).toEqual(await spawnLatchkey(args, env).ended);
   expect(shared.stdout + shared.stderr).not.toBe('');
+});
+
+test('a command on a terminal has the same result in a process that has run other commands as in a new one', async () => {
+  const question = async (running: RunningCommand) => {
+    await running.stdout(/\[y\/N\] /);
+    running.process.stdin?.write('n\r');
+    return running.ended;
+  };
+  await startOnTerminal(['status'], { ...hub.env, NO_COLOR: '1' }, 80, 24).ended;
+  const args = ['unpair', 'wallbox'];
+  const shared = await question(startOnTerminal(args, hub.env));
+  expect(shared).toEqual(await question(spawnOnTerminal(args, hub.env)));
+  expect(await startOnTerminal(['status'], hub.env).ended).toEqual(await spawnOnTerminal(['status'], hub.env).ended);
 });
