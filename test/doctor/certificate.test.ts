@@ -2,12 +2,14 @@ import 'reflect-metadata';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { StatusResponse } from '../../src/control/messages.ts';
 import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { jsonOn, startOn } from '../cli/command.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const DAY = 86_400_000;
@@ -16,20 +18,15 @@ const folder = stateFolder();
 let emulator: Emulator;
 let hub: HubProcess;
 
-beforeAll(async () => {
-  emulator = await startPortal();
+setUpOnce(async (parts) => {
+  parts.use(folder);
+  emulator = parts.use(await startPortal());
   await write('localhost', 60, 30);
   const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
-  hub = await HubProcess.start({ emulator, lan, here: true });
+  hub = parts.use(await HubProcess.start({ emulator, lan, here: true }));
   // The portal's time confirms the clock.
   await hub.addAppliance('fan');
   await hub.pair('fan', emulator);
-});
-
-afterAll(async () => {
-  await hub?.[Symbol.asyncDispose]();
-  await emulator?.[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
 });
 
 /** Writes the hub's certificate. @param age for how many days it has been valid @param left how many days are left */
@@ -50,7 +47,7 @@ async function write(name: string, age: number, left: number): Promise<void> {
 async function reports() {
   await hub.reload();
   const status: StatusResponse = await hub.ask((control) => control.status());
-  const { checks } = JSON.parse((await hub.cli('doctor', '--json')).stdout) as { checks: NamedCheckResult[] };
+  const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
   const check = (name: string) => {
     const found = checks.find((one) => one.name === name);
     return `${found?.result}: ${found?.detail}`;
@@ -102,7 +99,7 @@ it('the doctor and status fail if an own certificate has expired', async () => {
   ]);
   expect(found.file).toMatch(new RegExp(`^fail: ${path} expired on ${day}: renew it`));
   expect(found.port).toMatch(/^fail: .* expired on /);
-  expect((await hub.cli('status')).status).toBe(3);
+  expect((await startOn(hub, 'status').ended).status).toBe(3);
 });
 
 it('the doctor says how to correct a name of the certificate that leads to another machine', async () => {
