@@ -11,7 +11,10 @@ function manifest(file: string): Record<string, unknown> {
   return JSON.parse(read(file)) as Record<string, unknown>;
 }
 
-describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
+/** Each has packages of its own. Only those of the first are installed for everybody who develops. */
+const FOLDERS = ['.', 'scripts/runtime', 'scripts/mutate.d'];
+
+describe.each(FOLDERS)('the packages of %s', (folder) => {
   test('the packages are locked by hash, and the lock file names no registry', () => {
     const all = Object.entries(packages(`${folder}/package-lock.json`));
     expect(all.length).toBeGreaterThan(2);
@@ -43,9 +46,9 @@ test('the installed packages are those of the lock file', () => {
   }
 });
 
-test('the checkout has no other lock file than the two that are checked', () => {
+test('the checkout has no other lock file than those that are checked', () => {
   const locks = globSync('**/package-lock.json', { cwd: root, exclude: ['**/node_modules', '**/.cache'] });
-  expect(locks.sort()).toEqual(['package-lock.json', 'scripts/runtime/package-lock.json']);
+  expect(locks.sort()).toEqual(FOLDERS.map((folder) => join(folder, 'package-lock.json')).sort());
 });
 
 function packages(file: string): Record<string, Locked> {

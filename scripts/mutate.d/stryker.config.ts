@@ -1,0 +1,30 @@
+// The settings of the mutation tester. Paths are relative to the checkout.
+export default {
+  mutate: ['src/core/**/*.ts', 'src/broker/grants/**/*.ts'],
+  mutator: {
+    // Most texts are messages for people and names of log events: a test of each word would only repeat it.
+    excludedMutations: ['StringLiteral'],
+  },
+  // What runs when a module is loaded belongs to no single test: each such mutant would need all of them.
+  ignoreStatic: true,
+
+  testRunner: 'vitest',
+  plugins: ['@stryker-mutator/vitest-runner'],
+  vitest: { configFile: 'scripts/mutate.d/vitest.config.ts', related: false, pool: 'forks' },
+  coverageAnalysis: 'perTest',
+  concurrency: 2,
+  // For mutants that make a test wait; this is wide, for a busy machine. An endless loop is noticed by its number of turns.
+  timeoutMS: 30_000,
+  timeoutFactor: 3,
+
+  tempDirName: '.cache/mutation/copies',
+  cleanTempDir: 'always',
+  ignorePatterns: ['/.cache', '/build', '/dist'],
+  // No such file: to change the real one, the tester would need a programming interface that TypeScript 7 does not have.
+  tsconfigFile: '.cache/none',
+
+  reporters: ['progress-append-only', 'clear-text', 'json', 'html'],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+  jsonReporter: { fileName: '.cache/mutation/report.json' },
+  htmlReporter: { fileName: '.cache/mutation/report.html' },
+};

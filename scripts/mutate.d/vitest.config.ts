@@ -1,0 +1,33 @@
+// The tests that the mutation tester runs, in the order in which it needs them: the first failure ends the run.
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import config from '../../test/vitest.config.ts';
+
+/** Parts of the paths of the tests that reach src/core and src/broker/grants, and need the least time for it. */
+const TESTS = process.env['LATCHKEY_MUTATE_TESTS'] ?? 'core/ broker/ site/grants site/logins';
+/** Parts of the paths of tests that are long, in virtual time, and of which others say the same in less. */
+const LONG = ['broker/login-end', 'broker/usage-recorder'];
+
+const folders = ['core/', 'broker/'];
+
+function rank({ moduleId }: TestSpecification): number {
+  const found = folders.findIndex((folder) => moduleId.includes(`/test/${folder}`));
+  return found === -1 ? folders.length : found;
+}
+
+/** Starts with the fastest folders. */
+class FastestFirstSequencer extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files.toSorted((a, b) => rank(a) - rank(b) || (a.moduleId < b.moduleId ? -1 : 1));
+  }
+}
+
+export default {
+  test: {
+    ...config.test,
+    include: TESTS.split(' ').map((part) => `**/${part}*.test.ts`),
+    exclude: LONG.map((part) => `**/${part}*`),
+    sequence: { sequencer: FastestFirstSequencer },
+    // Without the watch of the event loop, which ends a process that a mutant keeps busy: the tester does that.
+    setupFiles: ['support/equality.ts'],
+  },
+};
