@@ -35,6 +35,12 @@ test('a secret gives its value only through reveal()', () => {
   expect(secret.reveal()).toBe('hunter2-hunter2');
 });
 
+test('tests take two secrets for equal only if they have the same value', () => {
+  expect({ secret: new Secret('a') }).toEqual({ secret: new Secret('a') });
+  expect({ secret: new Secret('a') }).not.toEqual({ secret: new Secret('b') });
+  expect({ secret: new Secret('a') }).not.toMatchObject({ secret: new Secret('b') });
+});
+
 test('the message of a failure contains the messages of its causes', () => {
   const cause = new Error('disk full', { cause: 'no space' });
   expect(messageOf(new Failure('store_unwritable', 'it was not written', { cause }))).toBe(
