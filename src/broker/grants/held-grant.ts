@@ -3,8 +3,8 @@ import { Failure, messageWithoutAdvice } from '../../core/failure.ts';
 import { carryOverRejection, type Grant, isFromLaterLogin } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
-import type { FoundGrant } from '../../core/site.ts';
-import type { RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
+import type { FoundGrant, SiteStore } from '../../core/site.ts';
+import type { RefreshAttempt, StoredGrant } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
@@ -12,10 +12,19 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
+/** The part of the store that managed grants use. */
+export interface GrantStore
+  extends Pick<
+    BrokerStore,
+    'damagedGrants' | 'grant' | 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant'
+  > {
+  readonly site: Pick<SiteStore, 'findGrants' | 'reconcile'> | null;
+}
+
 /** What all managed grants work with. */
 export interface GrantContext {
   readonly environment: Pick<Environment, 'clock' | 'random' | 'log'>;
-  readonly store: Pick<BrokerStore, 'site' | 'damagedGrants'> & Store;
+  readonly store: GrantStore;
   readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;
   readonly logger: RefreshLogger;
@@ -117,7 +126,7 @@ export class HeldGrant implements ScheduledGrant {
   /**
    * Writes what is only in memory: a grant, or the outcome of an attempt.
    * @returns false if another hub has written the grant
-   * @throws Failure as {@link Store}
+   * @throws Failure as `Store`
    */
   async save(): Promise<boolean> {
     if (this.hasUnwrittenEnd) {
@@ -134,7 +143,7 @@ export class HeldGrant implements ScheduledGrant {
     return true;
   }
 
-  /** Writes that the access token was rejected. @throws Failure as {@link Store} */
+  /** Writes that the access token was rejected. @throws Failure as `Store` */
   async writeRejection(): Promise<void> {
     const { connection, generation, accessTokenRejectedAt } = this.grant;
     this.hasUnwrittenRejection = accessTokenRejectedAt !== null;
@@ -176,7 +185,7 @@ export class HeldGrant implements ScheduledGrant {
 
   /**
    * The grant as it is stored; null if there is none.
-   * @throws Failure as {@link Store}, also if the row is damaged: what is in memory is better
+   * @throws Failure as `Store`, also if the row is damaged: what is in memory is better
    */
   async #find(): Promise<FoundGrant | null> {
     const { store } = this.#context;
@@ -299,7 +308,7 @@ function hasSameState(one: Grant, other: Grant): boolean {
   );
 }
 
-async function findGrant(store: GrantContext['store'], connection: string): Promise<FoundGrant | null> {
+async function findGrant(store: GrantStore, connection: string): Promise<FoundGrant | null> {
   if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
   const stored = await store.grant(connection);
   return stored === null ? null : { stored, mayHaveLostWrites: false };
