@@ -16,6 +16,7 @@ export default {
   // For mutants that make a test wait; this is wide, for a busy machine. An endless loop is noticed by its number of turns.
   timeoutMS: 30_000,
   timeoutFactor: 3,
+  dryRunTimeoutMinutes: 60,
 
   tempDirName: '.cache/mutation/copies',
   cleanTempDir: 'always',
