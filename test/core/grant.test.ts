@@ -1,8 +1,18 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { grantFromTokenResponse, minRemaining, remainingLifetime } from '../../src/core/grants/grant.ts';
+import { describe, expect, test } from 'vitest';
+import type { Instant } from '../../src/core/clock.ts';
+import {
+  type Grant,
+  grantFromTokenResponse,
+  hasScopeChanged,
+  isFromLaterLogin,
+  isFromSameLogin,
+  minRemaining,
+  remainingLifetime,
+} from '../../src/core/grants/grant.ts';
+import type { TokenResponse } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
+import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 test('an access token needs 60 s left to be issued, or a tenth of its lifetime if that is less', () => {
   expect(minRemaining(sampleGrant({ lifetime: HOUR }))).toBe(MINUTE);
@@ -80,4 +90,122 @@ test('a rejected access token has no lifetime left, and stays rejected if the po
   expect(
     grantFromTokenResponse(sampleGrant(), grant.refreshToken, same, instantAt(HOUR), null).accessTokenRejectedAt,
   ).toBeNull();
+});
+
+describe('what the portal reports besides the tokens', () => {
+  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
+  const next = (previous: Grant, changes: Partial<TokenResponse> = {}) =>
+    grantFromTokenResponse(previous, previous.refreshToken, { ...tokens, ...changes }, instantAt(HOUR), null);
+
+  test('a grant has only what a response of the portal has reported', () => {
+    expect(next(sampleGrant())).toStrictEqual({
+      ...sampleGrant({ generation: 2, accessToken: new Secret('new'), obtained: instantAt(HOUR), portalTime: null }),
+    });
+  });
+
+  test('the account and the ID token stay until a response has others', () => {
+    const reported = { account: 'a person', idToken: new Secret('an ID token') };
+    const first = next(sampleGrant(), reported);
+    expect(first).toMatchObject(reported);
+    expect(next(first)).toMatchObject(reported);
+    const others = { account: 'another person', idToken: new Secret('another ID token') };
+    expect(next(first, others)).toMatchObject(others);
+  });
+
+  test('the first grant of a connection has an access token that nobody has rejected', () => {
+    const { accessToken: _, accessTokenRejectedAt: __, ...first } = sampleGrant();
+    const grant = grantFromTokenResponse(first, null, tokens, instantAt(0), null);
+    expect(grant.accessTokenRejectedAt).toBeNull();
+  });
+});
+
+describe('login of a grant', () => {
+  const loginAt = (pairing: string | undefined, at: Instant) => ({
+    login: { ...(pairing !== undefined && { pairing }), at, portalTime: null, refreshTokenLifetime: null },
+  });
+  const first = loginAt('first', instantAt(MINUTE));
+
+  test('two grants are from the same login if the same pairing is known of both', () => {
+    expect(isFromSameLogin(first, loginAt('first', instantAt(DAY, 'boot-2')))).toBe(true);
+    for (const other of [loginAt('second', instantAt(MINUTE)), loginAt(undefined, instantAt(MINUTE)), {}]) {
+      expect(isFromSameLogin(first, other)).toBe(false);
+      expect(isFromSameLogin(other, first)).toBe(false);
+    }
+    for (const unknown of [loginAt(undefined, instantAt(MINUTE)), {}]) {
+      expect(isFromSameLogin(unknown, unknown)).toBe(false);
+    }
+  });
+
+  test.each<[string, Pick<Grant, 'login'>, boolean]>([
+    ['a millisecond later', loginAt('second', instantAt(MINUTE + 1)), true],
+    ['at the same time', loginAt('second', instantAt(MINUTE)), false],
+    ['earlier', loginAt('second', instantAt(0)), false],
+    [
+      'later by the boot clock, although the wall clock was set back',
+      loginAt('second', { ...instantAt(HOUR), wall: 0 }),
+      true,
+    ],
+    ['later by the wall clock, in another boot', loginAt('second', { ...instantAt(HOUR, 'boot-2'), uptime: 0 }), true],
+    [
+      'earlier by the wall clock, in another boot',
+      loginAt('second', { ...instantAt(0, 'boot-2'), uptime: DAY }),
+      false,
+    ],
+    ['in the same pairing', loginAt('first', instantAt(HOUR)), false],
+    ['in an unknown pairing', loginAt(undefined, instantAt(HOUR)), false],
+    ['unknown', {}, false],
+  ])('a login is later than another one or not: %s', (_, login, isLater) => {
+    expect(isFromLaterLogin(login, first)).toBe(isLater);
+  });
+
+  test('no login is later than one whose time is unknown', () => {
+    expect(isFromLaterLogin(first, {})).toBe(false);
+  });
+
+  /** The lifetime of the refresh token that counts for the end of the login. @param gap ms since the last refresh */
+  function wholeAfter(gap: number, lifetime: number | undefined, previous: Partial<Grant> = {}, boot = 'boot-1') {
+    const login = { ...first.login, refreshTokenLifetime: 30 * DAY };
+    const grant = sampleGrant({ login, refreshTokenLifetime: 30 * DAY, ...previous });
+    const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
+    const response = { ...tokens, ...(lifetime !== undefined && { refreshTokenLifetime: lifetime }) };
+    const at = { ...instantAt(gap), boot };
+    return grantFromTokenResponse(grant, null, response, at, at.wall).login?.refreshTokenLifetime;
+  }
+
+  test.each<[string, number, number | undefined, number]>([
+    ['its end stays where it was', HOUR, 30 * DAY - HOUR, 30 * DAY],
+    ['its end moves by half of the time between the refreshes', HOUR, 30 * DAY - HOUR / 2, 30 * DAY],
+    ['its end moves by more than that', HOUR, 30 * DAY - HOUR / 2 + 1, 30 * DAY - HOUR / 2 + 1],
+    ['its end comes earlier by more than that', HOUR, 30 * DAY - 2 * HOUR, 30 * DAY - 2 * HOUR],
+    ['it begins anew', HOUR, 31 * DAY, 31 * DAY],
+    ['it begins anew ten seconds after the last refresh', 10 * SECOND, 31 * DAY, 31 * DAY],
+    ['it begins anew sooner than that, which shows nothing', 10 * SECOND - 1, 31 * DAY, 30 * DAY],
+    ['the response does not name it', HOUR, undefined, 30 * DAY],
+  ])('the whole lifetime of a refresh token changes only if its end is put off: %s', (_, gap, lifetime, whole) => {
+    expect(wholeAfter(gap, lifetime)).toBe(whole);
+  });
+
+  test('the whole lifetime of a refresh token is the first that a response names', () => {
+    const { refreshTokenLifetime: _, ...previous } = sampleGrant(first);
+    const tokens = { ...{ accessToken: new Secret('new'), refreshToken: null, scope: null }, lifetime: HOUR };
+    const response = { ...tokens, refreshTokenLifetime: 7 * DAY };
+    const grant = grantFromTokenResponse(previous, null, response, instantAt(SECOND), null);
+    expect(grant.login).toEqual({ ...first.login, refreshTokenLifetime: 7 * DAY });
+    const { login: __, ...imported } = previous;
+    expect(grantFromTokenResponse(imported, null, response, instantAt(HOUR), null)).not.toHaveProperty('login');
+  });
+
+  test("after a reboot the whole lifetime of a refresh token follows from the portal's clock, if that is known", () => {
+    expect(wholeAfter(HOUR, 31 * DAY, {}, 'boot-2')).toBe(31 * DAY);
+    expect(wholeAfter(HOUR, 30 * DAY - HOUR, {}, 'boot-2')).toBe(30 * DAY);
+    expect(wholeAfter(HOUR, 31 * DAY, { portalTime: null }, 'boot-2')).toBe(30 * DAY);
+  });
+});
+
+test('only the declared scope of a connection can differ from the one that was requested for its grant', () => {
+  const grant = sampleGrant({ requestedScope: 'a b' });
+  expect(hasScopeChanged({ origin: 'declared', scope: 'a' }, grant)).toBe(true);
+  expect(hasScopeChanged({ origin: 'declared', scope: 'a b' }, grant)).toBe(false);
+  expect(hasScopeChanged({ origin: 'declared', scope: 'a' }, undefined)).toBe(false);
+  expect(hasScopeChanged({ origin: 'added', scope: 'a' }, grant)).toBe(false);
 });

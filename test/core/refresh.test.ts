@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remainingLifetime } from '../../src/core/grants/grant.ts';
-import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../src/core/grants/refresh-health.ts';
+import {
+  afterNetworkChange,
+  nextAttemptAt,
+  onDemandAttemptAt,
+  type RefreshHealth,
+} from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { type LostAnswerRetry, lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
@@ -94,6 +99,18 @@ describe('refresh time of a healthy grant', () => {
   });
 });
 
+describe('refresh of a healthy grant for an appliance', () => {
+  test('a good access token may be replaced two seconds after the last refresh, whenever one was forced', () => {
+    const timing = { ...timetable(instantAt(HOUR), 0.5), lastForcedRefresh: HOUR };
+    expect(onDemandAttemptAt(sampleGrant(), good, timing)).toBe(2 * SECOND);
+  });
+
+  test('a grant without a refresh token has nothing to be tried for before its access token has ended', () => {
+    const timing = timetable(instantAt(MINUTE), 0.5);
+    expect(onDemandAttemptAt(sampleGrant({ refreshToken: null }), good, timing)).toBe(HOUR);
+  });
+});
+
 describe('state after a failed refresh', () => {
   const now = instantAt(48 * MINUTE);
   const doubt = { lostAt: instantAt(47 * MINUTE), sends: 1 };
@@ -141,6 +158,36 @@ describe('state after a failed refresh', () => {
       expect(state).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
       expect(state.health).toMatchObject({ problem: { code: 'refused', since } });
     });
+  });
+
+  test('the state after a request that was not sent has the problem, its times and what the retry waits for', () => {
+    expect(afterFailure(sampleGrant(), good, outcomes.not_sent, context(now, { fraction: 1 }))).toStrictEqual({
+      ...{ doubt: null, refused: null, misconfigured: null },
+      health: {
+        kind: 'failing',
+        problem: {
+          ...{ code: 'portal_unreachable', since: now },
+          message: 'The portal could not be reached: connect ECONNREFUSED',
+        },
+        ...{ failures: 1, retryAt: now.uptime + 6 * MINUTE, onDemandAt: now.uptime + 2 * SECOND },
+        waitsForNetwork: true,
+      },
+    });
+  });
+
+  test('after a change of the address, retries come within seconds at first, until a request is sent', () => {
+    const fail = (health: RefreshHealth, outcome: RefreshFailure) =>
+      afterFailure(sampleGrant(), health, outcome, context(now, { fraction: 1 })).health;
+    const delayOf = (health: RefreshHealth) => (health.kind === 'failing' ? health.retryAt - now.uptime : null);
+    const unreachable = fail(fail(good, outcomes.not_sent), outcomes.not_sent);
+    expect(delayOf(unreachable)).toBe(48 * MINUTE);
+    const changed = afterNetworkChange(unreachable, now, 1);
+    expect(delayOf(changed)).toBe(5 * SECOND);
+    const first = fail(changed, outcomes.not_sent);
+    const second = fail(first, outcomes.not_sent);
+    expect([first, second].map(delayOf)).toEqual([2 * SECOND, 4 * SECOND]);
+    const sent = fail(second, outcomes.rejected);
+    expect(delayOf(fail(sent, outcomes.not_sent))).toBe(48 * MINUTE);
   });
 
   test("retries while unreachable start within the token's lifetime and back off for appliances up to five minutes", () => {
@@ -213,6 +260,12 @@ describe('state after a failed refresh', () => {
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
 
+  test('the message of a misconfigured grant is a sentence that begins with a capital letter', () => {
+    const outcome = { ...outcomes.misconfigured, detail: 'its portal is not in the configuration' };
+    const { health } = afterFailure(sampleGrant(), good, outcome, context(now));
+    expect(health).toMatchObject({ problem: { message: 'Its portal is not in the configuration' } });
+  });
+
   test('a grant remembers that it was misconfigured until there are new tokens or it is refused', () => {
     const first = afterFailure(sampleGrant(), good, outcomes.misconfigured, context(now));
     expect(first.misconfigured).toEqual(now);
@@ -242,6 +295,11 @@ describe('state after a failed refresh', () => {
       return health.kind === 'good' ? '' : health.problem.message;
     };
     expect(message(sampleGrant())).toBe('The portal refused the grant');
+    const end = ', and the portal gave no refresh token: ask for the scope offline_access, then connect again';
+    expect(message(sampleGrant({ refreshToken: null }))).toBe(`The access token has ended${end}`);
+    expect(message(sampleGrant({ refreshToken: null, accessTokenRejectedAt: now }))).toBe(
+      `The cloud refuses the access token${end}`,
+    );
     expect(message(sampleGrant({ doubt }))).toBe(
       'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the previous refresh token',
     );
@@ -250,6 +308,43 @@ describe('state after a failed refresh', () => {
 
 describe('retries of a grant in doubt', () => {
   const now = instantAt(48 * MINUTE);
+
+  test('the problem of a grant in doubt names the lost answer first, and then what failed last', () => {
+    const doubt = { lostAt: now, sends: 1 };
+    const { health } = afterFailure(sampleGrant({ doubt }), good, outcomes.not_sent, context(now));
+    expect(health).toMatchObject({
+      problem: {
+        message: `An answer was lost on 2031-05-05T06:48:00.000Z, so the portal may have replaced the refresh token (The portal could not be reached: connect ECONNREFUSED)`,
+      },
+    });
+  });
+
+  test('retry_lost_answer late backs off from the first lost answer on if the access token has expired', () => {
+    const dead = instantAt(2 * HOUR);
+    const { health } = afterFailure(
+      sampleGrant(),
+      good,
+      outcomes.ambiguous,
+      context(dead, { retryLostAnswer: 'late', fraction: 1 }),
+    );
+    expect(health).toMatchObject({ retryAt: dead.uptime + 6 * MINUTE, onDemandAt: dead.uptime + 2 * SECOND });
+  });
+
+  test('the old refresh token is not held off while the age of the access token is unknown after a reboot', () => {
+    const grant = sampleGrant({ doubt: { lostAt: now, sends: 2 } });
+    for (const retryLostAnswer of ['early', 'late'] as const) {
+      expect(lostAnswerHoldOff(grant, { now: instantAt(MINUTE, 'boot-2'), confirmed: null, retryLostAnswer })).toBe(0);
+    }
+  });
+
+  test('a grant in doubt that was refused is never tried, and a retry time that has passed stays as it was', () => {
+    const doubt = { lostAt: now, sends: 2 };
+    const refused = afterFailure(sampleGrant({ doubt }), good, outcomes.refused, context(now));
+    expect(triedAt(sampleGrant(), refused, now)).toEqual({ due: null, onDemand: null });
+    const failed = afterFailure(sampleGrant(), good, outcomes.not_sent, context(now, { fraction: 1 }));
+    const [due, onDemand] = [now.uptime + 6 * MINUTE, now.uptime + 2 * SECOND];
+    expect(triedAt(sampleGrant(), failed, instantAt(9 * HOUR))).toEqual({ due, onDemand });
+  });
 
   test.each([0, 0.5, 1])('retry_lost_answer early tries once more after 1 to 3 s (jitter %d)', (fraction) => {
     const { health } = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now, { fraction }));
@@ -377,7 +472,23 @@ describe('portal that rejects refreshes', () => {
       [2 * HOUR, rejected],
       [2 * HOUR + DAY, rejected],
     ]);
-    expect(health).toMatchObject({ kind: 'refused', problem: { since: instantAt(HOUR) }, retryAt: 2 * HOUR + 2 * DAY });
+    const message = 'The portal rejects the request: HTTP 403, repeatedly';
+    expect(health).toMatchObject({ problem: { since: instantAt(HOUR), message }, retryAt: 2 * HOUR + 2 * DAY });
+    expect(health.kind).toBe('refused');
+    // An appliance that waits does not bring it forward.
+    expect(onDemandAttemptAt(sampleGrant(), health, timetable(instantAt(2 * HOUR + DAY), 0.5))).toBe(
+      2 * HOUR + 2 * DAY,
+    );
+  });
+
+  test('a grant that needed a person does so no more when the portal responds in another way', () => {
+    const health = series(sampleGrant(), [
+      [HOUR, rejected],
+      [1.5 * HOUR, rejected],
+      [2 * HOUR, rejected],
+      [2 * HOUR + DAY, outcomes.deferred],
+    ]);
+    expect(health).toMatchObject({ kind: 'failing', problem: { code: 'portal_deferred' } });
   });
 
   test('a grant that needs a person still does when the portal is unreachable at the next retry', () => {
@@ -428,8 +539,8 @@ describe("refresh state at the hub's start", () => {
 
   test('a misconfigured grant is retried within seconds of the start and stays misconfigured until then', () => {
     const since = instantAt(10 * MINUTE);
-    const { health } = stateAtStart(sampleGrant({ misconfigured: since }), null, context(now, { fraction: 1 }));
-    const retryAt = now.uptime + 3 * SECOND;
+    const { health } = stateAtStart(sampleGrant({ misconfigured: since }), null, context(now));
+    const retryAt = now.uptime + 1.5 * SECOND;
     expect(health).toMatchObject({
       kind: 'failing',
       problem: { code: 'misconfigured', since, isUntried: true },
@@ -487,6 +598,13 @@ describe('refresh after a rejected access token', () => {
     const justTried = { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND };
     expect(nextAttemptAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
     expect(onDemandAttemptAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
+  });
+
+  test('an access token without a refresh token, once it was rejected, is never a reason to wait', () => {
+    const without = { ...grant, refreshToken: null };
+    const justTried = { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND };
+    expect(nextAttemptAt(without, good, justTried)).toBe(now.uptime);
+    expect(onDemandAttemptAt(without, good, justTried)).toBe(now.uptime);
   });
 
   test.each(['early', 'late'] as const)(

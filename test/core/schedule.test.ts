@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
   forcedRefreshAt,
+  needsRefreshBeforeIssue,
   nextRefreshAt,
   onDemandRefreshAt,
+  throttledUntil,
   wouldRefreshMeetMinTtl,
 } from '../../src/core/grants/schedule.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
@@ -23,6 +25,8 @@ describe('refresh time while the hub runs', () => {
         30 * SECOND,
       );
     }
+    const useful = sampleGrant({ lifetime: 3 * SECOND });
+    expect(nextRefreshAt(useful, { ...running, now: instantAt(1), jitterOffset: 0.5 })).toBe(2.4 * SECOND);
   });
 
   test('a token is not refreshed for an appliance within two seconds of the previous refresh', () => {
@@ -70,8 +74,11 @@ describe("refresh time after the hub's start", () => {
 
   test('no token with a tenth of its lifetime left expires because the hub was restarted', () => {
     for (const [age, last] of [
+      // It comes due by its jitter at exactly this time.
+      [51, 51 * MINUTE],
       [51.01, HOUR - MINUTE],
       [53.9, HOUR - MINUTE],
+      [54, (54 + 30) * MINUTE],
       [54.1, (54.1 + 30) * MINUTE],
     ] as const) {
       const due = (jitterOffset: number) => {
@@ -132,6 +139,42 @@ describe('refresh for min_ttl', () => {
     const short = sampleGrant({ lifetime: 60 * SECOND });
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND, MINUTE)).toBe(false);
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND - 1, MINUTE)).toBe(true);
+  });
+});
+
+describe('token request of an appliance', () => {
+  test.each<[string, number, number, number, boolean]>([
+    ['a minute left', HOUR, MINUTE, 0, false],
+    ['less than a minute left', HOUR, MINUTE - 1, 0, true],
+    ['a second left of five', 5 * SECOND, SECOND, 0, false],
+    ['less than a second left of five', 5 * SECOND, SECOND - 1, 0, true],
+    ['less left than its min_ttl', HOUR, 30 * MINUTE, 40 * MINUTE, true],
+    ['as much left as its min_ttl', HOUR, 40 * MINUTE, 40 * MINUTE, false],
+  ])('a token request waits for a refresh if the token has too little left: %s', (_, lifetime, left, minTtl, waits) => {
+    expect(needsRefreshBeforeIssue(sampleGrant({ lifetime }), left, minTtl)).toBe(waits);
+  });
+});
+
+describe('throttle of background refreshes', () => {
+  /** How many refreshes may follow each other at a time. */
+  function burst(before: number, now: number): { count: number; until: number } {
+    let [count, until] = [0, before];
+    for (; until <= now && count < 1000; count++) until = throttledUntil(until, now);
+    return { count, until };
+  }
+
+  test('61 refreshes may follow each other at once, then one each 30 s, and all of them again after half an hour', () => {
+    const first = burst(Number.NEGATIVE_INFINITY, HOUR);
+    expect(first).toEqual({ count: 61, until: HOUR + 30 * SECOND });
+    const second = burst(first.until, HOUR + 30 * SECOND);
+    expect(second).toEqual({ count: 1, until: HOUR + MINUTE });
+    expect(burst(second.until, HOUR + MINUTE + 10 * 30 * SECOND).count).toBe(11);
+    expect(burst(second.until, 9 * HOUR).count).toBe(61);
+  });
+
+  test('refreshes that appliances wait for do not put off the next one in the background any further', () => {
+    const { until } = burst(Number.NEGATIVE_INFINITY, HOUR);
+    expect(throttledUntil(until, HOUR + SECOND)).toBe(HOUR + 31 * SECOND);
   });
 });
 
