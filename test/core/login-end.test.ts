@@ -63,6 +63,15 @@ describe('end of a login', () => {
     expect(loginEnd(loggedIn(), limits, now, confirmed)?.remaining).toBe(5 * DAY - MINUTE - SECOND);
   });
 
+  test('the end of a login has a time by the clock that the hub had at the login, also after a reboot', () => {
+    const limits = { ...NONE, loginLifetime: 7 * DAY };
+    const wrong = {
+      ...loggedIn(),
+      login: { at: { ...instantAt(0), wall: 0 }, portalTime: 0, refreshTokenLifetime: null },
+    };
+    expect(loginEnd(wrong, limits, instantAt(DAY), null)?.recorded).toBe(7 * DAY);
+  });
+
   test('a login without a refresh token ends with its access token, and a person is reminded at once', () => {
     const grant = { ...loggedIn(), refreshToken: null };
     const limits = { loginLifetime: 7 * DAY, idleLifetime: MINUTE };
@@ -113,6 +122,13 @@ describe('lifetime of a refresh token in the responses', () => {
     for (let at = HOUR; at < 40 * DAY; at += HOUR) grant = refreshed(grant, at, 30 * DAY);
     grant = refreshed(refreshed(grant, 40 * DAY, 5 * DAY), 40 * DAY + HOUR, 5 * DAY);
     expect(endOf(grant, NONE, 40 * DAY + 2 * HOUR)?.isNear).toBe(false);
+  });
+
+  test('one with less than 98 % of the whole lifetime has shrunk, and one of an unknown login has not', () => {
+    const reminderOf = (lifetime: number, login = loggedIn(100 * DAY)) =>
+      loginEnd({ ...login, refreshTokenLifetime: lifetime }, NONE, instantAt(0), null)?.reminder;
+    expect([reminderOf(98 * DAY), reminderOf(98 * DAY - 1)]).toEqual([null, 14 * DAY]);
+    expect(reminderOf(DAY, sampleGrant())).toBeNull();
   });
 
   test('one whose end stays where it was leads to a reminder', () => {
@@ -199,6 +215,19 @@ describe('refusal of a grant', () => {
 
   test('a refusal before the end of the login does not say so', () => {
     expect(messageOf(refusedAt(7 * DAY - HOUR))).toBe('The portal refused the grant');
+    expect(messageOf(refusedAt(7 * DAY - MINUTE - 1))).toBe('The portal refused the grant');
+  });
+
+  test('a refusal up to a minute before the end of the login is due to it, by the clock of the portal at the login', () => {
+    expect(messageOf(refusedAt(7 * DAY - MINUTE))).toMatch(/^The login ended by itself at 2031-05-12T06:00:00Z/);
+    const grant = loggedIn();
+    const login = { at: { ...instantAt(0), wall: 0 }, portalTime: portalTimeAt(0), refreshTokenLifetime: null };
+    expect(messageOf(refusedAt(7 * DAY - HOUR, { ...grant, login }))).toBe('The portal refused the grant');
+    expect(messageOf(refusedAt(7 * DAY, { ...grant, login }))).toMatch(/^The login ended by itself at 2031-05-12/);
+    const undated = { ...login, at: instantAt(0), portalTime: null };
+    expect(messageOf(refusedAt(7 * DAY, { ...grant, login: undated }))).toMatch(
+      /^The login ended by itself at 2031-05-12/,
+    );
   });
 });
 

@@ -26,6 +26,10 @@ test.each<[string, (value: unknown) => string]>([
   expect(show(secret).length).toBeGreaterThan(0);
 });
 
+test('[secret] stands for a secret wherever it is shown', () => {
+  expect([`${secret}`, JSON.stringify([secret]), inspect(secret)]).toEqual(['[secret]', '["[secret]"]', '[secret]']);
+});
+
 test('a secret nested in other objects does not appear in their output', () => {
   expect(inspect({ held: [sampleGrant()] }, { depth: 9 })).not.toMatch(/the-(access|refresh)-token/);
   expect(JSON.stringify(new Map([['held', sampleGrant()]]).get('held'))).not.toMatch(/the-(access|refresh)-token/);
