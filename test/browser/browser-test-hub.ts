@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import { root } from '../project/checkout.ts';
 import type { Browser, Visit } from '../support/browser.ts';
 import { HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -46,6 +49,35 @@ export function openTrustingVisit(browser: Browser, options: BrowserContextOptio
 export async function expectPage(visit: Visit, name: string, text: string, allowed?: readonly string[]): Promise<void> {
   await visit.page.getByText(text).first().waitFor();
   await expectUsable(visit, name, allowed);
+}
+
+/** Whether the run renews the screenshots of the documentation. */
+const RENEWS_PICTURES = process.env['LATCHKEY_DOCS_IMAGES'] !== undefined;
+
+/** Writes a screenshot of the documentation, if the run is to renew them. */
+export async function savePicture({ page }: Visit, name: string): Promise<void> {
+  if (!RENEWS_PICTURES) return;
+  await writeFile(join(root, 'docs/images', `${name}.png`), await page.screenshot({ scale: 'css' }));
+}
+
+/** Opens the page of a hub in a browser, signs in with the setup code, and waits for the overview. */
+export async function openSignedIn(
+  browser: Browser,
+  { hub, origin }: BrowserTestHub,
+  options: BrowserContextOptions,
+): Promise<Visit> {
+  const visit = await openTrustingVisit(browser, options);
+  await visit.page.goto(`${origin}/`);
+  await enterSetupCode(visit.page, hub);
+  await visit.page.locator('#health').waitFor();
+  rememberSecrets((await visit.page.context().cookies(origin)).map(({ value }) => value));
+  return visit;
+}
+
+/** Fills in the sign-in page. */
+export async function enterSetupCode(page: Page, hub: HubProcess): Promise<void> {
+  await page.locator('#code').fill((await hub.setupCode()).code);
+  await page.keyboard.press('Enter');
 }
 
 /** Fills in the portal's login page. */

@@ -2,7 +2,7 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterEach, expect, it } from 'vitest';
 import { textsFor } from '../../src/page/page-context.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { HubClient } from '../lan/hub-client.ts';
 import { type Browser, browserSkipReason, PHONE, startBrowser } from '../support/browser.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -13,6 +13,7 @@ import {
   logIn,
   openTrustingVisit,
   resetBrowserTestHub,
+  savePicture,
   startBrowserTestHub,
 } from './browser-test-hub.ts';
 
@@ -81,17 +82,13 @@ it.each(WAYS)(
 it('a person opens the link that an appliance shows, logs in at the portal, and sees that it is connected', async () => {
   const { hub, emulator } = testHub;
   await using client = await HubClient.of(hub);
-  const headers = {
-    'content-type': FORM,
-    authorization: basicAuthorization(await hub.addAppliance('heater', 'Monitoring')),
-  };
-  const flow = parseJsonBody(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
-  rememberSecrets([String(flow['device_code'])]);
+  const { link, userCode } = await client.beginDeviceFlow(await hub.addAppliance('heater', 'Monitoring RemoteControl'));
   await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
-  await page.goto(String(flow['verification_uri_complete']));
+  await page.goto(link);
   await expectPage(visit, 'device-confirm', 'Connect heater?');
-  await page.getByText(String(flow['user_code'])).waitFor();
+  await page.getByText(userCode).waitFor();
+  await savePicture(visit, 'pair');
   await page.getByRole('button', { name: 'Continue' }).tap();
   await logIn(page);
   await expectPage(visit, 'device-connected', 'heater is connected');

@@ -14,10 +14,9 @@ import { logTo } from '../support/log-to.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { basicAuthorization, type DeviceFlow, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
-const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 const HUB_NAME = `<b>Cellar</b> & "attic' hub`;
 
 let emulator: Emulator;
@@ -30,21 +29,17 @@ setUpOnce(async (parts) => {
   client = parts.use(await HubClient.of(hub));
 });
 
-function post(path: string, body: string, headers: Record<string, string> = {}, to = client): Promise<HubResponse> {
-  return to.https(path, { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
+function post(path: string, form: Record<string, string> | string, headers: Record<string, string> = {}, to = client) {
+  return to.post(path, form, null, headers);
 }
 
 function authorize(credentials: CredentialsResponse, form = '', to = client): Promise<HubResponse> {
-  return post('/oauth/device_authorization', form, { authorization: basicAuthorization(credentials) }, to);
+  return to.post('/oauth/device_authorization', form, credentials);
 }
 
-interface Flow {
+interface Flow extends DeviceFlow {
   readonly credentials: CredentialsResponse;
   readonly name: string;
-  readonly userCode: string;
-  readonly deviceCode: string;
-  /** The path and query of `verification_uri_complete`. */
-  readonly path: string;
 }
 
 let appliances = 0;
@@ -53,12 +48,7 @@ let appliances = 0;
 async function begin(on = { hub, client }, scope = SCOPE): Promise<Flow> {
   const name = `appliance-${++appliances}`;
   const credentials = await on.hub.addAppliance(name, scope);
-  const response = await authorize(credentials, '', on.client);
-  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
-  const { user_code, device_code, verification_uri_complete } = parseJsonBody(response);
-  rememberSecrets([String(device_code)]);
-  const { pathname, search } = new URL(String(verification_uri_complete));
-  return { credentials, name, userCode: String(user_code), deviceCode: String(device_code), path: pathname + search };
+  return { credentials, name, ...(await on.client.beginDeviceFlow(credentials)) };
 }
 
 /** Continues from the page to the portal; returns the portal's state. */
@@ -71,12 +61,7 @@ async function continueToPortal(userCode: string, to = client): Promise<string> 
   return location.searchParams.get('state') ?? '';
 }
 
-/** Logs in at the portal and delivers its redirect to the hub. */
-async function logIn(state: string, deny = false): Promise<HubResponse> {
-  const { location } = await emulator.login({ state, user: 'demo', deny });
-  const { pathname, search } = new URL(location);
-  return client.http(pathname + search);
-}
+const logIn = (state: string) => client.logIn(emulator, state);
 
 function expectPage(response: HubResponse, status: number, text: string): void {
   expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
@@ -232,11 +217,7 @@ describe('the page for user codes', () => {
 
   it('the page redirects to the portal, and shows the result of the login', async () => {
     const { path, name, userCode, deviceCode, credentials } = await begin();
-    const poll = (code: unknown) =>
-      client.token(
-        { grant_type: GRANT_TYPE, device_code: String(code) },
-        { authorization: basicAuthorization(credentials) },
-      );
+    const poll = (code: unknown) => client.poll(credentials, String(code));
     const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
     const state = await continueToPortal(userCode);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
@@ -250,26 +231,21 @@ describe('the page for user codes', () => {
     const { access_token, refresh_token } = parseJsonBody(await poll(deviceCode));
     expect(emulator.secretsIssued('access_token')).toContain(access_token);
     rememberSecrets([String(refresh_token)]);
-    const { device_code } = parseJsonBody(await authorize(credentials));
-    rememberSecrets([String(device_code)]);
-    expect(parseJsonBody(await poll(device_code))).toMatchObject({ error: 'authorization_pending' });
-    expect(parseJsonBody(await poll(device_code))).toMatchObject({ error: 'slow_down' });
+    const next = await client.beginDeviceFlow(credentials);
+    expect(parseJsonBody(await poll(next.deviceCode))).toMatchObject({ error: 'authorization_pending' });
+    expect(parseJsonBody(await poll(next.deviceCode))).toMatchObject({ error: 'slow_down' });
   });
 
   it('the page says that the appliance shows a newer code, and a login that has begun still succeeds', async () => {
     const { path, name, userCode, credentials, deviceCode } = await begin();
     const state = await continueToPortal(userCode);
-    const second = parseJsonBody(await authorize(credentials));
-    rememberSecrets([String(second['device_code'])]);
-    const old = await client.token(
-      { grant_type: GRANT_TYPE, device_code: deviceCode },
-      { authorization: basicAuthorization(credentials) },
-    );
+    const second = await client.beginDeviceFlow(credentials);
+    const old = await client.poll(credentials, deviceCode);
     expect({ status: old.status, ...parseJsonBody(old) }).toMatchObject({ status: 400, error: 'expired_token' });
     expectPage(await client.https(path), 200, `${name} now shows a different code`);
     const again = await post('/pair', `user_code=${userCode}`);
     expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
-    expectPage(await client.https(`/pair?user_code=${second['user_code']}`), 200, `Connect ${name}?`);
+    expectPage(await client.https(second.path), 200, `Connect ${name}?`);
     expectPage(await logIn(state), 200, `${name} is connected`);
     expectPage(await client.https(path), 200, `${name} is connected`);
   });
@@ -279,17 +255,13 @@ describe('the page for user codes', () => {
     const state = await continueToPortal(userCode);
     const { searchParams } = await hub.beginPairing(name);
     expect(searchParams.get('state')).not.toBe(state);
-    const second = parseJsonBody(await authorize(credentials));
-    rememberSecrets([String(second['device_code'])]);
+    const second = await client.beginDeviceFlow(credentials);
     expect(await hub.appliance(name)).toMatchObject({
       state: 'pairing',
       authorize_url: expect.stringContaining(searchParams.get('state') ?? 'no state'),
     });
     expectPage(await logIn(searchParams.get('state') ?? ''), 200, `${name} is connected`);
-    const poll = await client.token(
-      { grant_type: GRANT_TYPE, device_code: String(second['device_code']) },
-      { authorization: basicAuthorization(credentials) },
-    );
+    const poll = await client.poll(credentials, second.deviceCode);
     expect(poll.status).toBe(200);
     rememberSecrets([String(parseJsonBody(poll)['refresh_token'])]);
   });
@@ -452,9 +424,7 @@ it('a hub that pairs at its start continues open device flows and skips applianc
   expect(loggedLinks.join()).not.toContain(opened);
   expect(await other.appliance('fan')).toMatchObject({ state: 'unpaired' });
   expectPage(await its.https(path), 200, `Connect ${name}?`);
-  const { location } = await emulator.login({ state: opened, user: 'demo' });
-  const { pathname, search } = new URL(location);
-  expectPage(await its.http(pathname + search), 200, `${name} is connected`);
+  expectPage(await its.logIn(emulator, opened), 200, `${name} is connected`);
 });
 
 it('the logs of the hub contain no user code or device code', () => {

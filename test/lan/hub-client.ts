@@ -2,6 +2,7 @@ import { connect as connectPlain } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
@@ -18,6 +19,20 @@ interface RequestOptions {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS';
   readonly headers?: Record<string, string>;
   readonly body?: string;
+}
+
+type Credentials = Pick<CredentialsResponse, 'client_id' | 'client_secret'>;
+
+export const DEVICE_CODE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** A device flow that an appliance has started. */
+export interface DeviceFlow {
+  readonly deviceCode: string;
+  readonly userCode: string;
+  /** `verification_uri_complete`. */
+  readonly link: string;
+  /** The path and query of the link. */
+  readonly path: string;
 }
 
 /** Sends requests to both ports of a hub, and trusts only its CA. */
@@ -49,10 +64,58 @@ export class HubClient implements AsyncDisposable {
     return send(`https://127.0.0.1:${this.#hub.httpsPort}${path}`, question, this.#agent);
   }
 
-  /** A token request with this form; `body` and `headers` replace those of a valid one. */
-  token(form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<HubResponse> {
+  /** Sends a form. @param by the appliance that authenticates, with client_secret_basic */
+  post(
+    path: string,
+    form: Record<string, string> | string = {},
+    by?: Credentials | null,
+    headers: Record<string, string> = {},
+  ): Promise<HubResponse> {
     const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
-    return this.https('/oauth/token', { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
+    const own = { 'content-type': FORM, ...(by && { authorization: basicAuthorization(by) }) };
+    return this.https(path, { method: 'POST', headers: { ...own, ...headers }, body });
+  }
+
+  /** A token request with this form; `headers` replace those of a valid one. */
+  token(form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<HubResponse> {
+    return this.post('/oauth/token', form, null, headers);
+  }
+
+  /** A token request of an appliance. */
+  tokenFor(by: Credentials, form: Record<string, string> = {}): Promise<HubResponse> {
+    return this.post('/oauth/token', { grant_type: 'client_credentials', ...form }, by);
+  }
+
+  /** Starts a device flow (RFC 8628, 3.1). */
+  async beginDeviceFlow(by: Credentials): Promise<DeviceFlow> {
+    const response = await this.post('/oauth/device_authorization', {}, by);
+    if (response.status !== 200) throw new Error(`${response.status} ${response.text}`);
+    const body = parseJsonBody(response);
+    const [deviceCode, userCode, link] = [
+      body['device_code'],
+      body['user_code'],
+      body['verification_uri_complete'],
+    ].map(String) as [string, string, string];
+    rememberSecrets([deviceCode]);
+    const { pathname, search } = new URL(link);
+    return { deviceCode, userCode, link, path: pathname + search };
+  }
+
+  /** Polls with a device code (RFC 8628, 3.4). */
+  poll(by: Credentials, device_code: string, form: Record<string, string> = {}): Promise<HubResponse> {
+    return this.post('/oauth/token', { grant_type: DEVICE_CODE_GRANT_TYPE, device_code, ...form }, by);
+  }
+
+  /** Enters a user code on the hub's page. @returns the state of the portal's login, to which the page redirects */
+  async enterCode(user_code: string): Promise<string> {
+    const { headers } = await this.post('/pair', { user_code });
+    return new URL(String(headers['location'])).searchParams.get('state') ?? '';
+  }
+
+  /** Logs in, or refuses, at the portal, and delivers its redirect to the hub. */
+  async logIn(emulator: Emulator, state: string, deny = false): Promise<HubResponse> {
+    const { pathname, search } = new URL((await emulator.login({ state, user: 'demo', deny })).location);
+    return this.http(pathname + search);
   }
 
   /** Registers an appliance (RFC 7591). @param invite an initial access token @returns the response's members */
@@ -83,10 +146,7 @@ export class HubClient implements AsyncDisposable {
 }
 
 /** The header of `client_secret_basic`; these credentials need no form encoding. */
-export function basicAuthorization({
-  client_id,
-  client_secret,
-}: Pick<CredentialsResponse, 'client_id' | 'client_secret'>): string {
+export function basicAuthorization({ client_id, client_secret }: Credentials): string {
   return `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`;
 }
 

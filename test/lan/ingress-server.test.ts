@@ -1,9 +1,7 @@
-import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { FastifyInstance } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
@@ -12,6 +10,7 @@ import { IngressServer, type IngressServerOptions } from '../../src/lan/ingress-
 import { openPages } from '../../src/page/pages.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { findRoutes } from '../support/fastify-routes.ts';
 import { startForeignSite } from '../support/foreign-site.ts';
 import { HubProcess, reservePort } from '../support/hub-process.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
@@ -50,25 +49,17 @@ async function openServer(options: Partial<IngressServerOptions> = {}) {
   return { server, lines, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-/** The routes of the apps that `start` creates, one list for each app. */
-async function recordRoutes(start: () => Promise<AsyncDisposable>): Promise<string[][]> {
-  const apps: string[][] = [];
-  const watch = (message: unknown) => {
-    const { fastify: app } = message as { fastify: FastifyInstance };
-    const routes: string[] = [];
-    apps.push(routes);
-    app.addHook('onRoute', ({ method, url }) => void routes.push(...[method].flat().map((one) => `${one} ${url}`)));
-  };
-  diagnostics.subscribe('fastify.initialization', watch);
-  await using _started = await start();
-  diagnostics.unsubscribe('fastify.initialization', watch);
-  return apps;
+/** The routes of the first server that `start` creates. */
+async function routesOf(start: () => Promise<AsyncDisposable>): Promise<string[]> {
+  const { started, routes } = await findRoutes(start);
+  await started[Symbol.asyncDispose]();
+  return (routes[0] ?? []).map(({ method, path }) => `${method} ${path}`);
 }
 
 describe('the listener for a reverse proxy', () => {
   it('only the pages of the installer are served, without those of the sign-in', async () => {
-    const [ingress = []] = await recordRoutes(openServer);
-    const [https = []] = await recordRoutes(() => LanServerHarness.start());
+    const ingress = await routesOf(openServer);
+    const https = await routesOf(() => LanServerHarness.start());
     const left = https.filter((route) => !ingress.includes(route));
     expect(ingress.filter((route) => !https.includes(route))).toEqual([]);
     expect(left.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual([

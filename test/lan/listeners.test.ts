@@ -40,15 +40,6 @@ function shakeHands(options: ConnectionOptions): Promise<string> {
 }
 
 describe('TLS of the hub', () => {
-  it.for(['TLSv1.2', 'TLSv1.3'] as const)('the hub accepts %s', async (version) => {
-    expect(await shakeHands({ minVersion: version, maxVersion: version })).toBe(version);
-  });
-
-  it.for(['TLSv1', 'TLSv1.1'] as const)('the hub refuses %s', async (version) => {
-    const old = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT:@SECLEVEL=0' };
-    expect(await shakeHands(old)).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
-  });
-
   it('the server certificate is valid for the names and addresses of the hub only', async () => {
     for (const servername of ['localhost', `${id}.local`]) {
       expect(await shakeHands({ servername }), servername).toBe('TLSv1.3');
@@ -237,6 +228,8 @@ describe('one device with very many connections', () => {
     for (const socket of sockets) socket.on('error', () => undefined).once('close', () => dropped++);
     await expect.poll(() => dropped).toBe(150);
     await expectAlive();
+    // No more than these.
+    expect(dropped).toBe(150);
     for (const socket of sockets) socket.destroy();
   });
 });

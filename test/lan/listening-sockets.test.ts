@@ -79,10 +79,6 @@ describe.for(SCHEMES)('%s while one hub replaces another', (scheme) => {
     expect(await ask(scheme, port)).toBe(before);
     await side[Symbol.asyncDispose]();
     const pending = Array.from({ length: 20 }, () => ask(scheme, port));
-    // They are connected, and nobody answers.
-    const { socket } = await open(port);
-    expect(await Promise.race([...pending, 'no answer'])).toBe('no answer');
-    socket.destroy();
     side = await LanServerHarness.start(['127.0.0.1'], { sockets });
     expect(portOf(side, scheme)).toBe(port);
     expect(side.ca).not.toBe(before);

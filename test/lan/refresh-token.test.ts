@@ -5,10 +5,9 @@ import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
 
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 /** The access token's lifetime, in seconds. */
 const LIFETIME = 4;
 
@@ -29,31 +28,14 @@ async function beginForNew(name: string) {
 }
 
 async function begin(appliance: CredentialsResponse) {
-  const response = await client.https('/oauth/device_authorization', {
-    method: 'POST',
-    headers: { authorization: basicAuthorization(appliance), 'content-type': FORM },
-    body: '',
-  });
-  const { device_code, user_code } = parseJsonBody(response);
-  rememberSecrets([String(device_code)]);
-  const poll = (form: Record<string, string> = {}, by = appliance) =>
-    client.token(
-      { grant_type: DEVICE_CODE, device_code: String(device_code), ...form },
-      { authorization: basicAuthorization(by) },
-    );
-  return { poll, userCode: String(user_code) };
+  const { deviceCode, userCode } = await client.beginDeviceFlow(appliance);
+  const poll = (form: Record<string, string> = {}, by = appliance) => client.poll(by, deviceCode, form);
+  return { poll, userCode };
 }
 
 /** A person enters the user code on the hub's page, and logs in at the portal or denies access. */
 async function logIn(userCode: string, deny = false): Promise<void> {
-  const { headers } = await client.https('/pair', {
-    method: 'POST',
-    headers: { 'content-type': FORM },
-    body: new URLSearchParams({ user_code: userCode }).toString(),
-  });
-  const state = new URL(String(headers['location'])).searchParams.get('state') ?? '';
-  const { location } = await emulator.login({ state, user: 'demo', deny });
-  await client.http(new URL(location).pathname + new URL(location).search);
+  await client.logIn(emulator, await client.enterCode(userCode), deny);
 }
 
 /** The final response of the flow. */
@@ -71,10 +53,7 @@ async function pairedByItself(name: string) {
   const { refresh_token } = parseJsonBody(await pollUntilEnd(poll));
   rememberSecrets([String(refresh_token)]);
   const refresh = (form: Record<string, string> = {}, by = appliance) =>
-    client.token(
-      { grant_type: 'refresh_token', refresh_token: String(refresh_token), ...form },
-      { authorization: basicAuthorization(by) },
-    );
+    client.tokenFor(by, { grant_type: 'refresh_token', refresh_token: String(refresh_token), ...form });
   return { appliance, poll, refresh, refreshToken: String(refresh_token) };
 }
 
@@ -103,10 +82,7 @@ describe('a device code at the token endpoint', () => {
     const again = parseJsonBody(await pollUntilEnd(poll))['refresh_token'];
     expect(again).toBe(parseJsonBody(response)['refresh_token']);
     const used = (refresh_token: unknown) =>
-      client.token(
-        { grant_type: 'refresh_token', refresh_token: String(refresh_token) },
-        { authorization: basicAuthorization(appliance) },
-      );
+      client.tokenFor(appliance, { grant_type: 'refresh_token', refresh_token: String(refresh_token) });
     expect((await used(again)).status).toBe(200);
     rememberSecrets([String(again)]);
   });
@@ -183,11 +159,7 @@ describe('a refresh token of the hub', () => {
       const { appliance, poll, refresh, refreshToken } = await pairedByItself(`fridge-${token_type_hint.slice(0, 3)}`);
       const otherClient = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
       const revoke = (credentials: CredentialsResponse) =>
-        client.https('/oauth/revoke', {
-          method: 'POST',
-          headers: { authorization: basicAuthorization(credentials), 'content-type': FORM },
-          body: new URLSearchParams({ token: refreshToken, token_type_hint }).toString(),
-        });
+        client.post('/oauth/revoke', { token: refreshToken, token_type_hint }, credentials);
       expect((await revoke(otherClient)).status).toBe(200);
       expect((await refresh()).status).toBe(200);
       expect((await revoke(appliance)).status).toBe(200);

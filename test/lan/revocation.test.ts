@@ -6,10 +6,8 @@ import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError } from './oauth-error.ts';
-
-const GRANT = { grant_type: 'client_credentials' };
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -27,15 +25,8 @@ async function paired(name: string): Promise<CredentialsResponse> {
   return appliance;
 }
 
-function revoke(by: CredentialsResponse | null, form: Record<string, string>): Promise<HubResponse> {
-  return client.https('/oauth/revoke', {
-    method: 'POST',
-    headers: { 'content-type': FORM, ...(by === null ? {} : { authorization: basicAuthorization(by) }) },
-    body: new URLSearchParams(form).toString(),
-  });
-}
-
-const ask = (by: CredentialsResponse) => client.token(GRANT, { authorization: basicAuthorization(by) });
+const revoke = (by: CredentialsResponse | null, form: Record<string, string>) => client.post('/oauth/revoke', form, by);
+const ask = (by: CredentialsResponse) => client.tokenFor(by);
 const tokenOf = async (by: CredentialsResponse) => String(parseJsonBody(await ask(by))['access_token']);
 const refreshes = () => countRefreshSends(emulator).length;
 

@@ -7,7 +7,7 @@ import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { HubClient, parseJsonBody } from './hub-client.ts';
 import { expectError } from './oauth-error.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
@@ -31,9 +31,7 @@ async function shared(name: string): Promise<[CredentialsResponse, CredentialsRe
   return [first, second];
 }
 
-function ask(by: CredentialsResponse, form: Record<string, string> = {}): Promise<HubResponse> {
-  return client.token({ grant_type: 'client_credentials', ...form }, { authorization: basicAuthorization(by) });
-}
+const ask = (by: CredentialsResponse, form: Record<string, string> = {}) => client.tokenFor(by, form);
 
 async function tokenOf(by: CredentialsResponse): Promise<string> {
   const response = await ask(by);
@@ -42,11 +40,7 @@ async function tokenOf(by: CredentialsResponse): Promise<string> {
 }
 
 async function revoke(by: CredentialsResponse, token: string): Promise<void> {
-  const response = await client.https('/oauth/revoke', {
-    method: 'POST',
-    headers: { 'content-type': FORM, authorization: basicAuthorization(by) },
-    body: new URLSearchParams({ token }).toString(),
-  });
+  const response = await client.post('/oauth/revoke', { token }, by);
   expect(response).toMatchObject({ status: 200, text: '{}' });
 }
 

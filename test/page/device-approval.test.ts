@@ -1,14 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { HubClient, parseJsonBody } from '../lan/hub-client.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-
-const DEVICE_CODE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -42,19 +40,14 @@ beforeEach(async () => {
 
 /** An appliance begins a device flow. */
 async function begin(of = credentials) {
-  const headers = { 'content-type': FORM, authorization: basicAuthorization(of) };
-  const begun = parseJsonBody(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
-  const [deviceCode, userCode] = [String(begun['device_code']), String(begun['user_code'])];
-  rememberSecrets([deviceCode]);
+  const { deviceCode, userCode } = await client.beginDeviceFlow(of);
   return {
     userCode,
     path: `/pair?user_code=${userCode}`,
     question: `/pair/approve?user_code=${userCode}`,
     /** The next poll, as the appliance sends it. */
     async poll() {
-      const form = { grant_type: DEVICE_CODE_GRANT, device_code: deviceCode };
-      const response = await client.token(form, { authorization: basicAuthorization(of) });
-      const body = parseJsonBody(response);
+      const body = parseJsonBody(await client.poll(of, deviceCode));
       rememberSecrets([body['access_token'], body['refresh_token']].filter((one) => typeof one === 'string'));
       return body;
     },
@@ -184,9 +177,7 @@ describe('an appliance whose login is not connected', () => {
     expect(await flow.poll()).toMatchObject({ error: 'authorization_pending' });
     const link = await stranger.post('/pair', { user_code: flow.userCode });
     const state = new URL(String(link.headers['location'])).searchParams.get('state') ?? '';
-    const { location } = await emulator.login({ state, user: 'demo' });
-    const { pathname, search } = new URL(location);
-    const result = await client.http(pathname + search);
+    const result = await client.logIn(emulator, state);
     expect(result.text).toContain(`<h1>${dashboard} and ${thermostat} are connected</h1>`);
     expect(result.text).toContain(`This is about the login “${login}”.`);
     expect(await flow.poll()).toMatchObject({ token_type: 'Bearer' });

@@ -1,10 +1,9 @@
-import diagnostics from 'node:diagnostics_channel';
-import type { FastifyInstance } from 'fastify';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
+import { findRoutes } from '../support/fastify-routes.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -61,20 +60,9 @@ let routes: readonly Route[];
 
 /** Starts the LAN server and records the routes of its two ports; the HTTPS port is created first. */
 beforeAll(async () => {
-  const made: Route[][] = [];
-  const watch = (message: unknown) => {
-    const { fastify: app } = message as { fastify: FastifyInstance };
-    const port = made.length === 0 ? 'https' : 'http';
-    const found: Route[] = [];
-    made.push(found);
-    app.addHook('onRoute', ({ method, url }) => {
-      for (const one of [method].flat()) found.push({ port, method: one, path: url });
-    });
-  };
-  diagnostics.subscribe('fastify.initialization', watch);
-  lan = parts.use(await LanServerHarness.start());
-  diagnostics.unsubscribe('fastify.initialization', watch);
-  routes = made.flat();
+  const { started, routes: found } = await findRoutes(() => LanServerHarness.start());
+  lan = parts.use(started);
+  routes = found.flatMap((some, server) => some.map((route) => ({ port: server === 0 ? 'https' : 'http', ...route })));
   const session = { cookie: new Secret('good'), csrfToken: CSRF, lifetime: 600 };
   lan.home.people.access.findSession = (cookie) => (cookie === 'good' ? session : null);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { HubClient } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
@@ -71,11 +71,7 @@ describe('a portal whose code a person types', () => {
 
   it('a short link shows the code in the language of the browser, and then the result', async () => {
     await side.hub.addAppliance('heat-pump');
-    const short = await side.hub.ask(async (control) => {
-      for await (const report of control.followPairing(await control.pair('heat-pump'), new AbortController().signal))
-        if (report.event === 'waiting') return new URL(report.short_url ?? '').pathname;
-      throw new Error('no link');
-    });
+    const { pathname: short } = await side.hub.shortLink('heat-pump');
     const code = pendingCode(side);
     for (const [language, texts] of [['en', en] as const, ['de', de] as const]) {
       const { status, headers, text } = await side.client.http(short, { headers: { 'accept-language': language } });
@@ -93,11 +89,7 @@ describe('a portal whose code a person types', () => {
 
   it('the page for the code of an appliance shows the code of the portal, and tells the two apart', async () => {
     const credentials = await side.hub.addAppliance('inverter');
-    const response = await side.client.https('/oauth/device_authorization', {
-      method: 'POST',
-      headers: { 'content-type': FORM, authorization: basicAuthorization(credentials) },
-    });
-    const userCode = String(parseJsonBody(response)['user_code']);
+    const { userCode } = await side.client.beginDeviceFlow(credentials);
     const { status, text } = await side.visitor.post('/pair', { user_code: userCode });
     const code = pendingCode(side);
     expect(status).toBe(200);
@@ -139,13 +131,8 @@ describe('a portal whose link contains the code', () => {
 
   it('the page for the code of an appliance leads to the portal at once', async () => {
     const credentials = await side.hub.addAppliance('inverter');
-    const response = await side.client.https('/oauth/device_authorization', {
-      method: 'POST',
-      headers: { 'content-type': FORM, authorization: basicAuthorization(credentials) },
-    });
-    const { status, headers } = await side.visitor.post('/pair', {
-      user_code: String(parseJsonBody(response)['user_code']),
-    });
+    const { userCode } = await side.client.beginDeviceFlow(credentials);
+    const { status, headers } = await side.visitor.post('/pair', { user_code: userCode });
     expect(status).toBe(303);
     expect(headers['location']).toBe(`${side.emulator.frontendUrl}/oauth2/device?user_code=${pendingCode(side)}`);
   });

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { HubClient } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -107,13 +107,7 @@ test('polling completes a login on a phone that never reaches the hub', async ()
 test('only the browser of the short link can complete a login if the portal does not serve the code', async () => {
   disablePolling();
   await hub.addAppliance(name);
-  const short = await hub.ask(async (control) => {
-    const reports = control.followPairing(await control.pair(name), new AbortController().signal);
-    for await (const report of reports) if (report.event === 'waiting') return new URL(report.short_url ?? '');
-    throw new Error('there was no link');
-  });
-  rememberSecrets([short.pathname.slice('/l/'.length)]);
-  const sent = await client.http(short.pathname);
+  const sent = await client.http((await hub.shortLink(name)).pathname);
   const cookie = cookieFrom(sent);
   const link = String(sent.headers['location']);
   const made = 'latchkey-sent=made-up';
@@ -126,17 +120,8 @@ test('only the browser of the short link can complete a login if the portal does
 test('the browser that /pair redirected completes the login if the portal does not serve the code', async () => {
   disablePolling();
   const credentials = await hub.addAppliance(name);
-  const post = (path: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
-    client.https(path, {
-      method: 'POST',
-      headers: { 'content-type': FORM, ...headers },
-      body: new URLSearchParams(form).toString(),
-    });
-  const flow = parseJsonBody(
-    await post('/oauth/device_authorization', {}, { authorization: basicAuthorization(credentials) }),
-  );
-  rememberSecrets([String(flow['device_code'])]);
-  const sent = await post('/pair', { user_code: String(flow['user_code']) });
+  const { userCode } = await client.beginDeviceFlow(credentials);
+  const sent = await client.post('/pair', { user_code: userCode });
   const cookie = cookieFrom(sent);
   const callback = await client.http(await logIn(String(sent.headers['location'])), { headers: { cookie } });
   expect(callback.text).toContain(`${name} is connected`);

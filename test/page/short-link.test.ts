@@ -50,8 +50,8 @@ async function open(path: string, options: Parameters<HubClient['http']>[1] = {}
   return response;
 }
 
-function logIn(link: URL, deny = false): Promise<{ location: string }> {
-  return emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo', deny });
+function logIn(link: URL, deny = false): Promise<HubResponse> {
+  return client.logIn(emulator, link.searchParams.get('state') ?? '', deny);
 }
 
 async function expectRedirect(path: string, link: URL): Promise<void> {
@@ -70,9 +70,7 @@ test('a short link leads to its pairing link, and later shows the result, in bot
   const open = await begin('heat-pump');
   const { link, path } = await begin('wallbox');
   await expectRedirect(path, link);
-  const { location } = await logIn(link);
-  const { pathname, search } = new URL(location);
-  await client.http(pathname + search);
+  await logIn(link);
   for (let run = 0; run < 2; run++) {
     await expectRedirect(open.path, open.link);
     await expectPage(path, 200, 'wallbox is connected');
@@ -87,9 +85,7 @@ test('a short link shows that its pairing was replaced or refused', async () => 
   expect(newer.path).not.toBe(old.path);
   await expectPage(old.path, 200, 'A newer login link has replaced this one. Use the newer link.');
   await expectRedirect(newer.path, newer.link);
-  const { location } = await logIn(newer.link, true);
-  const { pathname, search } = new URL(location);
-  await client.http(pathname + search);
+  await logIn(newer.link, true);
   await expectPage(newer.path, 200, 'did not allow the access');
 });
 
@@ -111,9 +107,7 @@ test('a short link shows a page that waits while the portal has not given the pa
   const { link, path } = await begin('meter');
   emulator.addFault({ endpoint: 'token', kind: 'commit_then_drop' });
   emulator.addFault({ endpoint: 'config', kind: 'delay', seconds: 2 });
-  const { location } = await logIn(link);
-  const { pathname, search } = new URL(location);
-  await client.http(pathname + search);
+  await logIn(link);
   await eventually(async () => (await open(path)).text.includes('One moment'), 2);
   const page = await open(path, { headers: { 'accept-language': 'de' } });
   expect(page).toMatchObject({ status: 200, text: expect.stringContaining('Einen Moment') });

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SetupCodeResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -158,11 +158,7 @@ describe("a session on the hub's page", () => {
     const { sign_in } = await hub.setupCode();
     const file = `${hub.directory}/latchkey.toml`;
     await writeFile(file, (await readFile(file, 'utf8')).replace('name = "Test hub"', 'name = "Test hub" # as before'));
-    const id = await hub.ask((control) => control.reload());
-    await eventually(async () => {
-      const outcome = await hub.ask((control) => control.reloadOutcome(id)).catch(() => null);
-      return outcome?.state === 'done';
-    });
+    await hub.reload();
     expect(await visitor.isSignedIn()).toBe(true);
     expect(await guesser.signIn(setup.code)).toMatchObject({ status: 429 });
     expect(await guesser.follow(sign_in)).toMatchObject({ status: 303 });

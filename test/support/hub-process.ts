@@ -369,6 +369,13 @@ export class HubProcess implements AsyncDisposable {
     return this.ask((control) => startPairing(control, name));
   }
 
+  /** Starts a pairing. @returns its short link */
+  async shortLink(name: string): Promise<URL> {
+    const { short_url = '' } = await this.ask((control) => waitingPairing(control, name));
+    rememberSecrets([short_url.split('/').at(-1) ?? '']);
+    return new URL(short_url);
+  }
+
   /** Pairs a connection: logs in at the emulator and brings the code to the hub as a browser would. */
   async pair(name: string, portal: LoginPortal, user = 'demo'): Promise<void> {
     const { location } = await portal.login({ state: stateParameterOf(await this.beginPairing(name)), user });
@@ -427,8 +434,12 @@ async function endOf(child: ChildProcess): Promise<void> {
 
 /** Starts a pairing. @returns the authorize URL */
 export async function startPairing(control: ControlClient, name: string): Promise<URL> {
+  return new URL((await waitingPairing(control, name)).authorize_url);
+}
+
+async function waitingPairing(control: ControlClient, name: string) {
   const reports = control.followPairing(await control.pair(name), new AbortController().signal);
-  for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
+  for await (const report of reports) if (report.event === 'waiting') return report;
   throw new Error(`the pairing of ${name} ended before it had a link`);
 }
 

@@ -1,5 +1,5 @@
-import diagnostics from 'node:diagnostics_channel';
-import { type FastifyInstance, fastify } from 'fastify';
+import { fastify } from 'fastify';
+import { findRoutes } from './fastify-routes.ts';
 
 interface Media {
   readonly schema?: Record<string, unknown>;
@@ -83,17 +83,10 @@ export class OpenApiConformance {
 export async function recordRoutes<Started>(
   start: () => Promise<Started>,
 ): Promise<{ readonly started: Started; readonly routes: readonly ReadonlySet<string>[] }> {
-  const routes: Set<string>[] = [];
-  const watch = (message: unknown) => {
-    const { fastify: app } = message as { fastify: FastifyInstance };
-    const serverRoutes = new Set<string>();
-    routes.push(serverRoutes);
-    app.addHook('onRoute', ({ url, config }) => {
-      if (config?.forPeople !== true) serverRoutes.add(url.replaceAll(/:(\w+)/g, '{$1}'));
-    });
-  };
-  diagnostics.subscribe('fastify.initialization', watch);
-  const started = await start();
-  diagnostics.unsubscribe('fastify.initialization', watch);
-  return { started, routes };
+  const { started, routes } = await findRoutes(start);
+  const described = routes.map((found) => {
+    const paths = found.filter(({ isForPeople }) => !isForPeople).map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'));
+    return new Set(paths);
+  });
+  return { started, routes: described };
 }

@@ -1,9 +1,9 @@
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
+import type { CredentialsResponse } from '../../../src/control/messages.ts';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../../lan/hub-client.ts';
+import { HubClient } from '../../lan/hub-client.ts';
 import { eventually, HubProcess, reservePort, stateParameterOf } from '../../support/hub-process.ts';
-import { rememberSecrets } from '../../support/logs.ts';
 import { type PageResponse, PageVisitor } from '../../support/page-visitor.ts';
 import { startPortal } from '../../support/portal.ts';
 import { PROXY_HOST, ProxyClient } from '../../support/proxy-client.ts';
@@ -64,12 +64,9 @@ async function logIn(path: string): Promise<void> {
 }
 
 /** An appliance begins a device flow. @returns its user code */
-async function beginDeviceFlow(credentials: { readonly client_id: string; readonly client_secret: string }) {
+async function beginDeviceFlow(credentials: CredentialsResponse): Promise<string> {
   await using client = await HubClient.of(hub);
-  const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
-  const begun = parseJsonBody(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
-  rememberSecrets([String(begun['device_code'])]);
-  return String(begun['user_code']);
+  return (await client.beginDeviceFlow(credentials)).userCode;
 }
 
 describe('the pages below the path of a reverse proxy', () => {

@@ -1,25 +1,22 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../../src/control/messages.ts';
 import { textsFor } from '../../../src/page/page-context.ts';
 import {
   type BrowserTestHub,
+  enterSetupCode,
   logIn,
+  openSignedIn,
   openTrustingVisit,
   resetBrowserTestHub,
+  savePicture,
   startBrowserTestHub,
 } from '../../browser/browser-test-hub.ts';
-import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../../lan/hub-client.ts';
+import { HubClient } from '../../lan/hub-client.ts';
 import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
-
-/** Where the documentation's screenshots go, if the run is to renew them. */
-const IMAGES =
-  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../../docs/images');
 
 let browser: Browser;
 let testHub: BrowserTestHub;
@@ -36,24 +33,11 @@ afterEach(async () => {
   for (const { name } of connections) await testHub.hub.ask((control) => control.removeConnection(name, true));
 });
 
-/** A browser that is signed in and shows the overview. */
-async function signedIn(options: BrowserContextOptions): Promise<Visit> {
-  const visit = await openTrustingVisit(browser, options);
-  await visit.page.goto(`${testHub.origin}/`);
-  await enterSetupCode(visit.page);
-  await visit.page.locator('#health').waitFor();
-  return visit;
-}
-
-async function enterSetupCode(page: Page): Promise<void> {
-  await page.getByLabel(/Setup code|Einrichtungscode/).fill((await testHub.hub.setupCode()).code);
-  await page.keyboard.press('Enter');
-}
+const signedIn = (options: BrowserContextOptions) => openSignedIn(browser, testHub, options);
 
 async function capture(visit: Visit, name: string, image?: string): Promise<void> {
   await expectUsable(visit, name);
-  if (IMAGES !== null && image !== undefined)
-    await writeFile(join(IMAGES, `${image}.png`), await visit.page.screenshot({ scale: 'css' }));
+  if (image !== undefined) await savePicture(visit, image);
 }
 
 const VARIANTS: readonly [string, BrowserContextOptions][] = [
@@ -178,12 +162,7 @@ describe('a login that several appliances share', () => {
 describe('the code of an appliance whose login is connected already', () => {
   async function begin(credentials: CredentialsResponse): Promise<string> {
     await using client = await HubClient.of(testHub.hub);
-    const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
-    const begun = parseJsonBody(
-      await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }),
-    );
-    rememberSecrets([String(begun['device_code'])]);
-    return String(begun['verification_uri_complete']);
+    return (await client.beginDeviceFlow(credentials)).link;
   }
 
   it.each(OTHER_TESTS)(
@@ -202,7 +181,7 @@ describe('the code of an appliance whose login is connected already', () => {
       await capture(visit, `${variant}-approval-needed`);
       await page.getByRole('button', { name: texts.code.signIn }).click();
       await page.getByLabel(texts.signIn.label).waitFor();
-      await enterSetupCode(page);
+      await enterSetupCode(page, testHub.hub);
       await page.getByRole('heading', { name: texts.code.mayUse('dashboard', 'netatmo') }).waitFor();
       await page.getByText('thermostat').waitFor();
       await capture(visit, `${variant}-approval`, variant === 'phone' ? 'allow-login' : undefined);

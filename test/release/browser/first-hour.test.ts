@@ -7,7 +7,7 @@ import { extract } from 'tar-stream';
 import { describe, expect, it } from 'vitest';
 import { textsFor } from '../../../src/page/page-context.ts';
 import type { Texts } from '../../../src/page/texts/en.ts';
-import { logIn, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
+import { logIn, savePicture, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import type { HubProcess } from '../../support/hub-process.ts';
@@ -16,9 +16,6 @@ import { selectNamedRows } from '../../support/long.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
-/** If this variable is set, the test writes the screenshots of the documentation. */
-const IMAGES =
-  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../../docs/images');
 /** The steps that the documentation shows. */
 const PICTURED: Readonly<Record<string, string>> = { 'phone-waiting': 'connecting', 'phone-overview': 'overview' };
 const SCOPES: Readonly<Record<string, string>> = {
@@ -160,9 +157,7 @@ async function add(page: Page, texts: Texts, name: string, capture?: (step: stri
 
 /** Checks that the page is usable. */
 async function look(visit: Visit, name: string): Promise<void> {
-  if (IMAGES !== null && name in PICTURED) {
-    await writeFile(join(IMAGES, `${PICTURED[name]}.png`), await visit.page.screenshot({ scale: 'css' }));
-  }
+  if (PICTURED[name] !== undefined) await savePicture(visit, PICTURED[name]);
   await expectUsable(visit, `first-hour-${name}`);
 }
 

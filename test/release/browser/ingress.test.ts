@@ -9,7 +9,6 @@ import { startForeignSite } from '../../support/foreign-site.ts';
 import { reservePort } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { type Nginx, nginxSkipReason, startNginx } from '../../support/nginx.ts';
-import { ProxyClient } from '../../support/proxy-client.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -157,14 +156,6 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
       expect(testHub.hub.events('appliance_removed')).toMatchObject([{ appliance: 'wallbox', user: 'Anna Müller' }]),
     );
     expect(visit.browserErrors).toEqual([]);
-  });
-
-  it('no other address reaches the page', async () => {
-    await using neighbour = new ProxyClient(port, PREFIXES[0], { 'x-remote-user-name': 'anna' }, '127.0.0.6');
-    expect(await neighbour.get('/')).toMatchObject({ status: 403 });
-    await using visit = await browser.visit(DESKTOP);
-    expect((await visit.page.goto(`http://127.0.0.1:${port}/`))?.status()).toBe(403);
-    await visit.page.getByText('This port is only for the reverse proxy').waitFor();
   });
 
   it('no other site can show the page in a frame, and the proxy’s site can not frame the hub’s own address', async () => {

@@ -1,7 +1,7 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
+import { type BrowserTestHub, openSignedIn, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import { HubClient } from '../../lan/hub-client.ts';
 import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
 import { eventually, type HubProcess } from '../../support/hub-process.ts';
@@ -15,6 +15,7 @@ const MAX_BYTES = 100_000;
 const SCRIPT = '"><script>document.title = "taken over"</script>';
 
 let browser: Browser;
+let testHub: BrowserTestHub;
 let emulator: Emulator;
 let hub: HubProcess;
 let origin: string;
@@ -23,23 +24,13 @@ setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
     const toml = '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"';
-    ({ emulator, hub, origin } = parts.use(await startBrowserTestHub({}, { toml })));
+    testHub = parts.use(await startBrowserTestHub({}, { toml }));
+    ({ emulator, hub, origin } = testHub);
   },
   { skipReason: browserSkipReason },
 );
 
-/** A browser that has signed in and shows the overview. */
-async function signedIn(options: BrowserContextOptions = PHONE): Promise<Visit> {
-  const { code } = await hub.setupCode();
-  const visit = await openTrustingVisit(browser, options);
-  await visit.page.goto(`${origin}/`);
-  await visit.page.locator('#code').fill(code);
-  await visit.page.locator('form button').click();
-  await visit.page.locator('#health').waitFor();
-  const cookies = await visit.page.context().cookies(origin);
-  rememberSecrets(cookies.map(({ value }) => value));
-  return visit;
-}
+const signedIn = (options: BrowserContextOptions = PHONE) => openSignedIn(browser, testHub, options);
 
 /** Adds an appliance on the page. @returns its secret */
 async function add({ page }: Visit, name: string): Promise<string> {

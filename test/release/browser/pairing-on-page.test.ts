@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type BrowserTestHub,
   logIn,
+  openSignedIn,
   openTrustingVisit,
   resetBrowserTestHub,
   startBrowserTestHub,
@@ -231,17 +232,10 @@ async function addAppliances({ hub }: BrowserTestHub): Promise<void> {
 /** A hub and its portal. @param portal keys of its configuration */
 async function start(portal = ''): Promise<InstallerTestHub> {
   const started = await startBrowserTestHub({}, { portal });
-  const { hub, origin } = started;
+  const { origin } = started;
   return {
     ...started,
-    async signedIn(options) {
-      const visit = await openTrustingVisit(browser, options);
-      await visit.page.goto(`${origin}/`);
-      await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill((await hub.setupCode()).code);
-      await visit.page.keyboard.press('Enter');
-      await visit.page.locator('#health').waitFor();
-      return visit;
-    },
+    signedIn: (options) => openSignedIn(browser, started, options),
     async begin({ page }) {
       await page.goto(`${origin}/appliances/wallbox`);
       await page.locator('form[action$="/pair"] button').first().click();

@@ -1,35 +1,32 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   type BrowserTestHub,
+  expectPage,
   logIn,
+  openTrustingVisit,
   resetBrowserTestHub,
-  expectPage as seenUsable,
+  savePicture,
   startBrowserTestHub,
 } from '../../browser/browser-test-hub.ts';
-import {
-  type Browser,
-  browserSkipReason,
-  DESKTOP,
-  PHONE,
-  SMALL_PHONE,
-  startBrowser,
-  type Visit,
-} from '../../support/browser.ts';
+import { type DeviceFlow, HubClient } from '../../lan/hub-client.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../../support/browser.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
+import { startForeignSite } from '../../support/foreign-site.ts';
+import { selectNamedRows } from '../../support/long.ts';
 import { setUpOnce } from '../../support/set-up.ts';
+import { expectUsable } from '../../support/usability.ts';
 
-/** If this variable is set, the test writes the screenshots of the documentation. */
-const IMAGES =
-  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../../docs/images');
+/** A link that is opened again within this time, in ms, stays the same. */
+const SAME_LINK = 5000;
 
 let browser: Browser;
-let testHub: BrowserTestHub;
+let testHub: DeviceTestHub;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    testHub = parts.use(await startBrowserTestHub());
+    testHub = parts.use(await start());
   },
   { skipReason: browserSkipReason },
 );
@@ -41,19 +38,21 @@ describe('the browser of a person with a pairing link', () => {
     await using visit = await browser.visit(PHONE);
     const { page } = visit;
     await page.goto(await linkOf('wallbox'));
-    await expectPicturedPage(visit, 'login', 'Latchkey asks for access to your account');
+    await expectPage(visit, 'login', 'Latchkey asks for access to your account');
+    await savePicture(visit, 'login');
 
     await logIn(visit.page, 'not it');
-    await expectPicturedPage(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
+    await expectPage(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
 
     await logIn(visit.page);
-    await expectPicturedPage(visit, 'connected', 'wallbox is connected');
+    await expectPage(visit, 'connected', 'wallbox is connected');
+    await savePicture(visit, 'connected');
     expect(new URL(page.url()).origin).toBe(callbackOrigin());
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
 
     await page.reload();
-    await expectPicturedPage(visit, 'connected-reloaded', 'wallbox is connected');
+    await expectPage(visit, 'connected-reloaded', 'wallbox is connected');
     expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
 
     expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
@@ -69,58 +68,191 @@ describe('the browser of a person with a pairing link', () => {
     visit.page.setDefaultTimeout(scaleDeadline(20_000));
     await logIn(visit.page);
     // Without scripts only a reload updates the page, so it reloads automatically during the exchange.
-    await expectPicturedPage(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
+    await expectPage(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
     late.resolve();
-    await expectPicturedPage(visit, 'connected-late', 'wallbox is connected');
+    await expectPage(visit, 'connected-late', 'wallbox is connected');
     expect(slow.emulator.observations).toMatchObject({ codesRepeated: 0 });
     expect(visit.browserErrors).toEqual([]);
   });
 });
 
-describe('the legibility of the pages of a pairing', () => {
-  it.each([
-    ['on a desktop', DESKTOP],
-    ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
-    ['on a small phone', SMALL_PHONE],
-  ])('the pages of a pairing are legible %s', async (title, options) => {
-    const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
-    await using visit = await browser.visit(options);
+describe('the browser of a person with a user code', () => {
+  it('a person can type the user code without scripts, also after a mistake', async () => {
+    await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
-    const link = await linkOf(name);
-    await page.goto(link);
-    await expectPicturedPage(visit, `${title}-login`, 'asks for access');
-    await logIn(visit.page, 'not it');
-    await expectPicturedPage(visit, `${title}-wrong-password`, 'is wrong');
+    const { userCode } = await testHub.begin('wallbox');
+    await page.goto(`${testHub.origin}/pair`);
+    await expectUsable(visit, 'device-type');
+    expect(await page.getByLabel('Code').evaluate((field) => field === document.activeElement)).toBe(true);
+    await page.keyboard.type('bbbb bbbb');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    await expectUsable(visit, 'device-wrong');
+    await page.getByLabel('Code').fill(` ${userCode.toLowerCase().replace('-', ' ')} `);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByText('Connect wallbox?').waitFor();
+    await page.getByRole('button', { name: 'Continue' }).tap();
     await logIn(visit.page);
-    await expectPicturedPage(visit, `${title}-connected`, `${name} is connected`);
-    await page.goto(link);
-    await expectPicturedPage(visit, `${title}-used`, 'This link was used before');
-    await page.goto(await linkOf(`${name.slice(0, -1)}2`));
-    await page.getByRole('button', { name: 'Refuse' }).click();
-    await expectPicturedPage(visit, `${title}-refused`, 'is not connected');
-    await page.goto(callbackOrigin());
-    await expectPicturedPage(visit, `${title}-start`, 'Open the secure page');
+    await page.getByText('wallbox is connected').waitFor();
     expect(visit.browserErrors).toEqual([]);
+  });
+
+  it('the button for the login works through all redirects of a portal that asks for nothing more', async () => {
+    testHub.emulator.change({ autoLogin: true });
+    await using visit = await openTrustingVisit(browser, PHONE);
+    const { link } = await testHub.begin('wallbox');
+    await visit.page.goto(link);
+    await visit.page.getByRole('button', { name: 'Continue' }).tap();
+    await visit.page.getByText('wallbox is connected').waitFor();
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it("a person who comes back after the portal's link has expired gets a fresh link from the same page", async () => {
+    await using other = await start({ stateLifetime: 60 });
+    await using visit = await openTrustingVisit(browser, PHONE);
+    const { page } = visit;
+    const { link } = await other.begin('wallbox');
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByText('asks for access to your account').waitFor();
+    other.emulator.advance(61);
+    await sleep(SAME_LINK + 500);
+    await logIn(visit.page);
+    await page.getByText('This link has expired').waitFor();
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await logIn(visit.page);
+    await page.getByText('wallbox is connected').waitFor();
+    expect(other.configs()).toBe(2);
+    expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
+  });
+
+  it('a person who refuses at the portal reads that the pairing can be started again on the appliance', async () => {
+    await using visit = await openTrustingVisit(browser, PHONE);
+    const { page } = visit;
+    const { link } = await testHub.begin('wallbox');
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Continue' }).tap();
+    await page.getByRole('button', { name: 'Refuse' }).tap();
+    await expectPage(visit, 'device-refused', 'wallbox is not connected');
+    await page.goto(link);
+    await expectPage(visit, 'device-refused-again', 'wallbox is not connected');
+    await page.getByText('Start connecting again on the appliance').waitFor();
+    expect(await page.getByText('latchkey pair').count()).toBe(0);
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it('a person keeps all attempts whatever another website makes the browser request', async () => {
+    await using visit = await openTrustingVisit(browser, DESKTOP);
+    const { page } = visit;
+    const { link } = await testHub.begin('wallbox');
+    const shortLink = await testHub.shortLink('heater');
+    const letters = 'BCDFGHJKLMNP';
+    const codes = [...letters].map((letter) => `${testHub.origin}/pair?user_code=BBBBBB${letter}B`);
+    const addresses = [...codes, `${new URL(shortLink).origin}/l/${'A'.repeat(16)}`];
+    const parts = addresses.map((address) => `<img src="${address}"><iframe src="${address}"></iframe>`);
+    const script = `for (const address of ${JSON.stringify(addresses)}) fetch(address, { mode: 'no-cors' }).catch(() => {});`;
+    const loading = `<div>${parts.join('')}</div><script>${script}</script>`;
+    const links = [link, shortLink, ...codes].map((address, index) => `<a id="to${index}" href="${address}">Win</a>`);
+    await using site = await startForeignSite((path) => (path === '/loading' ? loading : links.join('')));
+    await page.goto(`${site.url}loading`, { waitUntil: 'load' });
+    await page.goto(link);
+    await page.getByText('Connect wallbox?').waitFor();
+    await page.goto(shortLink);
+    await page.getByText('asks for access to your account').waitFor();
+    for (const index of codes.keys()) {
+      await page.goto(`${site.url}links`);
+      await page.locator(`#to${index + 2}`).click();
+      await page.getByText('Continue only if your appliance shows this code').waitFor();
+    }
+    // Links in a mail or on the appliance's own page still work.
+    await page.goto(`${site.url}links`);
+    await page.locator('#to1').click();
+    await page.getByText('asks for access to your account').waitFor();
+    await page.goto(`${site.url}links`);
+    await page.locator('#to0').click();
+    await expectPage(visit, 'device-led-here', 'Continue only if your appliance shows this code');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('Connect wallbox?').waitFor();
   });
 });
 
+const WINDOWS: readonly [string, typeof PHONE][] = [
+  ['on a desktop', DESKTOP],
+  ['on a desktop in the dark', { ...DESKTOP, colorScheme: 'dark' }],
+  ['on a phone', PHONE],
+  ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' }],
+  ['on a small phone', SMALL_PHONE],
+];
+
+// Every width and both colour schemes; the tests above cover the phone in the light scheme.
+const SHORT = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
+
+it.each(selectNamedRows(WINDOWS, SHORT))('the pages of a pairing are legible %s', async (title, options) => {
+  const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
+  await using visit = await openTrustingVisit(browser, options);
+  const { page } = visit;
+  const { link: codeLink } = await testHub.begin(name);
+  await page.goto(`${testHub.origin}/pair`);
+  await expectPage(visit, `${title}-type`, 'Type the code that the appliance shows');
+  await page.goto(`${testHub.origin}/pair?user_code=BBBB-BBBB`);
+  await expectPage(visit, `${title}-wrong`, 'No waiting appliance has this code');
+  await page.goto(codeLink);
+  await expectPage(visit, `${title}-confirm`, `Connect ${name}?`);
+  const fault = testHub.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await expectPage(visit, `${title}-unreachable`, 'The portal cannot be reached');
+  testHub.emulator.removeFault(fault.id);
+
+  const link = await linkOf(`${name.slice(0, -1)}2`);
+  await page.goto(link);
+  await expectPage(visit, `${title}-login`, 'asks for access');
+  await logIn(page, 'not it');
+  await expectPage(visit, `${title}-wrong-password`, 'is wrong');
+  await logIn(page);
+  await expectPage(visit, `${title}-connected`, `${name.slice(0, -1)}2 is connected`);
+  await page.goto(link);
+  await expectPage(visit, `${title}-used`, 'This link was used before');
+  await page.goto(await linkOf(`${name.slice(0, -1)}3`));
+  await page.getByRole('button', { name: 'Refuse' }).click();
+  await expectPage(visit, `${title}-refused`, 'is not connected');
+  await page.goto(callbackOrigin());
+  await expectPage(visit, `${title}-start`, 'Open the secure page');
+  expect(visit.browserErrors).toEqual([]);
+});
+
 /** Adds an appliance and starts its pairing. @returns the pairing link */
-async function linkOf(name: string, { hub } = testHub): Promise<string> {
+async function linkOf(name: string, { hub }: BrowserTestHub = testHub): Promise<string> {
   await hub.addAppliance(name, 'Monitoring RemoteControl');
   return (await hub.beginPairing(name)).href;
 }
 
 const callbackOrigin = () => `http://127.0.0.1:${testHub.hub.httpPort}`;
 
-/** Like `expectPage` of the other browser tests, and writes the two screenshots of the documentation. */
-async function expectPicturedPage(
-  visit: Visit,
-  name: string,
-  text: string,
-  allowed?: readonly string[],
-): Promise<void> {
-  await seenUsable(visit, name, text, allowed);
-  if (IMAGES === null || !['login', 'connected'].includes(name)) return;
-  await mkdir(IMAGES, { recursive: true });
-  await writeFile(join(IMAGES, `${name}.png`), await visit.page.screenshot({ scale: 'css' }));
+interface DeviceTestHub extends BrowserTestHub {
+  /** How many links the hub has requested from the portal. */
+  configs(): number;
+  /** Adds an appliance and begins its pairing at the hub. @returns its short link */
+  shortLink(name: string): Promise<string>;
+  /** Adds an appliance, which starts a device flow. */
+  begin(name: string): Promise<DeviceFlow>;
+}
+
+async function start(options: EmulatorOptions = {}): Promise<DeviceTestHub> {
+  const parts = new AsyncDisposableStack();
+  const started = parts.use(await startBrowserTestHub(options));
+  const { emulator, hub } = started;
+  const client = parts.use(await HubClient.of(hub));
+  return {
+    ...started,
+    configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
+    async shortLink(name) {
+      await hub.addAppliance(name, 'Monitoring RemoteControl');
+      return (await hub.shortLink(name)).href;
+    },
+    async begin(name) {
+      return client.beginDeviceFlow(await hub.addAppliance(name, 'Monitoring RemoteControl'));
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
 }

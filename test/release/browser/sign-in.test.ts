@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 import { openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import {
   type Browser,
@@ -85,19 +84,6 @@ describe.each([
 });
 
 describe('a one-time address', () => {
-  it('a one-time address that a phone scans signs it in once', async () => {
-    const { sign_in } = await hub.setupCode();
-    await using visit = await openTrustingVisit(browser, PHONE);
-    await visit.page.goto(sign_in);
-    await expectSignedIn(visit);
-    expect(visit.page.url()).toBe(`${origin}/`);
-    await using late = await openTrustingVisit(browser, PHONE);
-    await late.page.goto(sign_in);
-    await late.page.getByText('This one-time address has been used').waitFor();
-    await expectUsable(late, 'sign-in-used-up');
-    expect(await cookiesOf(late)).toEqual([]);
-  });
-
   it.each([true, false])(
     'a one-time address in a mail or chat signs in too (scripts: %s)',
     async (javaScriptEnabled) => {
@@ -141,27 +127,6 @@ describe('another site in the browser of an installer', () => {
       expect(await frame.locator('form').count()).toBe(0);
       expect(await frame.locator('body').textContent()).not.toContain('Test hub');
     }
-  });
-
-  it("another site on the hub's machine can not load the hub's page, although it receives the cookie", async () => {
-    await hub.addAppliance('meter');
-    const address = `${origin}/appliances/meter`;
-    const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-    await using site = await startForeignSite(() => `<img src="${address}">`, {
-      cert: leaf.certificate,
-      key: leaf.key,
-    });
-    await using visit = await openTrustingVisit(browser, DESKTOP);
-    await visit.page.goto((await hub.setupCode()).sign_in);
-    await expectSignedIn(visit);
-    expect((await visit.page.goto(address))?.status()).toBe(200);
-    const loaded = await imageResponse(visit);
-    await visit.page.goto(site.url);
-    const { cookie, status } = await loaded.responsePromise;
-    expect(cookie).toContain('__Host-latchkey=');
-    expect(status).toBe(403);
-    await visit.page.goto(`${origin}/`);
-    await expectSignedIn(visit);
   });
 
   it('another site can not send a valid form, even if it knows the CSRF token', async () => {
@@ -233,19 +198,3 @@ it('a page with a secret that the browser restores from memory asks the hub whet
   await page.getByLabel('Setup code').waitFor();
   expect(await page.textContent('body')).not.toContain(secret);
 });
-
-/** The response to the browser's next image request, even if the browser withholds it from the requesting page. */
-async function imageResponse({ page }: Visit) {
-  const { promise, resolve } = Promise.withResolvers<{ readonly cookie: string; readonly status: number }>();
-  const network = await page.context().newCDPSession(page);
-  await network.send('Network.enable');
-  const cookies = new Map<string, string>();
-  network.on('Network.requestWillBeSentExtraInfo', ({ requestId, headers }) => {
-    if (headers['Sec-Fetch-Dest'] === 'image') cookies.set(requestId, headers['Cookie'] ?? '');
-  });
-  network.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode: status }) => {
-    const cookie = cookies.get(requestId);
-    if (cookie !== undefined) resolve({ cookie, status });
-  });
-  return { responsePromise: promise };
-}
