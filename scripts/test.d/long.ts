@@ -57,11 +57,6 @@ const NAMED = [
     shows: 'every suite of ./scripts/bench completes and gives figures',
   },
   {
-    name: 'first-hour',
-    files: 'release/browser/first-hour',
-    shows: 'every variant of the first hour with a new hub, in a browser',
-  },
-  {
     name: 'arm64',
     files: 'release/arm64/',
     shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian',

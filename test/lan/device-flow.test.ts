@@ -126,25 +126,6 @@ describe('the device authorization endpoint', () => {
       error_description: expect.stringContaining('omit the scope parameter'),
     });
   });
-
-  it('the hub throttles an appliance that starts device flows in a loop, and sends no requests to the portal', async () => {
-    const before = configs();
-    const { credentials } = await begin();
-    const responses: HubResponse[] = [];
-    for (let attempt = 0; attempt < 12; attempt++) responses.push(await authorize(credentials));
-    for (const response of responses) {
-      if (response.status === 200) rememberSecrets([String(parseJsonBody(response)['device_code'])]);
-    }
-    const last = responses.at(-1) ?? responses[0];
-    if (last === undefined) throw new Error('no answer');
-    expect({ status: last.status, ...parseJsonBody(last) }).toMatchObject({
-      status: 429,
-      error: 'temporarily_unavailable',
-    });
-    expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
-    expect(Number(last.headers['retry-after'])).toBeLessThanOrEqual(60);
-    expect(configs()).toBe(before);
-  });
 });
 
 it.each([

@@ -23,7 +23,7 @@ interface RequestOptions {
 
 type Credentials = Pick<CredentialsResponse, 'client_id' | 'client_secret'>;
 
-export const DEVICE_CODE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+const DEVICE_CODE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** A device flow that an appliance has started. */
 export interface DeviceFlow {

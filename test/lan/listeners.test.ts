@@ -257,11 +257,6 @@ describe('HEAD requests', () => {
       allow: path === '/pair' ? 'GET, HEAD, POST' : 'GET, HEAD',
     });
   });
-
-  it('HEAD at the callback is refused and uses up no authorization code', async () => {
-    const { status, headers } = await client.http('/callback/x?code=y', { method: 'HEAD' });
-    expect({ status, allow: headers['allow'] }).toEqual({ status: 405, allow: 'GET' });
-  });
 });
 
 describe('a request that names two hosts', () => {

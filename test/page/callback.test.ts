@@ -167,20 +167,6 @@ describe('redirects without a valid login', () => {
     expect(await state()).toBe('active');
   });
 
-  it('a redirect with a code that the portal did not issue is not tried, and the true code still pairs', async () => {
-    const { name, path, login, state } = await openPairing();
-    const count = exchanges();
-    const forgedPath = `${path}?code=${rememberForgedCode('a-strangers-code')}`;
-    for (let tries = 0; tries < 2; tries++) {
-      const response = await client.http(forgedPath);
-      expectPage(response, 200, `${name} is not connected yet`);
-      expectPage(response, 200, 'The portal has not confirmed this login to the hub');
-    }
-    expect(exchanges()).toBe(count);
-    expect(await state()).toBe('pairing');
-    expectPage(await client.http(await login()), 200, `${name} is connected`);
-  });
-
   it('a redirect with a guessed nonce has no effect', async () => {
     const { path, state } = await openPairing();
     const count = exchanges();

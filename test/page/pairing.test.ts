@@ -61,32 +61,6 @@ it('the page of a pairing shows link, QR code and time left, and a second start 
   expect((await hub.appliance(name)).authorize_url).toBe(link);
 });
 
-it('the page of a pairing shows a long login link without a QR code, and the short link leads to it too', async () => {
-  const link = `${emulator.frontendUrl}/sso/authorize?state=${'x'.repeat(3000)}`;
-  const urls = {
-    code_url: `${emulator.baseUrl}/code/get/x?state=x`,
-    accesstoken_request_url: `${emulator.frontendUrl}/sso/token`,
-  };
-  const body = JSON.stringify({ authorize_url: link, ...urls });
-  emulator.addFault({ kind: 'status', endpoint: 'config', status: 200, body });
-  const path = target(await send(`/appliances/${name}/pair`));
-  const shown = await withLink(path);
-  expect(shown.link).toBe(link);
-  expect(shown.text).not.toContain('class="qr"');
-  expect(shown.text).not.toContain('scan this');
-  expect((await visitor.get(`/appliances/${name}/label`)).status).toBe(200);
-  const short = await hub.ask(async (control) => {
-    for await (const report of control.followPairing(path.slice('/pairings/'.length), new AbortController().signal)) {
-      if (report.event === 'waiting' && report.short_url !== undefined) return report.short_url;
-    }
-    throw new Error('there was no short link');
-  });
-  rememberSecrets([short.split('/').at(-1) ?? '']);
-  const { statusCode, headers, body: rest } = await request(short);
-  await rest.dump();
-  expect([statusCode, headers['location']]).toEqual([303, link]);
-});
-
 it('the page of a pairing shows its refusal or success, and then has no QR code', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });

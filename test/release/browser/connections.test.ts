@@ -147,16 +147,6 @@ describe('a login that several appliances share', () => {
     expect((await testHub.hub.appliance('wallbox')).connection).toBe('netatmo');
     expect(visit.browserErrors).toEqual([]);
   });
-
-  it('an open overview shows that a shared login was connected elsewhere', async () => {
-    await testHub.hub.addConnection('netatmo', 'Monitoring');
-    for (const name of ['dashboard', 'thermostat']) await testHub.hub.addAppliance(name, null, null, 'netatmo');
-    await using visit = await signedIn(PHONE);
-    await visit.page.getByText('The login “netatmo” is not connected yet.').waitFor();
-    await testHub.hub.pair('netatmo', testHub.emulator);
-    await visit.page.getByText('Both appliances are connected.').waitFor();
-    expect(visit.browserErrors).toEqual([]);
-  });
 });
 
 describe('the code of an appliance whose login is connected already', () => {

@@ -251,6 +251,29 @@ it('the page explains why a declared appliance can not be removed', async () => 
   await page.getByText('Nothing was changed').first().waitFor();
 });
 
+describe('the certificate warning of the full Chromium', () => {
+  let whole: Browser;
+  setUpOnce(
+    async (parts) => {
+      whole = parts.use(await startBrowser({ whole: true }));
+    },
+    { skipReason: () => browserSkipReason(true) },
+  );
+
+  it('an installer accepts the certificate warning once, and gets to the sign-in page (docs/installer-page.md)', async () => {
+    await using visit = await whole.visit(PHONE);
+    const { page } = visit;
+    await expect(page.goto(`${origin}/`)).rejects.toThrow('ERR_CERT_AUTHORITY_INVALID');
+    await page.getByText('Your connection is not private').waitFor();
+    await visit.takeScreenshot('installer-warning');
+    await page.getByRole('button', { name: 'Advanced' }).click();
+    await page.getByText('Proceed to 127.0.0.1 (unsafe)').click();
+    await page.locator('#code').waitFor();
+    await page.reload();
+    await page.locator('#code').waitFor();
+  });
+});
+
 it('an installer can add an appliance with the keyboard alone', async () => {
   await using visit = await signedIn(DESKTOP);
   const { page } = visit;
