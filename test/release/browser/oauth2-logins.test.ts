@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { EmulatorOptions } from '../../../src/emulator/index.ts';
 import { textsFor } from '../../../src/page/page-context.ts';
 import type { Texts } from '../../../src/page/texts/en.ts';
-import { type BrowserTestHub, logIn, openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
+import { type BrowserTestHub, logIn, openSignedIn, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import {
   type Browser,
   browserSkipReason,
@@ -40,11 +40,8 @@ function startHub(emulator: EmulatorOptions, portal = ''): Promise<BrowserTestHu
 /** A browser on a hub that knows nothing yet: it signs in, adds a connection, and begins to connect it. */
 async function beginFromNothing(hub: BrowserTestHub, options: BrowserContextOptions): Promise<[Visit, Texts]> {
   const texts = textsFor(options.locale);
-  const visit = await openTrustingVisit(browser, options);
+  const visit = await openSignedIn(browser, hub, options);
   const { page } = visit;
-  await page.goto(`${hub.origin}/`);
-  await page.getByLabel(texts.signIn.label).fill((await hub.hub.setupCode()).code);
-  await page.keyboard.press('Enter');
   await page.getByRole('link', { name: texts.addConnection.title }).click();
   await page.getByLabel(texts.adding.name, { exact: true }).fill('heating');
   await page.getByRole('button', { name: texts.adding.add, exact: true }).click();
