@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { OAuth2PortalConfiguration } from '../../src/configuration/portals.ts';
 import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pairings/authorization-response.ts';
-import type { Emulator, EmulatorOptions, LoggedRequest } from '../../src/emulator/index.ts';
+import type { Emulator, LoggedRequest } from '../../src/emulator/index.ts';
 import type { ProfileName } from '../../src/emulator/profiles/profile-names.ts';
 import { findProfile } from '../../src/emulator/profiles/profiles.ts';
 import type { Preset, PresetApi } from '../../src/portal/presets/preset.ts';
@@ -29,9 +29,6 @@ const ENDPOINTS = {
   revocation_endpoint: '/oauth2/revoke',
 } as const;
 
-/** Keys of `[portals.home]` as TOML values that differ from what a person of this cloud writes; null: left out. */
-export type Changes = Readonly<Record<string, string | null>>;
-
 /** A hub that is configured with a preset, and the double of its cloud: the emulator with the profile of that name. */
 export class PresetHub implements AsyncDisposable {
   readonly harness: BrokerHarness;
@@ -46,13 +43,13 @@ export class PresetHub implements AsyncDisposable {
     this.#pastes = preset.redirect === 'localhost';
   }
 
-  static async start(preset: Preset, changes: Changes = {}, emulator: EmulatorOptions = {}): Promise<PresetHub> {
+  static async start(preset: Preset): Promise<PresetHub> {
     const id = preset.settings.client_id ?? CLIENT_ID;
     const secret = findProfile(preset.name)?.isPublic === true ? {} : { secret: CLIENT_SECRET };
     const profile = preset.name as ProfileName;
     const harness = await BrokerHarness.start({
-      emulator: { profile, clients: [{ id, ...secret }], showSecrets: true, ...emulator },
-      portals: async (double) => [await configure(preset, double, changes)],
+      emulator: { profile, clients: [{ id, ...secret }], showSecrets: true },
+      portals: async (double) => [await configure(preset, double)],
     });
     return new PresetHub(harness, preset);
   }
@@ -80,10 +77,10 @@ export class PresetHub implements AsyncDisposable {
     return this.harness.statusOf('house');
   }
 
-  /** Logs in in the way of the preset. @param scope null: that of the preset @returns how the pairing ended */
-  async logIn(scope: string | null = null): Promise<string> {
+  /** Logs in in the way of the preset. @returns how the pairing ended */
+  async logIn(): Promise<string> {
     const { harness, emulator } = this;
-    await harness.addAppliance('house', scope);
+    await harness.addAppliance('house', null);
     const run = await harness.beginPairing('house');
     const { step } = run.pairing;
     if (step.kind !== 'waiting') return pairingResult(step);
@@ -136,7 +133,7 @@ export class PresetHub implements AsyncDisposable {
 }
 
 /** Loads the configuration that a person of this cloud writes, with the endpoints of the double. */
-async function configure(preset: Preset, emulator: Emulator, changes: Changes): Promise<OAuth2PortalConfiguration> {
+async function configure(preset: Preset, emulator: Emulator): Promise<OAuth2PortalConfiguration> {
   using folder = stateFolder();
   writeFileSync(join(folder.path, 'home.secret'), `${CLIENT_SECRET}\n`, { mode: 0o600 });
   const { settings, register, client_secret: secret, redirect } = preset;
@@ -151,9 +148,8 @@ async function configure(preset: Preset, emulator: Emulator, changes: Changes): 
     ...(redirectUri !== null && { redirect_uri: `"${redirectUri}"` }),
     ...(variables.length > 0 && { variables: `{ ${variables.join(', ')} }` }),
     ...Object.fromEntries(endpoints.map(([key, path]) => [key, `"${emulator.frontendUrl}${path}"`])),
-    ...changes,
   };
-  const lines = Object.entries(keys).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${value}`]));
+  const lines = Object.entries(keys).map(([key, value]) => `${key} = ${value}`);
   const file = join(folder.path, 'latchkey.toml');
   writeFileSync(file, ['[portals.home]', ...lines, ''].join('\n'));
   const { portals } = await loadConfiguration(file, { HOME: folder.path });

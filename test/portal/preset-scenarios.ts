@@ -1,76 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Preset } from '../../src/portal/presets/preset.ts';
-import { type Changes, PresetHub } from './preset-harness.ts';
+import { PresetHub } from './preset-harness.ts';
 
 const HOUR = 3_600_000;
 
 /** The presets whose cloud accepts the old refresh token after a lost answer. */
 const SURVIVORS = ['home-connect', 'microsoft', 'nest', 'withings'];
-
-/** How a configuration differs from its preset, and what the double answers then. */
-interface Mistake {
-  readonly changes?: Changes;
-  readonly scope?: string;
-  readonly answer: RegExp;
-}
-
-const NOT_AUTHENTICATED = /invalid_client/;
-/** The cloud as a person writes it who knows no preset. */
-const WITHOUT_PRESET = { preset: null, variables: null, type: '"oauth2"' };
-
-const MISTAKES: Readonly<Record<string, readonly Mistake[]>> = {
-  bmw: [
-    {
-      changes: { ...WITHOUT_PRESET, client_auth: '"none"', login: '"device"' },
-      scope: 'authenticate_user openid',
-      answer: /response_type is missing/,
-    },
-  ],
-  daikin: [
-    { changes: { redirect_uri: null }, answer: /page/ },
-    { scope: 'offline_access', answer: /openid is missing/ },
-  ],
-  enphase: [{ changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED }],
-  'home-connect': [
-    {
-      changes: { ...WITHOUT_PRESET, client_auth: '"none"', login: '"device"' },
-      answer: /unsupported_grant_type/,
-    },
-  ],
-  hue: [{ changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED }],
-  husqvarna: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
-  microsoft: [{ changes: { login: '"redirect"' }, answer: /page/ }],
-  miele: [
-    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
-    { scope: 'mcs_thirdparty_read', answer: /openid is missing/ },
-  ],
-  myuplink: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
-  nest: [
-    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
-    { scope: 'openid', answer: /sdm\.service is missing/ },
-  ],
-  netatmo: [{ changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED }],
-  resideo: [
-    { changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED },
-    { changes: { authorization_params: '{ appSelect = "2" }' }, answer: /appSelect must be 1/ },
-  ],
-  smartthings: [
-    { changes: { client_auth: '"post"' }, answer: NOT_AUTHENTICATED },
-    { changes: { ...WITHOUT_PRESET, pkce: 'false' }, answer: /client_id is missing/ },
-  ],
-  tado: [{ changes: { client_auth: '"post"', client_secret_file: '"home.secret"' }, answer: NOT_AUTHENTICATED }],
-  tesla: [{ changes: { ...WITHOUT_PRESET, client_auth: '"post"' }, answer: /audience is missing/ }],
-  tibber: [
-    { changes: { redirect_uri: null }, answer: /page/ },
-    { changes: { client_auth: '"basic"' }, answer: NOT_AUTHENTICATED },
-  ],
-  viessmann: [{ changes: { pkce: 'false' }, answer: /code_challenge/ }],
-  volvo: [{ changes: { pkce: 'false' }, answer: /code_challenge/ }],
-  withings: [
-    { changes: { scope_separator: '" "' }, answer: /scope/ },
-    { changes: { token_params: '{ action = "gettoken" }' }, answer: /action must be requesttoken/ },
-  ],
-};
 
 /** The presets that stand for all: a device login with a public client; a code login; the protocol that differs most. */
 export const REPRESENTATIVES: readonly string[] = ['tado', 'husqvarna', 'withings'];
@@ -146,24 +81,4 @@ export function testPresets(chosen: readonly Preset[]): void {
       expect(await hub.harness.run.store.grants()).toEqual([]);
     });
   });
-
-  const mistakes = chosen.flatMap((preset) => {
-    const found = MISTAKES[preset.name];
-    if (found === undefined) throw new Error(`there is no mistake for ${preset.name}`);
-    return found.map((mistake) => ({ preset, mistake }));
-  });
-
-  test.for(mistakes)(
-    'the double of $preset.name refuses a login that deviates from its preset with $mistake.answer',
-    async ({ preset, mistake }) => {
-      await using hub = await PresetHub.start(preset, mistake.changes);
-      const result = await hub.logIn(mistake.scope ?? preset.scope ?? null);
-      const answers = hub.emulator.requests.map(({ answer, url }) =>
-        decodeURIComponent(JSON.stringify({ url, ...answer })),
-      );
-      expect(result).not.toBe('paired');
-      expect([result, ...answers].join('\n')).toMatch(mistake.answer);
-      expect(hub.emulator.grants()).toEqual([]);
-    },
-  );
 }

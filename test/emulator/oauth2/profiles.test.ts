@@ -112,6 +112,9 @@ test.for(cases)('%s: a client that knows the cloud logs in with a code and refre
 /** What each cloud refuses of a client that does not know it. */
 const WRONG: readonly (readonly [ProfileName, Partial<Conversation>])[] = [
   ['netatmo', { authentication: 'basic' }],
+  ['myuplink', { authentication: 'basic' }],
+  ['husqvarna', { authentication: 'basic' }],
+  ['tibber', { authentication: 'basic' }],
   ['viessmann', { pkce: false }],
   ['daikin', { authorize: { scope: 'offline_access' } }],
   ['miele', { authorize: { scope: 'mcs_thirdparty_read' } }],

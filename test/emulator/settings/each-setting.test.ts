@@ -164,16 +164,6 @@ test('refreshGraceTime: a used refresh token gets the same tokens again, with th
   await expect(refresh(second.refresh_token)).rejects.toMatchObject(dead);
 });
 
-test('onReuse: a used refresh token is refused, or also revokes its grant', async ({ emulator }) => {
-  const { refresh } = await loggedIn(emulator);
-  const second = await refresh();
-  await expect(refresh()).rejects.toMatchObject(dead);
-  const third = await refresh(second.refresh_token);
-  emulator.change({ onReuse: 'revoke-family' });
-  await expect(refresh()).rejects.toMatchObject(dead);
-  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
-});
-
 test('refreshEndsAccessToken: a refresh ends the former access token at once, or it stays valid', async ({
   emulator,
 }) => {
@@ -244,20 +234,6 @@ test('basic: HTTP Basic is accepted, or refused with a challenge that uses up no
   const code = await obtainCode(emulator);
   await expect(exchange(byHeader, code)).rejects.toMatchObject({ name: 'WWWAuthenticateChallengeError', status: 401 });
   await exchange(stock(emulator), code);
-});
-
-test('relayRefusal: a refused login redirects to the redirect_url with an error, or does not redirect to it', async ({
-  emulator,
-}) => {
-  const callback = 'http://127.0.0.1:8480/callback';
-  const deny = async () => {
-    const { code_url } = await requestConfig(emulator, callback);
-    return (await emulator.login({ state: stateOf(code_url), deny: true })).location;
-  };
-  const landed = new URL(await deny());
-  await expect(oauth.authorizationCodeGrant(stock(emulator), landed)).rejects.toMatchObject({ error: 'access_denied' });
-  emulator.change({ relayRefusal: false });
-  expect(await deny()).not.toContain(callback);
 });
 
 test('codeUrlAfterExchange: after the exchange code_url answers 404, or returns the code that is no longer valid', async () => {
