@@ -2,11 +2,8 @@ import { cpSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { mountSmallDisk } from '../store/small-disk.ts';
-import { EmulatorProcess } from '../support/emulator-process.ts';
-import { reservePort } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
   exchangeCode,
@@ -27,82 +24,57 @@ import {
   whoami,
 } from './portal-client.ts';
 
-/** An emulator process with its state in a folder. It reuses the addresses of an earlier one, if there was one. */
-async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null) {
-  const [port, frontendPort] =
-    before === null
-      ? [await reservePort(), await reservePort()]
-      : [before.baseUrl, before.frontendUrl].map((url) => new URL(url).port);
-  const ports = ['--port', `${port}`, '--frontend-port', `${frontendPort}`];
-  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports);
-}
-
-/** Sends a token request as the emulator's default client. */
-function ask(emulator: EmulatorProcess, grant_type: 'authorization_code' | 'refresh_token', value: string) {
-  const form = { grant_type, [grant_type === 'refresh_token' ? grant_type : 'code']: value };
-  return requestTokens(emulator, form, { id: emulator.clientId, secret: emulator.clientSecret });
-}
-
-async function issued(response: Promise<Response>): Promise<Tokens> {
-  const both = await parseTokens(await response);
-  rememberSecrets([both.access_token, both.refresh_token]);
-  return both;
-}
-
-async function polled({ code_url }: HelperConfig): Promise<string> {
-  const { code } = (await (await get(code_url)).json()) as { code: string };
-  rememberSecrets([code]);
-  return code;
-}
-
-async function logIn(emulator: EmulatorProcess, urls?: HelperConfig): Promise<string> {
-  const opened = urls ?? (await requestConfig(emulator));
-  await fetch(opened.authorize_url);
-  return polled(opened);
-}
-
-test("after a kill the emulator's tokens, codes, links, keys, client and addresses are still valid", async () => {
-  using folder = stateFolder();
-  await using before = await launch(folder, null);
-  const first = await issued(ask(before, 'authorization_code', await logIn(before)));
-  const second = await issued(ask(before, 'refresh_token', first.refresh_token));
-  const [unusedUrls, unopenedUrls, usedUrls] = [
-    await requestConfig(before),
-    await requestConfig(before),
-    await requestConfig(before),
-  ];
-  const used = await logIn(before, usedUrls);
-  const other = await issued(ask(before, 'authorization_code', used));
-  const waiting = await logIn(before, unusedUrls);
-  await before.kill();
-
-  await using after = await launch(folder, before);
-  expect([after.clientId, after.clientSecret]).toEqual([before.clientId, before.clientSecret]);
-  expect((await whoami(after, second.access_token)).status).toBe(200);
-  expect((await ask(after, 'refresh_token', first.refresh_token)).status).toBe(400);
-  await issued(ask(after, 'refresh_token', second.refresh_token));
-  expect(await polled(unusedUrls)).toBe(waiting);
-  await issued(ask(after, 'authorization_code', waiting));
-  await issued(ask(after, 'authorization_code', await logIn(after, unopenedUrls)));
-  expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
-  expect((await ask(after, 'authorization_code', used)).status).toBe(400);
-  expect((await ask(after, 'refresh_token', other.refresh_token)).status).toBe(400);
-  const { answer } = await after.ask('GET', '/_emulator/grants');
-  const { grants } = answer as { grants: { generation: number; revoked: boolean }[] };
-  expect(grants.map(({ generation, revoked }) => [generation, revoked]).toSorted()).toEqual([
-    [1, false],
-    [1, false],
-    [1, true],
-    [3, false],
-  ]);
-});
-
 /** A copy of a folder with an emulator's state as it is on the disk now: what a kill would leave. */
 function copyOf({ path }: { readonly path: string }) {
   const copy = stateFolder();
   cpSync(path, copy.path, { recursive: true });
   return { state: join(copy.path, 'emulator.db'), [Symbol.dispose]: () => copy[Symbol.dispose]() };
 }
+
+test("after a kill the emulator's tokens, codes, links, keys and client are still valid", async () => {
+  using folder = stateFolder();
+  await using before = await startEmulator({ state: join(folder.path, 'emulator.db'), autoLogin: true });
+  const client = { id: before.clientId, secret: before.clientSecret };
+  const exchange = (at: Emulator, code: string) =>
+    requestTokens(at, { grant_type: 'authorization_code', code }, client);
+  const poll = async (url: string) => ((await (await get(url)).json()) as { readonly code: string }).code;
+  const logIn = async ({ authorize_url, code_url }: HelperConfig) => {
+    await fetch(authorize_url);
+    return poll(code_url);
+  };
+  const first = await parseTokens(await exchange(before, await logIn(await requestConfig(before))));
+  const second = await parseTokens(await refreshTokens(before, first.refresh_token, client));
+  const begin = () => requestConfig(before);
+  const [unusedUrls, unopenedUrls, usedUrls] = [await begin(), await begin(), await begin()];
+  const used = await logIn(usedUrls);
+  const other = await parseTokens(await exchange(before, used));
+  const waiting = await logIn(unusedUrls);
+
+  using killed = copyOf(folder);
+  await using after = await startEmulator({ state: killed.state, autoLogin: true });
+  const moved = ({ authorize_url, code_url, ...rest }: HelperConfig) => ({
+    ...rest,
+    authorize_url: authorize_url.replace(before.frontendUrl, after.frontendUrl),
+    code_url: code_url.replace(before.baseUrl, after.baseUrl),
+  });
+  expect([after.clientId, after.clientSecret]).toEqual([client.id, client.secret]);
+  expect((await whoami(after, second.access_token)).status).toBe(200);
+  expect((await refreshTokens(after, first.refresh_token, client)).status).toBe(400);
+  expect((await refreshTokens(after, second.refresh_token, client)).status).toBe(200);
+  expect(await poll(moved(unusedUrls).code_url)).toBe(waiting);
+  expect((await exchange(after, waiting)).status).toBe(200);
+  expect((await exchange(after, await logIn(moved(unopenedUrls)))).status).toBe(200);
+  expect((await fetch(moved(usedUrls).authorize_url)).status).toBe(400);
+  expect((await exchange(after, used)).status).toBe(400);
+  expect((await refreshTokens(after, other.refresh_token, client)).status).toBe(400);
+  const grants = after.grants().map(({ generation, revoked }) => [generation, revoked]);
+  expect(grants.toSorted()).toEqual([
+    [1, false],
+    [1, false],
+    [1, true],
+    [3, false],
+  ]);
+});
 
 test('the emulator writes a rotation to disk before its response', async () => {
   using folder = stateFolder();

@@ -18,7 +18,7 @@ const clientKey = await parseClientKey(JSON.stringify({ ...(await exportJWK(priv
 interface Changes
   extends Partial<OAuth2Settings>,
     Partial<Pick<OAuth2PortalOptions, 'metadataCache' | 'clock' | 'timers'>> {
-  readonly authentication?: 'basic' | 'post' | 'none' | 'private_key_jwt' | 'both' | 'any';
+  readonly authentication?: 'private_key_jwt' | 'any';
 }
 
 /** Connects to an authorization server by its issuer; the client is `latchkey`. */
@@ -26,8 +26,8 @@ export function connectOAuth2Portal(
   { frontendUrl, clientSecret }: Pick<Emulator, 'frontendUrl' | 'clientSecret'>,
   { authentication = 'any', metadataCache, clock, timers, ...changes }: Changes = {},
 ): OAuth2Portal {
-  const hasSecret = authentication !== 'none' && authentication !== 'private_key_jwt';
-  const clientAuth = authentication === 'any' || authentication === 'both' ? null : authentication;
+  const hasSecret = authentication !== 'private_key_jwt';
+  const clientAuth = authentication === 'any' ? null : authentication;
   return new OAuth2Portal({
     settings: {
       issuer: frontendUrl,
@@ -46,7 +46,7 @@ export function connectOAuth2Portal(
       headers: {},
       tokenLifetime: 3_600_000,
       minRequestInterval: 0,
-      protocol: authentication === 'both' ? { operations: { code: { client_auth: 'both' } } } : {},
+      protocol: {},
       ...changes,
     },
     credentialLocation: { portal: 'cloud' },
