@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import {
+  expectRejections,
   FakeClock,
   get,
   obtainTokens,
@@ -43,7 +44,7 @@ test("the emulator's Date header, log and grants follow its clock after the API 
 
 test('the emulator rejects an invalid advance of its clock, names the member and changes nothing', async () => {
   await using emulator = await startTestEmulator({ clock: new FakeClock() });
-  for (const [body, message] of [
+  await expectRejections(emulator, 'POST', 'clock', [
     [{ advance: -1 }, /^advance: must be .*\(found -1\)$/],
     [{ advance: '60' }, /^advance: must be .*\(found "60"\)$/],
     [{ advance: 1e12 }, /^advance: must be .*\(found 1000000000000\)$/],
@@ -52,11 +53,7 @@ test('the emulator rejects an invalid advance of its clock, names the member and
     ['[]', /^body: /],
     ['{', /^body: /],
     ['{"advance": 1e999}', /^advance: must be .*\(found Infinity\)$/],
-  ] as const) {
-    const response = await requestEmulatorApi(emulator, 'POST', 'clock', body);
-    expect(response.status, JSON.stringify(body)).toBe(400);
-    expect(await response.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
-  }
+  ]);
   expect((await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
   expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: must be .*\(found NaN\)$/);
   expect(emulator.clock.offset).toBe(0);

@@ -1,4 +1,4 @@
-import { test as base } from 'vitest';
+import { test as base, expect } from 'vitest';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 
 /** A raw HTTP client of the helper endpoints: it follows no redirects and hides no errors. */
@@ -80,6 +80,20 @@ export function requestEmulatorApi(
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const sent = body === undefined ? {} : { body: text, headers: { 'content-type': type } };
   return fetch(emulator.consoleUrl + path, { method, ...sent });
+}
+
+/** Sends bodies to the emulator's own API, and expects that each is rejected with a message like this. */
+export async function expectRejections(
+  emulator: Emulator,
+  method: string,
+  path: string,
+  cases: readonly (readonly [body: unknown, message: RegExp])[],
+): Promise<void> {
+  for (const [body, message] of cases) {
+    const response = await requestEmulatorApi(emulator, method, path, body);
+    const error = { error: 'invalid_request', message: expect.stringMatching(message) };
+    expect([response.status, await response.json()], JSON.stringify(body)).toEqual([400, error]);
+  }
 }
 
 export function postConfig(emulator: Portal, redirectUrl?: string, id = emulator.clientId): Promise<Response> {

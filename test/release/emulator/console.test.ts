@@ -77,26 +77,9 @@ describe("the emulator's console in a browser", () => {
     expect((await refreshTokens(emulator, next.refresh_token)).status).toBe(400);
   });
 
-  it('the console resets the emulator only after a confirmation', async () => {
+  it('the console advances the clock, so that tokens expire, and resets the emulator only after a confirmation', async () => {
     await using opened = await open();
     const { emulator, page, section } = opened;
-    const { access_token } = await obtainTokens(emulator);
-    await section('Clock').getByRole('button', { name: '+1 min' }).click();
-    await section('Clock').getByText('1 min ahead').waitFor();
-    await page.getByRole('button', { name: 'Reset …' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    expect((await whoami(emulator, access_token)).status).toBe(200);
-    await page.getByRole('button', { name: 'Reset …' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
-    await section('Requests').getByText('None yet').waitFor();
-    await section('Grants').getByText('None yet').waitFor();
-    await section('Clock').getByText('no offset').waitFor();
-    expect((await whoami(emulator, access_token)).status).toBe(401);
-  });
-
-  it('the console advances the clock, and tokens expire', async () => {
-    await using opened = await open();
-    const { emulator, section } = opened;
     const { access_token } = await obtainTokens(emulator);
     const clock = section('Clock');
     await clock.getByText('no offset').waitFor();
@@ -108,6 +91,16 @@ describe("the emulator's console in a browser", () => {
     await clock.getByText('1 h ahead').waitFor();
     expect((await whoami(emulator, access_token)).status).toBe(401);
     await section('Requests').getByText('401 Unauthorized').waitFor();
+
+    await page.getByRole('button', { name: 'Reset …' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    expect(emulator.grants()).toHaveLength(1);
+    await page.getByRole('button', { name: 'Reset …' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
+    await section('Requests').getByText('None yet').waitFor();
+    await section('Grants').getByText('None yet').waitFor();
+    await clock.getByText('no offset').waitFor();
+    expect(emulator.grants()).toEqual([]);
   });
 
   it('the console changes a setting, and the emulator applies it from then on', async () => {

@@ -24,7 +24,7 @@ export async function createPackedProject(...more: readonly string[]): Promise<P
   const tarball = join(path, pack.stdout.trim());
   const installed = join(path, 'node_modules/latchkey');
   mkdirSync(installed, { recursive: true });
-  const unpack = await runCommand('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
+  const unpack = await runCommand('/usr/bin/tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
   if (pack.status !== 0 || unpack.status !== 0) throw new Error(`packing failed: ${pack.stderr}${unpack.stderr}`);
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     readonly dependencies: Readonly<Record<string, string>>;
