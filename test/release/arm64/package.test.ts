@@ -63,13 +63,7 @@ it("the arm64 package has the same files as this machine's package, and only arm
   expect(Object.fromEntries(machines)).toEqual({ node: AARCH64, 'linux-arm64.node': AARCH64 });
 });
 
-it("the arm64 package's program starts in an emulated arm64 machine", async (ctx) => {
-  const missing = await arm64SkipReason();
-  if (missing !== null) ctx.skip(missing);
-  const [qemu = '', ...args] = await latchkey();
-  expect(await run(qemu, [...args, '--version'])).toMatchObject({ stdout: `${version()}\n`, stderr: '' });
-});
-
+// test/release/container/arm64.test.ts runs the same program, in its image.
 if (IS_LONG_FORM) {
   it('the arm64 package runs the demo without a bad token, and a hub with the page size of a Pi 5', async (ctx) => {
     const missing = await arm64SkipReason();

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { eventually } from '../../support/hub-process.ts';
-import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { CONFIGURATION_FILE, InstalledHub, SECRET_FILE, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 import { type SurfaceSnapshot, Surfaces } from './surfaces.ts';
 
@@ -25,115 +25,95 @@ setUpMachine([], async (parts) => {
   surfaces = await Surfaces.open(hub);
 });
 
-it('all surfaces agree about a wrong client secret, from its change until after its repair', async () => {
-  const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
-  const changed = await surfaces.during('a file of credentials was changed', () =>
-    hub.machine.write(SECRET_FILE, 'another-secret\n', '600'),
-  );
-  expect.soft(summarize(changed)).toEqual({ disagreements: [], codes: [], found: ['credentials'] });
-  const wrong = await surfaces.during('the hub was restarted with a wrong secret', async () => {
-    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
-    await hub.machine.run('latchkey refresh wallbox');
-  });
-  expect.soft(summarize(wrong)).toEqual({ disagreements: [], codes: ['misconfigured'], found: [] });
-  const restart = 'sudo systemctl restart latchkey';
-  const reloaded = await surfaces.during('the right secret, and a reload', async () => {
-    await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
-    const refused = lineMatching(
-      new RegExp(`credentials were changed after the hub was started .*${SECRET_FILE}.*${restart}`),
-    );
-    expect.soft(await hub.latchkey('reload')).toMatchObject({ status: 1, stderr: refused });
-  });
-  expect.soft(summarize(reloaded)).toEqual({ disagreements: [], codes: ['misconfigured'], found: ['credentials'] });
-  const advice = expect.stringMatching(new RegExp(`${SECRET_FILE}[^]*${restart}`));
-  expect.soft(reloaded.at(-1)?.outputs).toMatchObject({ text: advice, json: advice, page: advice, doctor: advice });
-  const mended = await surfaces.during(
-    'a restart',
-    () => hub.machine.sh('systemctl restart latchkey', { seconds: 30 }),
-    isHealthy,
-  );
-  expect.soft(summarize(mended).disagreements).toEqual([]);
-  expectHealthy(mended);
-});
+/** A fault of an installed hub. */
+interface Fault {
+  readonly what: string;
+  readonly prepare?: () => Promise<unknown>;
+  readonly begin: () => Promise<unknown>;
+  /** The conditions of the hub that it leads to, and what the doctor finds besides. */
+  readonly shown: { readonly codes: readonly string[]; readonly found: readonly string[] };
+  readonly repair: () => Promise<unknown>;
+}
 
-it('all surfaces agree about a full disk, until there is space again', async () => {
-  const full = await surfaces.during('a full disk', () =>
-    eventually(async () => {
-      await hub.machine.run(`dd if=/dev/zero of=${DISK}/filler bs=1M; dd if=/dev/zero of=${DISK}/rest bs=512`);
-      await hub.machine.run('latchkey refresh wallbox');
-      return (await hub.appliance('wallbox')).problem !== null;
-    }, 20),
-  );
-  expect.soft(summarize(full)).toEqual({
-    disagreements: [],
-    codes: ['store_unwritable', 'store_unwritable'],
-    found: ['disk.state'],
-  });
-  const mended = await surfaces.during(
-    'room on the disk',
-    () => hub.machine.sh(`rm ${DISK}/filler ${DISK}/rest`),
-    isHealthy,
-  );
-  expect.soft(summarize(mended).disagreements).toEqual([]);
-  expectHealthy(mended);
-});
+const FAULTS: readonly Fault[] = [
+  {
+    what: 'a wrong client secret',
+    begin: async () => {
+      await hub.machine.sh(`cp -p ${SECRET_FILE} /root/right.secret; echo another-secret >${SECRET_FILE}`);
+      await hub.machine.sh('systemctl restart latchkey; latchkey refresh wallbox || true', { seconds: 30 });
+    },
+    shown: { codes: ['misconfigured'], found: [] },
+    repair: () =>
+      hub.machine.sh(`cp -p /root/right.secret ${SECRET_FILE}; systemctl restart latchkey`, { seconds: 30 }),
+  },
+  {
+    what: 'a full disk',
+    begin: () =>
+      eventually(async () => {
+        await hub.machine.run(`dd if=/dev/zero of=${DISK}/filler bs=1M; dd if=/dev/zero of=${DISK}/rest bs=512`);
+        await hub.machine.run('latchkey refresh wallbox');
+        return (await hub.appliance('wallbox')).problem !== null;
+      }, 20),
+    shown: { codes: ['store_unwritable', 'store_unwritable'], found: ['disk.state'] },
+    repair: () => hub.machine.sh(`rm ${DISK}/filler ${DISK}/rest`),
+  },
+  {
+    what: 'an unreachable portal, until one appliance has reached it',
+    prepare: async () => {
+      await hub.addAppliance('heat-pump');
+      await hub.pair('heat-pump');
+    },
+    begin: async () => {
+      await hub.machine.sh('systemctl stop latchkey-emulator');
+      // Two failures: the hub's own next retry is minutes away.
+      await hub.machine.run('latchkey refresh wallbox; latchkey refresh heat-pump; latchkey refresh heat-pump');
+    },
+    shown: {
+      codes: ['portal_unreachable', 'portal_unreachable'],
+      found: ['portal.home.base_url', 'portal.home.frontend_url'],
+    },
+    // The hub notices nothing before its next retry, or before an appliance requests a token.
+    repair: async () => {
+      await hub.machine.sh('systemctl start latchkey-emulator; latchkey refresh wallbox', { seconds: 30 });
+      await hub.ask((control) => control.removeAppliance('heat-pump'));
+    },
+  },
+  {
+    what: 'a wrong client_id',
+    begin: async () => {
+      const change = `s/^client_id = .*/client_id = "${OTHER_CLIENT}"/`;
+      await hub.machine.sh(`cp ${CONFIGURATION_FILE} /root/right.toml; sed -i '${change}' ${CONFIGURATION_FILE}`);
+      await hub.machine.sh('systemctl reload latchkey', { seconds: 30 });
+      await hub.machine.run('latchkey pair wallbox --no-wait');
+    },
+    shown: { codes: ['portal_changed', 'pairing_failed'], found: [] },
+    repair: () =>
+      hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`, { seconds: 30 }),
+  },
+  {
+    what: 'a restored backup whose refresh token has been used since',
+    prepare: async () => {
+      await hub.machine.write('/root/passphrase', 'a passphrase for nobody\n', '600');
+      await hub.machine.sh('latchkey backup /root/backup --passphrase-file /root/passphrase');
+      // A grant that the hub still has is kept unchanged.
+      await hub.machine.sh('latchkey refresh wallbox; latchkey unpair wallbox');
+      await hub.machine.sh('latchkey restore /root/backup --yes --passphrase-file /root/passphrase', { seconds: 30 });
+      // The hub restarts with the restored store, and has no control socket for a moment.
+      await eventually(async () => (await hub.latchkey('setup-code')).status === 0, 15, 500);
+      await surfaces.signIn();
+    },
+    begin: () => hub.machine.run('latchkey refresh wallbox'),
+    shown: { codes: ['refused'], found: [] },
+    repair: () => hub.pair('wallbox'),
+  },
+];
 
-it('all surfaces agree about an unreachable portal, and recover when one appliance has reached it', async () => {
-  await hub.addAppliance('heat-pump');
-  await hub.pair('heat-pump');
-  const unreachable = await surfaces.during('the portal is away', async () => {
-    await hub.machine.sh('systemctl stop latchkey-emulator');
-    // Two failures: the hub's own next retry is minutes away.
-    await hub.machine.run('latchkey refresh wallbox; latchkey refresh heat-pump; latchkey refresh heat-pump');
-  });
-  expect.soft(summarize(unreachable)).toEqual({
-    disagreements: [],
-    codes: ['portal_unreachable', 'portal_unreachable'],
-    found: ['portal.home.base_url', 'portal.home.frontend_url'],
-  });
-  // The hub notices nothing before its next retry, or before an appliance requests a token.
-  const reachable = await surfaces.during(
-    'the portal is back',
-    () => hub.machine.sh('systemctl start latchkey-emulator; latchkey refresh wallbox', { seconds: 30 }),
-    isHealthy,
-  );
-  expect.soft(summarize(reachable).disagreements).toEqual([]);
-  expectHealthy(reachable);
-  await hub.machine.sh('latchkey appliance remove heat-pump --yes');
-});
-
-it('all surfaces agree about a wrong client_id, until a reload of the corrected one', async () => {
-  const wrong = await surfaces.during('a wrong client_id', async () => {
-    await hub.machine.sh(
-      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^client_id = .*/client_id = "${OTHER_CLIENT}"/' ${CONFIGURATION_FILE}`,
-    );
-    await hub.machine.sh('systemctl reload latchkey', { seconds: 30 });
-    await hub.machine.run('latchkey pair wallbox --no-wait');
-  });
-  expect.soft(summarize(wrong)).toEqual({ disagreements: [], codes: ['portal_changed', 'pairing_failed'], found: [] });
-  const mended = await surfaces.during(
-    'the right client_id, and a reload',
-    () => hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`, { seconds: 30 }),
-    isHealthy,
-  );
-  expect.soft(summarize(mended).disagreements).toEqual([]);
-  expectHealthy(mended);
-});
-
-it('all surfaces agree about a restored backup whose refresh token has been used since', async () => {
-  await hub.machine.write('/root/passphrase', 'a passphrase for nobody\n', '600');
-  await hub.machine.sh('latchkey backup /root/backup --passphrase-file /root/passphrase');
-  // A grant that the hub still has is kept unchanged.
-  await hub.machine.sh('latchkey refresh wallbox; latchkey unpair wallbox');
-  await hub.machine.sh('latchkey restore /root/backup --yes --passphrase-file /root/passphrase', { seconds: 30 });
-  // The hub restarts with the restored store, and has no control socket for a moment.
-  await eventually(async () => (await hub.latchkey('setup-code')).status === 0);
-  await surfaces.signIn();
-  const restored = await surfaces.during('a backup was restored', () => hub.machine.run('latchkey refresh wallbox'));
-  expect.soft(summarize(restored)).toEqual({ disagreements: [], codes: ['refused'], found: [] });
-  const paired = await surfaces.during('paired again', () => hub.pair('wallbox'), isHealthy);
-  expect.soft(summarize(paired).disagreements).toEqual([]);
-  expectHealthy(paired);
+it.each(FAULTS)('all surfaces of an installed hub agree about $what, until after its repair', async (fault) => {
+  await fault.prepare?.();
+  const faulty = await surfaces.during(fault.begin, (last) => !isHealthy(last));
+  expect.soft(summarize(faulty)).toEqual({ disagreements: [], ...fault.shown });
+  const repaired = await surfaces.during(fault.repair, isHealthy);
+  expect(summarize(repaired)).toEqual({ disagreements: [], codes: [], found: [] });
 });
 
 /** What the last snapshot shows, and in which snapshots surfaces disagreed. */
@@ -146,11 +126,6 @@ function summarize(snapshots: readonly SurfaceSnapshot[]) {
     codes: last?.status?.conditions.map(({ code }) => code),
     found: last?.found.map(({ name }) => name).filter((name) => HUB_CHECKS.test(name)),
   };
-}
-
-/** At the end no surface shows a problem. */
-function expectHealthy(snapshots: readonly SurfaceSnapshot[]): void {
-  expect.soft(summarize(snapshots)).toMatchObject({ codes: [], found: [] });
 }
 
 function isHealthy(last: SurfaceSnapshot): boolean {

@@ -1,5 +1,4 @@
 // What every surface of an installed hub shows at one moment, and whether two of them disagree.
-import { appendFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import { type StatusResponse, statusResponseSchema } from '../../../src/control/messages.ts';
@@ -10,7 +9,7 @@ import { displaySeverity, hubHealth } from '../../../src/page/overview/health.ts
 import { en } from '../../../src/page/texts/en.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { eventually } from '../../support/hub-process.ts';
-import { logFile, rememberSecrets } from '../../support/logs.ts';
+import { rememberSecrets } from '../../support/logs.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
 import type { InstalledHub } from './installed-hub.ts';
 
@@ -89,9 +88,8 @@ export class Surfaces {
    * @param isOver on a slow machine it continues until this is true for the last snapshot
    */
   async during(
-    title: string,
     happens: () => Promise<unknown>,
-    isOver: (last: SurfaceSnapshot) => boolean = () => true,
+    isOver: (last: SurfaceSnapshot) => boolean,
   ): Promise<SurfaceSnapshot[]> {
     const snapshots: SurfaceSnapshot[] = [];
     let ended = Number.POSITIVE_INFINITY;
@@ -107,7 +105,6 @@ export class Surfaces {
       snapshots.push(await this.takeSnapshot());
       await sleep(1000);
     }
-    await appendFile(logFile('surfaces'), [`# ${title}`, ...snapshots.map(toLogLine), ''].join('\n'), { mode: 0o600 });
     await all;
     return snapshots;
   }
@@ -215,20 +212,4 @@ function codes(list: readonly { readonly code: string }[]): string {
 
 function count(metrics: string, family: string): number {
   return metrics.match(new RegExp(`^${family}\\{.* 1$`, 'gm'))?.length ?? 0;
-}
-
-function toLogLine({ at, status, later, outputs, found, disagreements }: SurfaceSnapshot): string {
-  const shown = status ?? later;
-  const [, headline] = /<h1 id="health">([^<]*)/.exec(outputs['page'] ?? '') ?? [];
-  const [, row] = /<p class="state .*?<span>([^<]*)</.exec(outputs['page'] ?? '') ?? [];
-  return JSON.stringify({
-    at: Math.round(at / 100) / 10,
-    steady: status !== null,
-    conditions: shown?.conditions.map(({ code, severity, message }) => `${severity} ${code}: ${message}`),
-    exit: outputs['exit']?.trim(),
-    ...{ headline, row, line: outputs['line']?.trim() },
-    notices: shown?.notices.map(({ code }) => code),
-    doctor: found.map(({ name, result, detail }) => `${result} ${name} ${detail}`),
-    ...(disagreements.length > 0 && { disagreements }),
-  });
 }

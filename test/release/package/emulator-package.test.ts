@@ -164,7 +164,7 @@ describe("the emulator's npm package", () => {
   });
 });
 
-describe.each(selectRows([22, 24] as const, [22]))("the emulator's npm package on Node.js %i", (major) => {
+describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package on Node.js %i", (major) => {
   it('npx runs the packed archive in an empty folder', async () => {
     const empty = join(folder.path, `empty-${major}`);
     await mkdir(join(empty, 'bin'), { recursive: true });
