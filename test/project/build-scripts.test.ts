@@ -14,3 +14,25 @@ test.each(scripts)('scripts/%s --help says what it builds and with which options
     expect(stdout).not.toMatch(/^#|set -euo/m);
   }
 });
+
+test.each([
+  ['build-deb', ['--version', 'latest'], '--version latest: allowed is 1.2.3 or 1.2.3-rc.1'],
+  ['build-deb', ['--level', '10'], '--level 10: allowed is 0 to 9, or none'],
+  ['build-npm', ['--output'], '--output needs a value, or is unknown'],
+  ['build-emulator-package', ['--version', 'latest'], '--version latest: allowed is 1.2.3 or 1.2.3-rc.1'],
+  ['build-emulator-package', ['--unknown', 'x'], '--unknown: unknown option'],
+  ['build-image', ['--arch', 'i386'], '--arch i386: allowed is amd64 or arm64'],
+  ['build-image', ['--version', 'new'], '--version new: allowed is 1.2.3 or 1.2.3-rc.1'],
+  ['build-image', ['--level', 'none'], '--level none: allowed is 1 to 9'],
+  ['build-image', ['--packages', '/missing'], "--packages /missing: the file can't be read"],
+  ['build-home-assistant', ['--version', '1.2'], '--version 1.2: allowed is '],
+  ['build-home-assistant', ['--image', 'latchkey'], '--image latchkey: allowed is '],
+  ['build-home-assistant', ['--image', 'registry.example/maker/latchkey:1.2.3'], 'without a tag'],
+  ['build-home-assistant', ['--image', 'registry.example/latchkey'], '--image registry.example/latchkey: allowed is '],
+  ['release', [], 'VERSION is missing'],
+])('scripts/%s %j is wrong usage', async (name, args, message) => {
+  const { status, stdout, stderr } = await runCommand(join(root, 'scripts', name), args);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toMatch(new RegExp(`^latchkey: .*\\nusage: scripts/${name} `));
+  expect(stderr).toContain(message);
+});

@@ -253,19 +253,4 @@ describe('the build of images', () => {
       if (IS_LONG_FORM) await run('cmp', [join(output, archive), join(folder, archive)]);
     }
   });
-
-  it.each([
-    [['--arch', 'i386'], '--arch i386: allowed is amd64 or arm64'],
-    [['--version', 'new'], '--version new: allowed is 1.2.3 or 1.2.3-rc.1'],
-    [['--level', 'none'], '--level none: allowed is 1 to 9'],
-    [['--packages', '/missing'], "--packages /missing: the file can't be read"],
-    [['--quick'], '--quick needs a value, or is unknown'],
-  ])('build-image rejects the arguments %j with status 2', async (args, message) => {
-    const failed = await run(join(ROOT, 'scripts/build-image'), args).catch((error: unknown) => error);
-    expect(failed).toMatchObject({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringContaining(`latchkey: ${message}\nusage: `),
-    });
-  });
 });

@@ -80,7 +80,7 @@ function dateOf(output: string): number {
 /** The ids of the keys that have signed the list, and when, in seconds since 1970. */
 async function signaturesOf(output: string): Promise<readonly { readonly signer: string; readonly time: number }[]> {
   const args = ['--status-fd', '1', '--keyring', join(output, 'latchkey.gpg'), join(output, 'dists/stable/InRelease')];
-  const { status, stdout, stderr } = await runCommand('gpgv', args);
+  const { status, stdout, stderr } = await runCommand('/usr/bin/gpgv', args);
   expect(status, stderr).toBe(0);
   const valid = stdout.matchAll(/^\[GNUPG:\] VALIDSIG (\S+) \S+ (\d+)/gm);
   return [...valid].map(([, signer = '', time]) => ({ signer, time: Number(time) }));
@@ -115,7 +115,7 @@ it('an apt repository has a signed list for both architectures with the hash of 
   expect(await signaturesOf(output)).toMatchObject([{ time: COMMIT }]);
   const list = join(output, 'dists/stable/Release');
   const detached = ['--keyring', join(output, 'latchkey.gpg'), `${list}.gpg`, list];
-  expect(await runCommand('gpgv', detached)).toMatchObject({ status: 0 });
+  expect(await runCommand('/usr/bin/gpgv', detached)).toMatchObject({ status: 0 });
   expect(await ring.sh(`gpg --show-keys '${output}/latchkey.asc'`)).toMatch(/^pub +ed25519 .* \[SC\]$/m);
 });
 

@@ -86,7 +86,7 @@ describe.each<[string, DebianSuite]>([
       key = join(ring.folder, 'packages-secret.asc');
       await buildApt(repository('good'), [key], packages.slice(0, 2));
       await buildApt(repository('empty'), [key], [empty]);
-      hub.peer.spawn('python3', ['-m', 'http.server', '80', '--directory', served]);
+      hub.peer.spawn('/usr/bin/python3', ['-m', 'http.server', '80', '--directory', served]);
       await hub.machine.sh('rm -f /etc/apt/sources.list');
       await promptForNothing(hub.machine);
       await hub.machine.sh(`curl -s --retry 20 --retry-connrefused http://${hub.peer.address}/ >/dev/null`);

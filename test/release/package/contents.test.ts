@@ -134,7 +134,10 @@ describe('the contents of the package', () => {
       unpacked,
     ]).then(
       ({ stdout }) => stdout.trim().split('\n'),
-      () => [],
+      ({ code, stderr }: { code: number; stderr: string }) => {
+        expect({ code, stderr }).toEqual({ code: 1, stderr: '' }); // nothing found
+        return [];
+      },
     );
     // SQLite's own default path for temporary files.
     expect(found.filter((file) => !file.endsWith('.node'))).toEqual([]);
@@ -227,7 +230,7 @@ describe('the contents of the package', () => {
     const bindings = (await readdir(pieces)).filter((file) => file.endsWith('.node')).map((file) => join(pieces, file));
     expect(bindings).toHaveLength(1);
     for (const binary of [join(unpacked, 'usr/lib/latchkey/bin/node'), ...bindings]) {
-      const { stdout } = await run('objdump', ['-p', binary], { maxBuffer: 2 ** 24 });
+      const { stdout } = await run('/usr/bin/objdump', ['-p', binary], { maxBuffer: 2 ** 24 });
       for (const [, library] of stdout.matchAll(/NEEDED\s+(\S+)/g)) if (library !== undefined) needed.add(library);
       for (const [, major, minor] of stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)) {
         const version = [Number(major), Number(minor)];

@@ -99,19 +99,6 @@ describe('the repository of the app', () => {
     expect(errorsIn(readYaml(join(other.path, 'home-assistant/latchkey/config.yaml')), 'config')).toEqual([]);
   });
 
-  it.each([
-    [['--version', '1.2'], /--version 1\.2: allowed is/],
-    [['--image', 'latchkey'], /--image latchkey: allowed is/],
-    [['--image', 'registry.example/maker/latchkey:1.2.3'], /without a tag/],
-    [['--image', 'registry.example/latchkey'], /--image registry\.example\/latchkey: allowed is/],
-    [['--output'], /--output needs a value/],
-    [['--arch', 'amd64'], /--arch: unknown option/],
-  ])('wrong usage ends with status 2: %j', async (args, message) => {
-    const failed = await run(join(root, 'scripts/build-home-assistant'), args).catch((error: unknown) => error);
-    expect(failed).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) });
-    expect(failed).toMatchObject({ stderr: expect.stringMatching(/\nusage: scripts\/build-home-assistant /) });
-  });
-
   it('the images have the sizes that Home Assistant recommends', () => {
     const sizeOf = (file: string) => {
       const png = readFileSync(inApp(file));
