@@ -73,7 +73,7 @@ export async function addAndPair(state: string, name: string): Promise<Credentia
 }
 
 /** The `state` of an appliance. */
-export async function stateOf(state: string, name: string): Promise<string | undefined> {
+async function stateOf(state: string, name: string): Promise<string | undefined> {
   const { appliances } = await askHub(state, (control) => control.status());
   return appliances.find((appliance) => appliance.name === name)?.state;
 }

@@ -45,9 +45,6 @@ export interface SurfaceSnapshot {
   readonly at: number;
   /** The hub's own status; null if there was none, or if it changed while the surfaces were read. */
   readonly status: Status | null;
-  /** The status after the surfaces were read. */
-  readonly later: Status | null;
-  readonly outputs: Readonly<Record<string, string>>;
   /** The doctor's findings that are not conditions of the hub. */
   readonly found: readonly NamedCheckResult[];
   readonly disagreements: readonly string[];
@@ -127,7 +124,7 @@ export class Surfaces {
       return result !== 'ok' && (later ?? before)?.conditions.every(({ what_to_do }) => !detail.includes(what_to_do));
     });
     const disagreements = steady === null ? [] : this.#compare(at, steady, outputs, checks);
-    return { at, status: steady, later, outputs, found, disagreements };
+    return { at, status: steady, found, disagreements };
   }
 
   #compare(
