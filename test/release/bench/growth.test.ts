@@ -27,6 +27,6 @@ test('a refresh starts as many timers and reads the clock as often with 30 grant
   const perRefresh = (more: typeof one, less: typeof one, of: 'timers' | 'readings') =>
     (more[of] - less[of]) / (more.refreshes - less.refreshes);
   for (const of of ['timers', 'readings'] as const) {
-    expect(perRefresh(many, few, of) / perRefresh(few, one, of), of).toBeCloseTo(1, 0);
+    expect(perRefresh(many, few, of) / perRefresh(few, one, of), of).toBeLessThan(1.2);
   }
 });

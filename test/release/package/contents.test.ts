@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { parse } from 'smol-toml';
 import * as v from 'valibot';
@@ -188,14 +187,8 @@ describe('the contents of the package', () => {
       'man/man1/latchkey.1.gz',
       'zsh/vendor-completions/_latchkey',
     ]);
-    const page = gunzipSync(await readFile(join(share, 'man/man1/latchkey.1.gz'))).toString();
-    expect(page).toMatch(/^\.TH LATCHKEY 1 [\d-]{10} /);
-    for (const command of ['serve', 'pair', 'status', 'appliance add']) {
-      expect(page).toContain(`latchkey ${command}`);
-      expect(await text('usr/share/fish/vendor_completions.d/latchkey.fish')).toContain(`latchkey ${command}'`);
-    }
-    expect(await text('usr/share/bash-completion/completions/latchkey')).toContain('complete -F _latchkey latchkey\n');
-    expect(await text('usr/share/zsh/vendor-completions/_latchkey')).toMatch(/^#compdef latchkey\n/);
+    // What they contain is shown by test/cli.
+    for (const file of files) expect((await readFile(join(share, file))).length, file).toBeGreaterThan(100);
   });
 
   it('the package passes lintian, except for overrides with a reason', async (ctx) => {
