@@ -66,7 +66,9 @@ export class ReleaseClone implements Disposable {
     await clone.run('npm', ['version', VERSION, '--no-git-tag-version']);
     clone.change('CHANGELOG.md', (text) => text.replace(/^## \[/m, `${SECTION}\n\n- A change.\n\n## [`));
     clone.releasable = await clone.commit();
-    await clone.run('bash', ['-c', 'source scripts/setup; set_up_packages']);
+    // The Node.js of the clone brings another npm, which would download the packages.
+    const link = `install_packages() { cp -al '${root}/node_modules' .; }`;
+    await clone.run('bash', ['-c', `source scripts/setup; ${link}; set_up_packages`]);
     for (const tool of ['biome', 'knip']) clone.#replaceTool(tool, 'exit 0');
     // What this checkout has built.
     clone.#replaceTool('tsc', `[ -e dist ] || cp -a '${root}/dist' .`);
