@@ -3,10 +3,8 @@ import { followPairing } from '../../src/broker/pairings/pairing-administration.
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { linksOf } from '../../src/core/pairings/pairing.ts';
 import type { PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 
 /** A hub whose home network changes its address, or takes it away. */
 async function startMovingHub(address: string | null = '192.168.1.7') {
@@ -162,8 +160,7 @@ test('the hub notices at its start that its address changed while it was off', a
   await harness.start();
   await harness.time.settle();
   expect(network.requestedHosts()).toEqual(['192.168.1.7', '192.168.1.8']);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   await harness.time.pass(MINUTE);
   expect(network.requestedHosts()).toHaveLength(2);
 });
@@ -210,7 +207,7 @@ test('a follower of a pairing gets the short link with each link, and a new one 
 });
 
 test('a follower of a pairing gets the new short link after an address change that leaves the link the same', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
   const run = await harness.beginPairing('wallbox');
   let address: string | null = null;

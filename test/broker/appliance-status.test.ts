@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
+import { HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 function statusOf(harness: BrokerHarness) {
   return harness.statusOf('wallbox');
@@ -16,8 +14,7 @@ function refreshedAgo(harness: BrokerHarness): number | null {
 
 test("the last refresh of an appliance lies in the past by a hub clock that is behind the portal's clock", async () => {
   const portal = { wall: Date.UTC(2031, 4, 5, 8, 30) };
-  await using harness = await BrokerHarness.start({ emulator: { clock: { now: () => portal } } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator: { clock: { now: () => portal } } });
   const [grant] = await harness.run.store.grants();
   expect(grant?.grant.portalTime).toBeGreaterThan(harness.time.wall + HOUR);
   await harness.time.pass(20 * MINUTE);
@@ -25,8 +22,7 @@ test("the last refresh of an appliance lies in the past by a hub clock that is b
 });
 
 test("the time of an appliance's last refresh stays the same when the clock is set and when status is read again", async () => {
-  await using harness = await BrokerHarness.start();
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired();
   await harness.time.pass(20 * MINUTE);
   const { lastRefresh } = statusOf(harness);
   // A step as small as one that NTP slews.
@@ -39,8 +35,7 @@ test("the time of an appliance's last refresh stays the same when the clock is s
 });
 
 test('an appliance has no time of the last refresh while the hub clock is earlier than that time after a reboot', async () => {
-  await using harness = await BrokerHarness.start();
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired();
   await harness.stop();
   harness.time.reboot(harness.time.wall - HOUR);
   await harness.start();
@@ -48,8 +43,7 @@ test('an appliance has no time of the last refresh while the hub clock is earlie
 });
 
 test("the problem message of a grant that another portal issued does not repeat the appliance's name", async () => {
-  await using harness = await BrokerHarness.start();
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired();
   await harness.stop();
   harness.identity = { origin: 'https://other.example', clientId: 'another-client' };
   await harness.start();

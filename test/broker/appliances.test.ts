@@ -11,7 +11,7 @@ function secretOf(appliance: Appliance | undefined): string {
 }
 
 test("the hub keeps only the hash of an appliance's secret, which it shows once, also after a restart", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance, secret } = await harness.addAppliance('wallbox', ' RemoteControl  Monitoring ');
   expect(appliance).toMatchObject({
     name: 'wallbox',
@@ -25,25 +25,23 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
   });
   expect(secret.reveal()).toHaveLength(43);
   expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));
-  await harness.stop();
-  const { appliances } = await harness.start();
+  const { appliances } = await harness.restart();
   expect(appliances.byClientId(appliance.clientId)).toEqual(appliance);
   expect(JSON.stringify(appliances.list())).not.toContain(secret.reveal());
 });
 
 test("a rotated secret replaces the appliance's previous secret, also after a restart", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance, secret } = await harness.addAppliance('wallbox');
   const rotated = await harness.run.appliances.rotateSecret(appliance);
   expect(rotated.secret.reveal()).not.toBe(secret.reveal());
   expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
-  await harness.stop();
-  const { appliances } = await harness.start();
+  const { appliances } = await harness.restart();
   expect(secretOf(appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
 });
 
 test('a removed appliance is unknown to the hub, and its name is free for another appliance', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   await harness.run.appliances.remove(appliance);
   expect(harness.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
@@ -59,14 +57,14 @@ test.each([
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
   await expect(harness.run.appliances.add(name, { connection: null, scope, portal })).rejects.toMatchObject({ code });
   expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
 test('only one appliance is added when several are added under one name at the same time', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const results = await Promise.allSettled([
     harness.addAppliance('wallbox'),
     harness.addAppliance('wallbox'),
@@ -77,7 +75,7 @@ test('only one appliance is added when several are added under one name at the s
 });
 
 test('two changes to one appliance at the same time both take effect', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   const [rotated] = await Promise.all([
@@ -90,7 +88,7 @@ test('two changes to one appliance at the same time both take effect', async () 
 });
 
 test('the hub finds an appliance by its new client_id and no longer by the previous one', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, clientId: 'wallbox-1' }));
@@ -99,7 +97,7 @@ test('the hub finds an appliance by its new client_id and no longer by the previ
 });
 
 test('the hub refuses to remove a declared appliance or to rotate its secret', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   const declared = await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
@@ -110,7 +108,7 @@ test('the hub refuses to remove a declared appliance or to rotate its secret', a
 });
 
 test('adding an appliance under the name of a declared one fails and names its configuration table', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
@@ -122,7 +120,7 @@ test('adding an appliance under the name of a declared one fails and names its c
 });
 
 test('rotating the secret of an appliance that has keys fails unless replacing the keys is allowed', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
@@ -135,7 +133,7 @@ test('rotating the secret of an appliance that has keys fails unless replacing t
 });
 
 test('approving an appliance that waits for no approval fails, and says whether it can request tokens', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const { appliances } = harness.run;
   const refusal = (text: string) => ({ code: 'not_allowed', message: expect.stringContaining(text) });
@@ -145,7 +143,7 @@ test('approving an appliance that waits for no approval fails, and says whether 
 });
 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   for (const write of ['saveRegistry'] as const) harness.failingWrites.add(write);
   await expect(
@@ -157,7 +155,7 @@ test('the list of appliances stays as it was when the store cannot save a change
 });
 
 test('the hub holds at most 10,000 appliances', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
@@ -172,7 +170,7 @@ test('the hub holds at most 10,000 appliances', async () => {
 });
 
 test('the hub lists its appliances by name', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await harness.addAppliance(name);
   expect(harness.run.appliances.list().map(({ name }) => name)).toEqual(['heater', 'pump-10', 'pump-2', 'wallbox']);
 });

@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
+import { onTestFinished } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import type { Credentials } from '../../src/broker/appliances/appliances.ts';
 import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
@@ -80,7 +81,7 @@ export interface RunningBroker extends Broker {
   readonly store: SqliteStore;
 }
 
-/** The broker in virtual time, on a real store, connected to a real emulator. */
+/** The broker in virtual time, on a real store, connected to a real emulator. It ends with its test. */
 export class BrokerHarness implements AsyncDisposable {
   readonly #activity = new PendingWork();
   readonly time = new FakeTime(this.#activity);
@@ -127,6 +128,7 @@ export class BrokerHarness implements AsyncDisposable {
   #run: RunningBroker | undefined;
   #environment: Environment | undefined;
   #client: AsyncDisposable | undefined;
+  #disposed = false;
 
   private constructor(options: BrokerHarnessOptions) {
     this.#options = options;
@@ -135,10 +137,17 @@ export class BrokerHarness implements AsyncDisposable {
 
   static async start(options: BrokerHarnessOptions = {}): Promise<BrokerHarness> {
     const harness = new BrokerHarness(options);
+    onTestFinished(() => harness[Symbol.asyncDispose]());
     harness.#emulator = await borrowEmulator(harness.time, options.emulator);
     harness.#portal = await FaultyPortal.start(harness.emulator);
     await harness.start();
     return harness;
+  }
+
+  /** Starts it with a paired appliance, `wallbox`. @returns also the appliance's id, which is that of its connection */
+  static async startPaired(options: BrokerHarnessOptions = {}) {
+    const harness = await BrokerHarness.start(options);
+    return { harness, id: await harness.addPairedAppliance() };
   }
 
   get emulator(): Emulator {
@@ -268,6 +277,12 @@ export class BrokerHarness implements AsyncDisposable {
     this.#run = undefined;
   }
 
+  /** Stops the broker gracefully, and starts it again. */
+  async restart(): Promise<RunningBroker> {
+    await this.stop();
+    return this.start();
+  }
+
   /** Simulates a power cut: no running part may write any more. */
   async crash(): Promise<void> {
     const { run } = this;
@@ -275,6 +290,13 @@ export class BrokerHarness implements AsyncDisposable {
     run.scheduler[Symbol.dispose]();
     void run[Symbol.asyncDispose]();
     this.#run = undefined;
+  }
+
+  /** The next writes of this name begin only when the returned promise is resolved. */
+  holdWrites(name: keyof Store): PromiseWithResolvers<void> {
+    const held = Promise.withResolvers<void>();
+    this.delayedWrites.set(name, held.promise);
+    return held;
   }
 
   async addAppliance(name: string, scope: string | null = 'Monitoring'): Promise<Credentials> {
@@ -370,6 +392,8 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#disposed) return;
+    this.#disposed = true;
     const { clientSecret } = this.emulator;
     rememberSecrets([
       ...[...this.#secrets, ...started(this.#emulator).secretsIssued()],

@@ -23,14 +23,13 @@ const refusal = (code: string, message: RegExp) => ({ code, message: expect.stri
 async function expectStored(harness: BrokerHarness): Promise<void> {
   const known = () => [harness.run.connections.list(), harness.run.appliances.list()];
   const before = known();
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(known()).toEqual(before);
 }
 
 describe('new connection', () => {
   test('a connection can be added before any appliance uses it, and is still there after a restart', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const status = await administrationOf(harness).addConnection('heating', ' RemoteControl  Monitoring ', 'other');
     expect(status).toMatchObject({
       ...{ name: 'heating', portal: 'other', scope: 'RemoteControl Monitoring', state: 'unpaired', appliances: [] },
@@ -46,7 +45,7 @@ describe('new connection', () => {
     ['heater', 'a"b', null, 'scope_invalid'],
     ['heater', null, 'nowhere', 'portal_unknown'],
   ])('the hub does not add the connection %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     await harness.addConnection('shared');
     const before = harness.run.connections.list();
@@ -55,7 +54,7 @@ describe('new connection', () => {
   });
 
   test('only one connection is added when several are added under one name at the same time', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const added = Array.from({ length: 3 }, () => administrationOf(harness).addConnection('shared', null, null));
     const results = await Promise.allSettled(added);
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -64,7 +63,7 @@ describe('new connection', () => {
   });
 
   test('an appliance that waits for approval gives up its name for a connection, and its own one too', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const id = await registerWaiting(harness, 'heating');
     await administrationOf(harness).addConnection('heating', 'Monitoring', null);
     expect(harness.run.appliances.byId(id)).toMatchObject({ name: 'heating-2', connection: id });
@@ -74,7 +73,7 @@ describe('new connection', () => {
   });
 
   test('a registered appliance gets a name that no connection has', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addConnection('heating');
     const id = await registerWaiting(harness, 'heating');
     expect(harness.run.appliances.byId(id)?.name).toBe('heating-2');
@@ -84,7 +83,7 @@ describe('new connection', () => {
 
 describe('connection of a new appliance', () => {
   test('an appliance can be added to a connection with its scope and portal named', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id } = await harness.addConnection('shared', { scope: 'RemoteControl Monitoring' });
     const choice = { connection: 'shared', scope: 'Monitoring RemoteControl', portal: 'home' };
     const { appliance } = await harness.run.appliances.add('heater', choice);
@@ -108,7 +107,7 @@ describe('connection of a new appliance', () => {
       /a connection shared already: add --connection shared/,
     ],
   ] as const)('the hub does not add the appliance %s with %o: %s', async (name, choice, code, message) => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addConnection('shared');
     await expect(harness.run.appliances.add(name, choice)).rejects.toMatchObject(refusal(code, message));
     expect(harness.run.appliances.list()).toEqual([]);
@@ -116,7 +115,7 @@ describe('connection of a new appliance', () => {
   });
 
   test('an appliance may have the name of a shared connection that it uses', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addConnection('shared');
     await harness.addUser('shared', 'shared');
     await administrationOf(harness).removeAppliance('shared');
@@ -124,7 +123,7 @@ describe('connection of a new appliance', () => {
   });
 
   test('an installer chooses the connection of an appliance that registered itself', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const administration = administrationOf(harness);
     await harness.addConnection('shared');
     await registerWaiting(harness, 'heater');
@@ -144,7 +143,7 @@ describe('connection of a new appliance', () => {
 
 describe('own connection', () => {
   test('the own connection of an appliance is removed with it, and its grant with it', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const id = await harness.addPairedAppliance('wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
     expect(connectionNames(harness)).toEqual([]);
@@ -155,7 +154,7 @@ describe('own connection', () => {
   });
 
   test('an appliance can be removed while it is being paired, and the store reports no problem', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     const run = await harness.beginPairing('wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
@@ -165,7 +164,7 @@ describe('own connection', () => {
   });
 
   test('the own connection of an appliance stays while another appliance uses it, and is removed with the last', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const id = await harness.addPairedAppliance('wallbox');
     await harness.addUser('dashboard', 'wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
@@ -183,7 +182,7 @@ describe('own connection', () => {
 
 describe('appliance that moves to another connection', () => {
   test('an own connection with a grant is kept when its appliance moves, and can be removed then', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const administration = administrationOf(harness);
     const id = await harness.addPairedAppliance('wallbox');
     await harness.addConnection('shared');
@@ -204,7 +203,7 @@ describe('appliance that moves to another connection', () => {
   });
 
   test('an own connection without a grant is removed with its open pairing when its appliance moves', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     const run = await harness.beginPairing('wallbox');
     await harness.addConnection('shared');
@@ -220,7 +219,7 @@ describe('appliance that moves to another connection', () => {
   });
 
   test('an appliance moves only to a connection with its portal and scope, and the failure names both', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const administration = administrationOf(harness);
     await harness.addAppliance('wallbox', 'RemoteControl');
     await harness.addConnection('shared');
@@ -245,7 +244,7 @@ describe('appliance that moves to another connection', () => {
   });
 
   test('moving an appliance to the connection that it uses changes nothing', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     const { changeCount } = harness.run.store;
     expect(await administrationOf(harness).moveAppliance('wallbox', 'wallbox')).toMatchObject({
@@ -255,7 +254,7 @@ describe('appliance that moves to another connection', () => {
   });
 
   test('a move leaves everything as it was when the store cannot save it', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const id = await harness.addPairedAppliance('wallbox');
     await harness.addConnection('shared');
     harness.failingWrites.add('saveRegistry');
@@ -270,7 +269,7 @@ describe('appliance that moves to another connection', () => {
 
 describe('removed connection', () => {
   test('a connection that appliances use is removed only on request, and the failure names them', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addConnection('shared');
     for (const name of ['thermostat', 'dashboard']) await harness.addUser(name, 'shared');
     await harness.pairAgain('shared');
@@ -282,7 +281,7 @@ describe('removed connection', () => {
   });
 
   test('each appliance of a removed connection gets its own, and its credentials serve that', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id } = await harness.addConnection('shared', { scope: 'RemoteControl' });
     for (const name of ['dashboard', 'shared', 'thermostat']) await harness.addUser(name, 'shared');
     await harness.pairAgain('shared');
@@ -305,7 +304,7 @@ describe('removed connection', () => {
   });
 
   test('a connection is not removed if one of its appliances cannot get a connection with its own name', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addConnection('shared');
     await harness.addConnection('lamp');
     for (const name of ['dashboard', 'lamp']) await harness.addUser(name, 'shared');
@@ -318,7 +317,7 @@ describe('removed connection', () => {
   });
 
   test('a removed connection is neither refreshed nor paired any more', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id } = await harness.addConnection('shared');
     await harness.pairAgain('shared');
     const run = await harness.beginPairing('shared');
@@ -333,7 +332,7 @@ describe('removed connection', () => {
 });
 
 test('an operation with the name of an appliance that uses a shared connection names the connection', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const administration = administrationOf(harness);
   await harness.addConnection('shared');
   await harness.addUser('dashboard', 'shared');

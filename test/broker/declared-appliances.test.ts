@@ -35,14 +35,13 @@ function reconcile(harness: BrokerHarness, ...declarations: DeclaredAppliance[])
 }
 
 async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
 }
 
 const applianceNamed = (harness: BrokerHarness, name: string): Appliance => harness.run.appliances.get(name);
 
 test('an appliance is declared once, and nothing is written while its declaration does not change', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await reconcile(harness, WALLBOX);
   const declared = applianceNamed(harness, 'wallbox');
   const { name, clientId, credentials, scope } = WALLBOX;
@@ -56,7 +55,7 @@ test('an appliance is declared once, and nothing is written while its declaratio
 });
 
 test('a declaration takes over an appliance that was added before, with its grant', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox');
   expect(await reconcile(harness, WALLBOX)).toEqual([]);
   await restart(harness);
@@ -66,7 +65,7 @@ test('a declaration takes over an appliance that was added before, with its gran
 });
 
 test('an appliance that waits for approval stops waiting when the configuration declares it', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { registrations } = harness.run;
   registrations.setOpenFor(60_000);
   await registrations.register(
@@ -85,7 +84,7 @@ test('an appliance that waits for approval stops waiting when the configuration 
 });
 
 test('declared appliances may swap their client_ids, also three in a circle', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const called = (name: string, clientId: string): DeclaredAppliance => ({ ...WALLBOX, name, clientId });
   await reconcile(harness, called('a', '1'), called('b', '2'), called('c', '3'));
   await restart(harness);
@@ -95,7 +94,7 @@ test('declared appliances may swap their client_ids, also three in a circle', as
 });
 
 test('an appliance whose declaration was renamed stays behind without its client_id and credentials', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await reconcile(harness, { ...WALLBOX, clientId: 'the-box' });
   const before = applianceNamed(harness, 'wallbox');
   await restart(harness);
@@ -110,7 +109,7 @@ test('an appliance whose declaration was renamed stays behind without its client
 });
 
 test('a declared client_id that an added appliance has is refused before anything is changed', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('heater');
   const declarations = [
     { ...WALLBOX, name: 'first', clientId: 'first' },
@@ -126,7 +125,7 @@ test('a declared client_id that an added appliance has is refused before anythin
 });
 
 test('an appliance keeps its grant when it is declared for another portal, or for the same one by another name', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox');
   const before = await harness.run.store.grant(id);
   for (const portal of ['gone', 'same']) {
@@ -139,7 +138,7 @@ test('an appliance keeps its grant when it is declared for another portal, or fo
 });
 
 test('the hub serves declared appliances while the store is unwritable, and saves them at a later start', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await reconcile(harness, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
   harness.failingWrites.add('saveRegistry');
   const credentials = { kind: 'secret', hash: 'another-hash' } as const;

@@ -32,7 +32,7 @@ const originsOf = ({ run }: BrokerHarness) =>
   Object.fromEntries(run.connections.list().map(({ name, origin }) => [name, origin]));
 
 test('a declared connection is shared by declared appliances, and nothing is written while it does not change', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const appliances = [appliance('dashboard', 'family'), appliance('heater', 'family')];
   await declare(harness, [FAMILY], ...appliances);
   expect(originsOf(harness)).toEqual({ family: 'declared' });
@@ -57,7 +57,7 @@ test('a declared connection is shared by declared appliances, and nothing is wri
 });
 
 test('a declaration takes over a connection that was added before, with its grant and its appliances', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addConnection('family');
   await harness.addUser('heater', 'family');
   await harness.pairAgain('family');
@@ -68,7 +68,7 @@ test('a declaration takes over a connection that was added before, with its gran
 });
 
 test('a connection that is no longer declared is removed only if it has no grant and no appliance', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const named = (name: string) => ({ ...FAMILY, name });
   await declare(harness, [named('paired'), named('unused'), named('used')]);
   await harness.pairAgain('paired');
@@ -86,7 +86,7 @@ test('a connection that is no longer declared is removed only if it has no grant
 });
 
 test('a declared appliance that switches to a shared connection gets its own grant back when it switches back', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await declare(harness, [FAMILY], appliance('heater', null));
   await harness.pairAgain('heater');
   const own = await requestToken(harness, 'heater');
@@ -100,7 +100,7 @@ test('a declared appliance that switches to a shared connection gets its own gra
 });
 
 test('the own connection of a declared appliance that switches is removed if it has no grant', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await declare(harness, [FAMILY], appliance('heater', null));
   await declare(harness, [FAMILY], appliance('heater', 'family'));
   expect(originsOf(harness)).toEqual({ family: 'declared' });
@@ -110,7 +110,7 @@ test('the own connection of a declared appliance that switches is removed if it 
 });
 
 test('an appliance that is no longer declared keeps its own connection, and loses its credentials', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await declare(harness, [], appliance('heater', null));
   await harness.pairAgain('heater');
   await declare(harness, []);
@@ -121,7 +121,7 @@ test('an appliance that is no longer declared keeps its own connection, and lose
 });
 
 test('a declared connection moves to another portal, and keeps its grant for the way back', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await declare(harness, [FAMILY]);
   await harness.pairAgain('family');
   const { id } = harness.connection('family');
@@ -140,7 +140,7 @@ test('a declared connection moves to another portal, and keeps its grant for the
 });
 
 test('a declared scope that differs from that of the grant is pointed out, and the grant stays in use', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await declare(harness, [FAMILY], appliance('heater', 'family'));
   await harness.pairAgain('family');
   await declare(harness, [{ ...FAMILY, scope: 'RemoteControl' }], appliance('heater', 'family'));
@@ -152,7 +152,7 @@ test('a declared scope that differs from that of the grant is pointed out, and t
 });
 
 test('an appliance that waits for approval gives up its name for a declared connection', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(60_000);
   const metadata = { clientName: 'family', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
   await harness.run.registrations.register(metadata, null, sampleRegistrant('a stranger'));
@@ -167,7 +167,7 @@ test('an appliance that waits for approval gives up its name for a declared conn
 });
 
 test('the hub serves declared connections while the store is unwritable, and saves them at a later start', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.failingWrites.add('saveRegistry');
   const declared = [appliance('dashboard', 'family'), appliance('heater', null)];
   await declare(harness, [FAMILY], ...declared);

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 /** A link that is opened again within this time, in ms, stays the same. */
 const SAME_LINK = 5 * SECOND;
 const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
@@ -78,7 +77,6 @@ const polledStates = (harness: BrokerHarness, since: number) =>
 describe('device flow', () => {
   test('a device flow is paired when a person has opened the link and logged in', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     expect(flow).toMatchObject({ expiresIn: 900, interval: 5 });
     expect(flow.deviceCode.reveal()).toMatch(/^[\w-]{43}$/);
     expect(poll(harness, id, flow)).toBe('pending');
@@ -91,7 +89,6 @@ describe('device flow', () => {
 
   test('a device flow sends the portal nothing before somebody opens it', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     for (let minute = 0; minute < 14; minute++) {
       await harness.time.pass(MINUTE);
       expect(poll(harness, id, flow)).toBe('pending');
@@ -104,7 +101,7 @@ describe('device flow', () => {
   });
 
   test("a device flow does not begin for another scope than the appliance's own", async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox', 'Monitoring RemoteControl');
     await harness.addAppliance('meter', null);
     const { deviceFlows, appliances } = harness.run;
@@ -118,7 +115,7 @@ describe('device flow', () => {
   });
 
   test('an appliance may begin ten device flows at once, then one a minute, and they share one stored pairing', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     const { appliance: other } = await harness.addAppliance('meter');
     const { deviceFlows, store } = harness.run;
@@ -138,7 +135,7 @@ describe('device flow', () => {
   });
 
   test('only opened device flows count towards the limit of a hundred pairings at the portal', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const names = Array.from({ length: 102 }, (_, number) => `appliance-${number}`);
     for (const name of names) await harness.addAppliance(name);
     const flows = await Promise.all(names.map((name) => begin(harness, name)));
@@ -157,7 +154,6 @@ describe('device flow', () => {
 
   test('a device flow that cannot be saved does not begin, and the previous one stays valid', async () => {
     const { harness, appliance, id, flow } = await startFlow();
-    await using _ = harness;
     harness.failingWrites.add('savePairing');
     await expect(harness.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
     harness.failingWrites.clear();
@@ -168,7 +164,6 @@ describe('device flow', () => {
 describe('device flow polling', () => {
   test('a poll sooner than every 5 s gets slow_down and lengthens the interval by 5 s each time', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     const pollAfter = async (seconds: number) => {
       await harness.time.pass(seconds * SECOND);
       return poll(harness, id, flow);
@@ -189,7 +184,6 @@ describe('device flow polling', () => {
 
   test('a device flow accepts a poll that is 0.4 s early', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     poll(harness, id, flow);
     await harness.time.pass(4600);
     expect(poll(harness, id, flow)).toBe('pending');
@@ -197,7 +191,6 @@ describe('device flow polling', () => {
 
   test('a slow_down in one device flow does not affect the next one', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     poll(harness, id, flow);
     expect(poll(harness, id, flow)).toBe('slow_down');
     const second = await begin(harness);
@@ -206,7 +199,6 @@ describe('device flow polling', () => {
 
   test("a poll with an unknown device code, or with another appliance's, is answered with unknown", async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     const { appliance: other } = await harness.addAppliance('meter');
     expect(poll(harness, other.id, flow)).toBe('unknown');
     for (const deviceCode of ['', 'x', flow.userCode, `${flow.deviceCode.reveal()}x`]) {
@@ -217,7 +209,6 @@ describe('device flow polling', () => {
 
   test('a poll repeats the result, in case its response was lost, until ten minutes after the pairing expired', async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     await login(harness, await open(harness, flow));
     await harness.time.pass(24 * MINUTE);
     expect(poll(harness, id, flow)).toBe('paired');
@@ -231,7 +222,6 @@ describe('device flow polling', () => {
 describe('user code', () => {
   test('a user code is found in any spelling, and a different code is not', async () => {
     const { harness, flow } = await startFlow();
-    await using _ = harness;
     const { deviceFlows } = harness.run;
     const found = (typed: string) => deviceFlows.findByUserCode(typed)?.device?.userCode;
     const bare = flow.userCode.replace('-', '');
@@ -246,7 +236,6 @@ describe('user code', () => {
 describe('opening the link', () => {
   test("opening the link again and again, by anybody with the code, keeps the first person's login valid", async () => {
     const { harness, id, flow } = await startFlow();
-    await using _ = harness;
     const state = await open(harness, flow);
     for (let seconds = 0; seconds < 110; seconds += 5) {
       await harness.time.pass(5 * SECOND);
@@ -259,7 +248,6 @@ describe('opening the link', () => {
 
   test("opening the link again gets a fresh one, so that the portal's links may be short-lived", async () => {
     const { harness, id, flow } = await startFlow({ emulator: { stateLifetime: 60 } });
-    await using _ = harness;
     const first = await open(harness, flow);
     await harness.time.pass(10 * MINUTE);
     await expect(login(harness, first)).rejects.toThrow();
@@ -272,7 +260,6 @@ describe('opening the link', () => {
 
   test('opening the link several times within 5 s sends the portal one request', async () => {
     const { harness, flow } = await startFlow();
-    await using _ = harness;
     const states = await Promise.all([1, 2, 3].map(() => open(harness, flow)));
     await harness.time.pass(SAME_LINK - 1);
     states.push(await open(harness, flow));
@@ -285,7 +272,6 @@ describe('opening the link', () => {
 
   test('opening the link in a loop sends the portal at most three requests a minute', async () => {
     const { harness, flow } = await startFlow();
-    await using _ = harness;
     for (let tries = 0; tries < 120; tries++) {
       await open(harness, flow);
       await harness.time.pass(500);
@@ -297,7 +283,6 @@ describe('opening the link', () => {
     'opening the link reports that the portal is unreachable (%s), and a later try succeeds',
     async (kind) => {
       const { harness, id, flow } = await startFlow();
-      await using _ = harness;
       harness.portal.fail(
         'config',
         kind === 'drop' ? { kind } : { kind, status: 503, headers: { 'retry-after': '3' } },
@@ -315,9 +300,7 @@ describe('opening the link', () => {
 
   test('opening the link waits less than 10 s for a portal that hangs, and the next try gets its late response', async () => {
     const { harness, flow } = await startFlow();
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('config', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('config');
     const opening = harness.run.deviceFlows.openLink(flow.userCode);
     await expect.poll(() => linkRequests(harness)).toBe(1);
     harness.time.skip(9 * SECOND);
@@ -330,7 +313,6 @@ describe('opening the link', () => {
 
   test('every opening of the link uses the same redirect address, if the portal accepts one', async () => {
     const { harness, flow } = await startFlow(REDIRECT);
-    await using _ = harness;
     await open(harness, flow);
     await openFreshLink(harness, flow);
     const addresses = harness.portal.requests('config').map(({ query }) => query.get('redirect_url'));
@@ -342,7 +324,6 @@ describe('opening the link', () => {
 describe('links of one pairing', () => {
   test('the hub polls the newest three links of a pairing, 5 to 10 s apart', async () => {
     const { harness, flow } = await startFlow();
-    await using _ = harness;
     const states: string[] = [await open(harness, flow)];
     for (let count = 0; count < 4; count++) states.push(await openFreshLink(harness, flow));
     const before = harness.portal.requests('code').length;
@@ -360,7 +341,6 @@ describe('links of one pairing', () => {
     'any open link of a pairing may bring the code (number %d), and polling then stops for all links',
     async (number) => {
       const { harness, id, flow } = await startFlow();
-      await using _ = harness;
       const states = [
         await open(harness, flow),
         await openFreshLink(harness, flow),
@@ -378,7 +358,6 @@ describe('links of one pairing', () => {
 
   test("a polled code is exchanged at the token URL of its own link, a redirected one at the newest link's", async () => {
     const { harness, appliance, id } = await startFlow(REDIRECT);
-    await using _ = harness;
     const { run } = harness;
     const usesNewestTokenUrl = async (through: 'earlier' | 'redirect') => {
       await harness.time.pass(10 * SECOND);
@@ -402,7 +381,6 @@ describe('links of one pairing', () => {
 
   test('all links stay valid after the portal refused a code, and the next opening gets a fresh link at once', async () => {
     const { harness, id, flow } = await startFlow(REDIRECT);
-    await using _ = harness;
     const states = [await open(harness, flow), await openFreshLink(harness, flow)];
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
     await followRedirect(harness, await login(harness, states[1] ?? ''));
@@ -417,7 +395,6 @@ describe('links of one pairing', () => {
 
   test('no link is polled after a lost answer until the next opening gets a fresh link', async () => {
     const { harness, id, flow } = await startFlow({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
-    await using _ = harness;
     const states = [await open(harness, flow), await openFreshLink(harness, flow)];
     harness.portal.fail('token', { kind: 'commit then drop' });
     await followRedirect(harness, await login(harness, states[1] ?? ''));
@@ -435,7 +412,6 @@ describe('links of one pairing', () => {
 
   test("a link that the portal rejects does not slow the polling of the pairing's other links", async () => {
     const { harness, id, flow } = await startFlow({ fraction: 0.999 });
-    await using _ = harness;
     const states = [await open(harness, flow), await openFreshLink(harness, flow)];
     const gone = { kind: 'answer', status: 410 } as const;
     // Two polls per interval, of which one gets the 410; their order does not matter.
@@ -457,7 +433,6 @@ describe('restart with device flows', () => {
     '(%s) a device flow that nobody has opened continues after a restart, and its codes stay valid',
     async (end) => {
       const { harness, id, flow } = await startFlow();
-      await using _ = harness;
       await harness[end]();
       await harness.start();
       await harness.time.pass(MINUTE);
@@ -473,7 +448,6 @@ describe('restart with device flows', () => {
     '(%s) all open links of a device flow stay valid after a restart',
     async (end) => {
       const { harness, id, flow } = await startFlow(REDIRECT);
-      await using _ = harness;
       const states = [
         await open(harness, flow),
         await openFreshLink(harness, flow),
@@ -491,7 +465,6 @@ describe('restart with device flows', () => {
 
 test('the log contains no user code and no device code', async () => {
   const { harness, flow } = await startFlow(REDIRECT);
-  await using _ = harness;
   await followRedirect(harness, await login(harness, await open(harness, flow), true));
   const log = JSON.stringify(harness.events);
   expect(log).toContain('pairing_started');

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { HubEvents } from '../../src/hub/hub-events.ts';
+import { MINUTE } from '../core/samples.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 
 /** Removes the events emitted so far and returns them, without their times. */
 function takeEvents(harness: BrokerHarness) {
@@ -15,11 +13,10 @@ function takeEvents(harness: BrokerHarness) {
 }
 
 test('a pairing and each refresh are emitted as one event, and not again after a restart', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const appliance = await harness.addPairedAppliance();
   expect(takeEvents(harness)).toEqual([{ kind: 'paired', connection: appliance, scope: 'Monitoring' }]);
-  const response = Promise.withResolvers<void>();
-  harness.portal.fail('token', { kind: 'wait', until: response.promise });
+  const response = harness.portal.hold('token');
   void harness.run.grants.refresh(appliance);
   await expect.poll(() => harness.refreshes).toBe(1);
   harness.time.skip(1500);
@@ -27,20 +24,18 @@ test('a pairing and each refresh are emitted as one event, and not again after a
   await harness.run.grants.whenIdle();
   expect(harness.emittedEvents).toMatchObject([{ at: { boot: 'boot-1', uptime: harness.time.uptime } }]);
   expect(takeEvents(harness)).toEqual([{ kind: 'refreshed', connection: appliance, took: 1500 }]);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   await harness.time.pass(MINUTE);
   expect(takeEvents(harness)).toEqual([]);
 });
 
 describe('failed pairing event', () => {
   test('a pairing that expires emits one failure event, also over a restart', async () => {
-    await using harness = await BrokerHarness.start({ lifetime: 10 * MINUTE });
+    const harness = await BrokerHarness.start({ lifetime: 10 * MINUTE });
     const { appliance } = await harness.addAppliance('wallbox');
     await harness.beginPairing('wallbox');
     await harness.time.pass(2 * MINUTE);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     await harness.time.pass(20 * MINUTE);
     expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', connection: appliance.id, reason: 'expired' }]);
     await harness.crash();
@@ -49,7 +44,7 @@ describe('failed pairing event', () => {
   });
 
   test('a replaced pairing emits one failure event', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     await harness.beginPairing('wallbox');
     await harness.beginPairing('wallbox');
@@ -57,7 +52,7 @@ describe('failed pairing event', () => {
   });
 
   test('a pairing that was being replaced when the hub crashed emits one failure event after the restart', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     await harness.beginPairing('wallbox');
     const held = new Promise<boolean>(() => undefined);
@@ -79,7 +74,7 @@ describe('failed pairing event', () => {
   });
 
   test('a device flow that nobody has opened emits no failure event when it expires', async () => {
-    await using harness = await BrokerHarness.start({ lifetime: 5 * MINUTE });
+    const harness = await BrokerHarness.start({ lifetime: 5 * MINUTE });
     const { appliance } = await harness.addAppliance('wallbox');
     const outcome = await harness.run.deviceFlows.begin(appliance, null);
     if (outcome.kind !== 'begun') throw new Error(outcome.kind);
@@ -102,7 +97,7 @@ describe('failed refresh event', () => {
     ['is rejected', { kind: 'answer', status: 403 }, 'portal_rejected'],
     ['gets no response', { kind: 'drop' }, 'answer_lost'],
   ])('a failed refresh emits one event with its problem if the hub %s', async (_, fault, problem) => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const appliance = await harness.addPairedAppliance();
     takeEvents(harness);
     harness.portal.fail('token', fault);
@@ -113,7 +108,7 @@ describe('failed refresh event', () => {
   });
 
   test('a refresh that could not be sent emits one failure event without a duration', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const appliance = await harness.addPairedAppliance();
     takeEvents(harness);
     await harness.portal.disconnect();
@@ -129,7 +124,7 @@ describe('failed refresh event', () => {
   });
 
   test('a refresh whose attempt or result cannot be saved emits one failure event', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const appliance = await harness.addPairedAppliance();
     takeEvents(harness);
     harness.failingWrites.add('beginAttempt');
@@ -144,10 +139,9 @@ describe('failed refresh event', () => {
   });
 
   test('a refresh that a power cut interrupted emits one failure event once a later start could save its end', async () => {
-    await using harness = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const harness = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const appliance = await harness.addPairedAppliance();
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     void harness.run.grants.refresh(appliance);
     await expect.poll(() => harness.refreshes).toBe(1);
     const sent = harness.time.now();
@@ -172,7 +166,7 @@ describe('failed refresh event', () => {
 });
 
 test('a rejected access token emits one event, followed by one for the refresh that replaces it', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const appliance = await harness.addPairedAppliance();
   takeEvents(harness);
   const token = await harness.token(appliance);

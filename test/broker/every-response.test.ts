@@ -23,8 +23,7 @@ const statuses = selectRows(
 test.concurrent.each(Object.entries(bodies))(
   'a refresh response with %s and any status keeps the grant, and only new tokens replace the old ones',
   async (name, body) => {
-    await using harness = await BrokerHarness.start({ retryLostAnswer: 'late' });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ retryLostAnswer: 'late' });
     const wrong: string[] = [];
     for (const status of statuses) {
       const before = (await harness.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);

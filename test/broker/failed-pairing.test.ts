@@ -8,13 +8,12 @@ function failureOf(harness: BrokerHarness, name = 'wallbox') {
 }
 
 test('status shows why the last pairing failed for a day, also after a restart', async () => {
-  await using harness = await BrokerHarness.start({ lifetime: MINUTE });
+  const harness = await BrokerHarness.start({ lifetime: MINUTE });
   await harness.addAppliance('wallbox');
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });
   await harness.time.pass(DAY - MINUTE);
   expect(failureOf(harness).reason).toBe('expired');
@@ -23,7 +22,7 @@ test('status shows why the last pairing failed for a day, also after a restart',
 });
 
 test('a pairing failure that the configuration caused is shown until the hub is restarted', async () => {
-  await using harness = await BrokerHarness.start({ lifetime: MINUTE });
+  const harness = await BrokerHarness.start({ lifetime: MINUTE });
   await harness.addAppliance('wallbox');
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);
@@ -31,13 +30,12 @@ test('a pairing failure that the configuration caused is shown until the hub is 
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'client_unknown' });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: undefined });
 });
 
 test('unpairing an appliance clears its failed pairings, also after a restart', async () => {
-  await using harness = await BrokerHarness.start({ lifetime: MINUTE });
+  const harness = await BrokerHarness.start({ lifetime: MINUTE });
   await harness.addAppliance('wallbox');
   for (const _ of [1, 2]) {
     await harness.beginPairing('wallbox');
@@ -46,13 +44,12 @@ test('unpairing an appliance clears its failed pairings, also after a restart', 
   expect(failureOf(harness).reason).toBe('expired');
   await harness.run.pairings.clearFailures(harness.run.appliances.get('wallbox').id);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: undefined });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: undefined });
 });
 
 test('a new pairing replaces the failed one in status, and a device flow that nobody opens does not', async () => {
-  await using harness = await BrokerHarness.start({ lifetime: MINUTE });
+  const harness = await BrokerHarness.start({ lifetime: MINUTE });
   const { appliance } = await harness.addAppliance('wallbox');
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);

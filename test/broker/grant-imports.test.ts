@@ -2,12 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { MINUTE } from '../core/samples.ts';
 import { OtherClient } from '../support/other-client.ts';
 import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
 import { administrationOf } from './broker-services.ts';
-
-const MINUTE = 60_000;
 
 /** A broker whose store writes in the order of the requests, and a program that holds a grant of its own. */
 async function startImport(options: BrokerHarnessOptions = {}) {
@@ -26,8 +25,7 @@ const stateOf = (harness: BrokerHarness, name = 'cloud') =>
 const tokenOf = (harness: BrokerHarness, name = 'cloud') => harness.token(harness.run.connections.get(name).id);
 
 async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
 }
 
 /** A refresh works, now and after a restart. */
@@ -44,7 +42,6 @@ async function expectUsable(harness: BrokerHarness, name = 'cloud'): Promise<voi
 describe('import of a grant', () => {
   test('an import adds the connection, and gets an access token at once', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     expect(await importTo(harness, other.refreshToken)).toMatchObject({
       ...{ name: 'cloud', state: 'active', scope: 'Monitoring', appliances: [] },
     });
@@ -59,7 +56,6 @@ describe('import of a grant', () => {
 
   test('an import to a connection that exists serves the appliances that use it', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     await harness.addConnection('cloud');
     await harness.addUser('heater', 'cloud');
     await importTo(harness, other.refreshToken, { scope: null });
@@ -76,7 +72,6 @@ describe('import of a grant', () => {
     [{ name: 'new', portal: 'other' }, 'portal_unknown', /other is not configured/],
   ] as const)('an import with %o fails before anything is sent: %s', async (changes, code, message) => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     await harness.addConnection('cloud');
     await expect(importTo(harness, other.refreshToken, changes)).rejects.toMatchObject(refusal(code, message));
     expect(harness.refreshes).toBe(0);
@@ -86,7 +81,6 @@ describe('import of a grant', () => {
 
   test('an import does not go to the connection of an appliance that waits for approval', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     const { registrations } = harness.run;
     registrations.setOpenFor(MINUTE);
     const metadata = { clientName: 'cloud', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
@@ -108,7 +102,6 @@ describe('import that fails', () => {
     ['a portal that rejects it', { kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, /rejects the/],
   ] as const)('an import with %s leaves nothing behind', async (_what, fault, message) => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     const token = fault === null ? 'a-token-of-nobody' : other.refreshToken;
     if (fault !== null) harness.portal.fail('token', fault);
     await expect(importTo(harness, token)).rejects.toMatchObject(refusal('import_failed', message));
@@ -124,7 +117,6 @@ describe('import that fails', () => {
 
   test('an import to an unreachable portal leaves nothing behind, and can be repeated', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     await harness.addConnection('cloud');
     await harness.portal.disconnect();
     const message = /could not be reached, so the refresh token was not used/;
@@ -140,7 +132,6 @@ describe('import that fails', () => {
 
   test('an import whose answer was lost is in doubt, and the hub gets the tokens later by itself', async () => {
     const { harness, other } = await startImport({ emulator: { refreshGraceTime: 3600 } });
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'commit then drop' });
     const message = /answer was lost.*the connection cloud has the refresh token.*do not use the token elsewhere/;
     await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
@@ -156,9 +147,7 @@ describe('import that fails', () => {
 
   test('an import that a power cut interrupts is in doubt after the restart', async () => {
     const { harness, other } = await startImport({ emulator: { refreshGraceTime: 3600 } });
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken).catch(() => undefined);
     while (harness.refreshes === 0) await new Promise(setImmediate);
     await harness.crash();
@@ -174,7 +163,6 @@ describe('import that fails', () => {
     'an import that cannot be written ahead (%s) is not sent, and leaves nothing behind',
     async (write) => {
       const { harness, other } = await startImport();
-      await using _ = harness;
       harness.failingWrites.add(write);
       await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject({ code: 'store_unwritable' });
       harness.failingWrites.clear();
@@ -189,9 +177,7 @@ describe('import that fails', () => {
 
   test('tokens of an import that cannot be saved are served from memory, and saved later', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken);
     while (harness.refreshes === 0) await new Promise(setImmediate);
     harness.failingWrites.add('replaceGrant');
@@ -205,7 +191,6 @@ describe('import that fails', () => {
 
   test('of two imports to one connection at once, one is refused and its token is not sent', async () => {
     const { harness, other } = await startImport();
-    await using _ = harness;
     const second = await OtherClient.logIn(harness.emulator);
     const results = await Promise.allSettled([
       importTo(harness, other.refreshToken),
@@ -232,7 +217,6 @@ describe('import to a paired connection', () => {
 
   test('an import replaces a grant only on request', async () => {
     const { harness, other } = await startPaired();
-    await using _ = harness;
     const before = await tokenOf(harness);
     await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(
       refusal('not_allowed', /the connection cloud has a grant already: add --yes/),
@@ -249,7 +233,6 @@ describe('import to a paired connection', () => {
     ['is not sent', { kind: 'answer', status: 429 }],
   ] as const)('the grant of a connection is kept if an import that would replace it %s', async (_what, fault) => {
     const { harness } = await startPaired();
-    await using _ = harness;
     const before = await tokenOf(harness);
     if (fault !== null) harness.portal.fail('token', fault);
     await expect(importTo(harness, 'a-token-of-nobody', { replace: true })).rejects.toMatchObject({
@@ -263,7 +246,6 @@ describe('import to a paired connection', () => {
     'the grant of a connection is kept if an import that would replace it cannot be written ahead (%s)',
     async (write) => {
       const { harness, other } = await startPaired();
-      await using _ = harness;
       harness.failingWrites.add(write);
       await expect(importTo(harness, other.refreshToken, { replace: true })).rejects.toMatchObject({
         code: 'store_unwritable',
@@ -276,9 +258,7 @@ describe('import to a paired connection', () => {
 
   test('a refresh that ends while an import waits for it is not lost when the import is refused', async () => {
     const { harness } = await startPaired();
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const refreshed = harness.run.grants.refresh(harness.connection('cloud').id);
     while (harness.refreshes === 0) await new Promise(setImmediate);
     const imported = importTo(harness, 'a-token-of-nobody', { replace: true }).catch(({ code }) => code);
@@ -291,10 +271,8 @@ describe('import to a paired connection', () => {
 
   test('the token of a connection is issued while an import waits for the portal', async () => {
     const { harness, other } = await startPaired();
-    await using _ = harness;
     const before = await tokenOf(harness);
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken, { replace: true });
     while (harness.refreshes === 0) await new Promise(setImmediate);
     expect(await tokenOf(harness)).toBe(before);
@@ -305,11 +283,9 @@ describe('import to a paired connection', () => {
 
   test('a login during an import wins, and the import says so', async () => {
     const { harness, other } = await startPaired();
-    await using _ = harness;
     const run = await harness.beginPairing('cloud');
     await harness.login(run);
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken, { replace: true }).catch((error: unknown) => error);
     while (harness.refreshes === 0) await new Promise(setImmediate);
     for (let second = 0; second < 30 && run.isOpen; second++) {
@@ -326,10 +302,8 @@ describe('import to a paired connection', () => {
 
   test('an import to a connection that is removed meanwhile fails, and leaves nothing behind', async () => {
     const { harness, other } = await startPaired();
-    await using _ = harness;
     const { id } = harness.connection('cloud');
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken, { replace: true }).catch((error: unknown) => error);
     while (harness.refreshes === 0) await new Promise(setImmediate);
     await administrationOf(harness).removeConnection('cloud', false);

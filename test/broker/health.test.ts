@@ -3,11 +3,8 @@ import { connectionStatus } from '../../src/broker/connections/connection-status
 import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
 import { describeSlowStore, findHubProblems } from '../../src/hub/hub-problems.ts';
 import { SlowStoreMonitor } from '../../src/hub/slow-store-monitor.ts';
+import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
 
@@ -59,7 +56,7 @@ async function withWrongSecret() {
 }
 
 test('a restart with a corrected client secret tries it at once and ends the misconfigured notices', async () => {
-  await using harness = await withWrongSecret();
+  const harness = await withWrongSecret();
   expect(await codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
   expect((await healthOf(harness)).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
   await harness.stop();
@@ -74,10 +71,9 @@ test('a restart with a corrected client secret tries it at once and ends the mis
 });
 
 test('the misconfigured notices keep the time when they began if the client secret is still wrong after a restart', async () => {
-  await using harness = await withWrongSecret();
+  const harness = await withWrongSecret();
   const before = (await healthOf(harness)).notices;
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   await harness.time.pass(MINUTE);
   expect((await healthOf(harness)).notices.map(({ code, since }) => [code, since])).toEqual(
     before.map(({ code, since }) => [code, since]),
@@ -85,7 +81,7 @@ test('the misconfigured notices keep the time when they began if the client secr
 });
 
 test('untried credentials are a condition after a restart, even if their failure was reported too often to repeat', async () => {
-  await using harness = await withWrongSecret();
+  const harness = await withWrongSecret();
   const refreshAll = async () => {
     for (const { id } of harness.run.appliances.list()) await harness.run.grants.refresh(id);
     await harness.time.pass(MINUTE);
@@ -97,15 +93,14 @@ test('untried credentials are a condition after a restart, even if their failure
     harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
     await refreshAll();
   }
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(await codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
   await harness.time.pass(5 * SECOND);
   expect(await codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
 });
 
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
-  await using harness = await BrokerHarness.start({ fraction: 0.999 });
+  const harness = await BrokerHarness.start({ fraction: 0.999 });
   await harness.addPairedAppliance('wallbox');
   await harness.addPairedAppliance('heater');
   await harness.addAppliance('car');
@@ -119,7 +114,7 @@ test('one response of a portal makes all appliances that could not reach it try 
 });
 
 test('a pairing waits for an unreachable portal, and for the login once it has a link', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('car');
   await harness.portal.disconnect();
   await harness.beginPairing('car');
@@ -130,7 +125,7 @@ test('a pairing waits for an unreachable portal, and for the login once it has a
 });
 
 test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
-  await using harness = await BrokerHarness.start({ fraction: 0.999 });
+  const harness = await BrokerHarness.start({ fraction: 0.999 });
   await harness.addPairedAppliance('wallbox');
   await harness.portal.disconnect();
   await harness.time.pass(6 * HOUR);
@@ -144,7 +139,7 @@ test('an appliance retries at most once a minute while its portal answers other 
 });
 
 test('a full disk is an error of the hub and of its appliances, and no unsaved tokens are reported without any', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addPairedAppliance('wallbox');
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(HOUR);
@@ -158,7 +153,7 @@ test('a full disk is an error of the hub and of its appliances, and no unsaved t
 });
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addPairedAppliance('wallbox');
   harness.failingWrites.add('replaceGrant');
   await harness.untilRefreshed();
@@ -173,7 +168,7 @@ test("the hub's problem names the appliances whose new tokens are in memory only
 });
 
 test('refreshes resume within seconds, and the store_unwritable errors end, once the disk has room again', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addPairedAppliance('wallbox');
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(3 * HOUR);
@@ -187,7 +182,7 @@ test('refreshes resume within seconds, and the store_unwritable errors end, once
 });
 
 test('a slow SD card is a warning of the hub with a notice and log lines, until most writes are fast again', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 600 } });
+  const harness = await BrokerHarness.start({ emulator: { tokenLifetime: 600 } });
   await harness.addPairedAppliance('wallbox');
   const delivered: string[] = [];
   harness.run.notices.start(

@@ -2,12 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { HistoryRecorder } from '../../src/broker/reports/history-recorder.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** Records the history of the current run. @param isTimeKnown whether a portal has confirmed the time */
 function startRecorder(harness: BrokerHarness, isTimeKnown = true) {
@@ -29,8 +25,7 @@ async function storedHistory(harness: BrokerHarness, id: string): Promise<string
 }
 
 test('the history of two days of refreshes has one line a day, and causes no writes of its own', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 4 * 3600 } });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await harness.time.pass(20 * MINUTE);
   const other = await harness.addPairedAppliance('heat-pump');
   const { recorder } = startRecorder(harness);
@@ -49,8 +44,7 @@ test('the history of two days of refreshes has one line a day, and causes no wri
 });
 
 test('a power cut costs the history only its last line', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   startRecorder(harness);
   await harness.untilRefreshed();
   await harness.untilRefreshed();
@@ -61,8 +55,7 @@ test('a power cut costs the history only its last line', async () => {
 });
 
 test('the history is written after an hour if nothing else is written, and when the hub stops', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
   const { recorder } = startRecorder(harness);
   await harness.run.grants.refresh(id);
   await harness.time.pass(59 * MINUTE);
@@ -77,8 +70,7 @@ test('the history is written after an hour if nothing else is written, and when 
 
 describe('history while the clock is not confirmed', () => {
   test('history lines wait until the clock is confirmed, and then have the true time', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
     const truth = harness.time.wall;
     harness.time.wall = truth - 5 * DAY;
     const { recorder, clock } = startRecorder(harness, false);
@@ -97,8 +89,7 @@ describe('history while the clock is not confirmed', () => {
   });
 
   test('history lines are written after an hour even if the clock is not confirmed', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
     startRecorder(harness, false);
     await harness.run.grants.refresh(id);
     await harness.time.pass(HOUR + MINUTE);
@@ -106,8 +97,7 @@ describe('history while the clock is not confirmed', () => {
   });
 
   test('the history shows and writes nothing while the clock is in 1970', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
     harness.time.wall = 7 * MINUTE;
     const { recorder } = startRecorder(harness, false);
     await harness.portal.disconnect();
@@ -125,8 +115,7 @@ describe('history while the clock is not confirmed', () => {
 });
 
 test('a history line from another boot keeps the wall time that it was recorded with', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const { recorder } = startRecorder(harness);
   const wall = harness.time.wall - 3 * HOUR;
   recorder.record({ kind: 'token_refused', connection: id, at: { boot: 'another', uptime: 5, wall } });
@@ -134,8 +123,7 @@ test('a history line from another boot keeps the wall time that it was recorded 
 });
 
 test('the history drops old lines and logs one failure while the store cannot be written for days', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
   const { recorder } = startRecorder(harness);
   harness.run.store.setHistorySource({ pending: () => [], markWritten: () => undefined });
   const add = harness.run.store.addHistory.bind(harness.run.store);
@@ -154,8 +142,7 @@ test('the history drops old lines and logs one failure while the store cannot be
 });
 
 test('an event during a history write is kept and added once, and none is written twice', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
   const { recorder } = startRecorder(harness);
   const emitEvent = () => recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
   const add = harness.run.store.addHistory.bind(harness.run.store);
@@ -172,8 +159,7 @@ test('an event during a history write is kept and added once, and none is writte
 });
 
 test('the history shows its pending lines when the stored ones cannot be read', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const { recorder } = startRecorder(harness);
   harness.run.store.history = () => Promise.reject(new Error('it is damaged'));
   await harness.run.grants.refresh(id);

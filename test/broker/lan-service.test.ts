@@ -5,7 +5,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
 test('polls, user codes and callbacks wait until the pairings of the previous run are loaded', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const outcome = await harness.run.deviceFlows.begin(appliance, null);
   if (outcome.kind !== 'begun') throw new Error(outcome.kind);

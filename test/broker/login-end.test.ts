@@ -2,11 +2,9 @@ import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
 import type { NoticeReport } from '../../src/core/reports/notice.ts';
+import { DAY, HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const PAGE = 'https://192.168.1.7:8443/';
 
 const loginOf = (harness: BrokerHarness, name = 'wallbox') =>
@@ -55,8 +53,7 @@ test.each([
   ["the portal's responses", { loginLifetime: (5 * DAY) / 1000 }, {}],
 ])('a login that ends in five days according to %s is reported once, in time', async (_, settings, limits) => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000, ...settings };
-  await using harness = await BrokerHarness.start({ emulator, limits });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits });
   const ends = new Date(Math.round((harness.time.wall + 5 * DAY) / MINUTE) * MINUTE).getTime();
   const reports = new Reports(harness);
   const endsIn = () => (Date.parse(loginOf(harness).loginEnds ?? '') - ends) / MINUTE;
@@ -97,7 +94,7 @@ test.each([
 });
 
 test('a login without a refresh token is reported at once, and when its access token has ended', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const reports = new Reports(harness);
   harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
   await harness.addPairedAppliance();
@@ -123,8 +120,7 @@ test('a login without a refresh token is reported at once, and when its access t
 
 test('a new login ends the reminder, and is reported', async () => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 2 * DAY } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { loginLifetime: 2 * DAY } });
   const reports = new Reports(harness);
   await harness.time.pass(1.1 * DAY);
   await harness.pairAgain('wallbox');
@@ -139,8 +135,7 @@ test('a new login ends the reminder, and is reported', async () => {
 test('the reminder stays while refreshes fail for an hour and a half, and is not sent again', async () => {
   // The third refresh, at 80 % of the token's lifetime, is shortly before the reminder.
   const emulator = { tokenLifetime: (0.9 * DAY) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { loginLifetime: 3.2 * DAY } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { loginLifetime: 3.2 * DAY } });
   const reports = new Reports(harness);
   for (const until of [2 * DAY, 0]) {
     await harness.time.pass(until);
@@ -159,8 +154,7 @@ test('the reminder stays while refreshes fail for an hour and a half, and is not
 });
 
 test('the time at which a login ends does not change while the hub runs', async () => {
-  await using harness = await BrokerHarness.start({ limits: { loginLifetime: 30 * DAY } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ limits: { loginLifetime: 30 * DAY } });
   const seen = new Set<string | null>();
   for (let passed = 0; passed < 3 * HOUR; passed += 437_123) {
     await harness.time.pass(437_123);
@@ -172,7 +166,7 @@ test('the time at which a login ends does not change while the hub runs', async 
 });
 
 test('a shared login that ends soon names the appliances that use it', async () => {
-  await using harness = await BrokerHarness.start({ limits: { loginLifetime: 2 * HOUR } });
+  const harness = await BrokerHarness.start({ limits: { loginLifetime: 2 * HOUR } });
   const { connections, pairings } = harness.run;
   await connections.add('heating', 'Monitoring', null);
   await harness.addUser('wallbox', 'heating');
@@ -193,8 +187,7 @@ test('a shared login that ends soon names the appliances that use it', async () 
 
 test('an idle limit of one day is never reached in three days in which nobody asks', async () => {
   const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: DAY / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { idleLifetime: DAY } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { idleLifetime: DAY } });
   const reports = new Reports(harness);
   // Off when a refresh was due, and just before; the clock is confirmed once, and unknown otherwise.
   for (const [runs, off] of [
@@ -217,8 +210,7 @@ test('an idle limit of one day is never reached in three days in which nobody as
 
 test('an idle limit is kept away while the portal is down for a day when the refresh is due', async () => {
   const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: (10 * DAY) / 1000 };
-  await using harness = await BrokerHarness.start({ emulator, limits: { idleLifetime: 10 * DAY } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { idleLifetime: 10 * DAY } });
   await harness.time.pass(7.9 * DAY);
   await harness.portal.disconnect();
   await harness.time.pass(0.9 * DAY);
@@ -235,8 +227,7 @@ interface IssuedToken {
 
 test('a token is valid for as long as the hub said, although each refresh ends the one before it', async () => {
   const emulator = { tokenLifetime: 600, refreshEndsAccessToken: true };
-  await using harness = await BrokerHarness.start({ emulator, limits: { refreshEndsAccessToken: true } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { refreshEndsAccessToken: true } });
   await harness.addUser('dashboard', 'wallbox');
   const { time } = harness;
   const { id } = harness.connection('wallbox');
@@ -273,8 +264,11 @@ test('a token is valid for as long as the hub said, although each refresh ends t
 
 test('during an outage a token is issued until the next attempt that might end it', async () => {
   const emulator = { tokenLifetime: 600, refreshEndsAccessToken: true };
-  await using harness = await BrokerHarness.start({ emulator, limits: { refreshEndsAccessToken: true }, fraction: 0 });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired({
+    emulator,
+    limits: { refreshEndsAccessToken: true },
+    fraction: 0,
+  });
   await harness.portal.disconnect();
   await harness.time.pass(540_000);
   const { health } = harness.run.grants.get(id) ?? {};
@@ -286,7 +280,7 @@ test('during an outage a token is issued until the next attempt that might end i
 });
 
 test('an ID token is issued if the scope has openid, and only then', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { idToken: true } });
+  const harness = await BrokerHarness.start({ emulator: { idToken: true } });
   const withIt = await harness.addPairedAppliance('dashboard', 'openid Monitoring');
   const without = await harness.addPairedAppliance('wallbox', 'Monitoring');
   const idTokenOf = async (id: string) => {
@@ -302,7 +296,6 @@ test('an ID token is issued if the scope has openid, and only then', async () =>
   await harness.run.grants.refresh(withIt);
   const second = await idTokenOf(withIt);
   expect(second).not.toBe(first);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(await idTokenOf(withIt)).toBe(second);
 });

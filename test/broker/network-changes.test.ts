@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest';
+import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 /** A broker whose portal has been unreachable for so long that the backoff is at its maximum. */
 async function startUnreachable() {
@@ -19,7 +16,6 @@ const states = (harness: BrokerHarness, ids: readonly string[]) =>
 
 test('failed refreshes are sent again within seconds when the hub gets an address', async () => {
   const { harness, ids } = await startUnreachable();
-  await using _ = harness;
   expect(states(harness, ids)).toEqual(['failing', 'failing']);
   await harness.portal.reconnect();
   harness.run.grants.onNetworkChanged();
@@ -29,7 +25,6 @@ test('failed refreshes are sent again within seconds when the hub gets an addres
 
 test('backoff starts again when the hub gets an address, because name resolution may return later', async () => {
   const { harness, ids } = await startUnreachable();
-  await using _ = harness;
   harness.run.grants.onNetworkChanged();
   await harness.time.pass(MINUTE);
   await harness.portal.reconnect();
@@ -39,7 +34,6 @@ test('backoff starts again when the hub gets an address, because name resolution
 
 test('a network that comes and goes all the time causes fewer than six refresh attempts a minute', async () => {
   const { harness } = await startUnreachable();
-  await using _ = harness;
   const before = harness.refreshAttempts;
   for (let passed = 0; passed < 10 * MINUTE; passed += 6 * SECOND) {
     harness.run.grants.onNetworkChanged();
@@ -51,8 +45,7 @@ test('a network that comes and goes all the time causes fewer than six refresh a
 });
 
 test("the hub respects a portal's Retry-After when the network changes", async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '1800' } });
   await harness.untilRefreshed();
   const sent = harness.refreshes;

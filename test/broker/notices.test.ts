@@ -15,13 +15,10 @@ import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/sqlite/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
+import { DAY, HOUR, MINUTE } from '../core/samples.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** The notices of a hub in virtual time, on a real store; tests set their input. */
 class NoticesHarness implements AsyncDisposable {

@@ -51,7 +51,6 @@ async function logIn({ authorizeUrl }: LoginLink): Promise<StatefulResponse> {
 describe('a login by device code', () => {
   test('a login by device code ends when a person has approved the code', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     const { userCode } = deviceLinkOf(run);
     await harness.time.pass(20_000);
     expect(run.pairing.step.kind).toBe('waiting');
@@ -65,7 +64,6 @@ describe('a login by device code', () => {
 
   test('a login by device code ends as refused when the person denies it', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     await harness.emulator.approveDevice({ userCode: deviceLinkOf(run).userCode, user: 'demo', deny: true });
     await harness.time.pass(10_000);
     expect(pairingResult(run.pairing.step)).toBe('refused_by_user');
@@ -73,7 +71,6 @@ describe('a login by device code', () => {
 
   test('a login by device code gets a fresh code when one has run out, until the pairing expires', async () => {
     const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
-    await using _ = harness;
     const first = deviceLinkOf(run);
     await harness.time.pass(320_000);
     const second = deviceLinkOf(run);
@@ -85,7 +82,6 @@ describe('a login by device code', () => {
 
   test('a login by device code gets a fresh code even if the portal does not say that one has run out', async () => {
     const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
-    await using _ = harness;
     const { userCode } = deviceLinkOf(run);
     harness.portal.fail('token', ...Array(100).fill({ kind: 'answer', status: 400, body: '' }));
     await harness.time.pass(330_000);
@@ -94,7 +90,6 @@ describe('a login by device code', () => {
 
   test('a login by device code polls less often after slow_down', async () => {
     const { harness } = await startHub('device', { deviceInterval: 9 });
-    await using _ = harness;
     harness.portal.fail('token', {
       ...{ kind: 'answer', status: 400, body: '{"error":"slow_down"}' },
     });
@@ -107,7 +102,6 @@ describe('a login by device code', () => {
 
   test('a login by device code goes on after a crash with the code that was shown', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     const { userCode } = deviceLinkOf(run);
     await harness.crash();
     await harness.start();
@@ -118,7 +112,6 @@ describe('a login by device code', () => {
 
   test('a login by device code whose tokens were lost on the way gets a fresh code', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     const { userCode } = deviceLinkOf(run);
     await harness.emulator.approveDevice({ userCode, user: 'demo' });
     harness.portal.fail('token', { kind: 'commit then drop' });
@@ -132,7 +125,6 @@ describe('a login by device code', () => {
 
   test('a login by device code that was cancelled uses no code that is approved later', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     const { userCode } = deviceLinkOf(run);
     await run.fail('cancelled');
     await harness.emulator.approveDevice({ userCode, user: 'demo' });
@@ -143,7 +135,6 @@ describe('a login by device code', () => {
 
   test('a login by device code ends as misconfigured if the portal does not accept the client', async () => {
     const { harness, run } = await startHub('device');
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
     await harness.time.pass(10_000);
     expect(pairingResult(run.pairing.step)).toBe('misconfigured');
@@ -153,7 +144,6 @@ describe('a login by device code', () => {
 describe('a login by redirect', () => {
   test('a login by redirect ends with the code of its state, and a reload shows the same', async () => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
     const received = await harness.run.pairings.receiveRedirect(response);
     expect(received).toMatchObject({ rejected: null, pairing: { id: run.pairing.id } });
@@ -164,7 +154,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect takes one answer of two at the same time', async () => {
     const { harness, run } = await startHub('redirect', { autoLogin: true });
-    await using _ = harness;
     const link = redirectLinkOf(run);
     const [first, second] = [await logIn(link), await logIn(link)];
     const results = await Promise.all([first, second].map((one) => harness.run.pairings.receiveRedirect(one)));
@@ -175,7 +164,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect ignores a state that the hub did not issue, and exchanges no code of a pairing that was replaced', async () => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
     expect(await harness.run.pairings.receiveRedirect({ ...response, state: 'x'.repeat(22) })).toBeNull();
     const newer = await harness.beginPairing('wallbox');
@@ -187,7 +175,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect does not use the answer of another issuer, and takes the right one after it', async () => {
     const { harness, run } = await startHub('redirect', {}, true);
-    await using _ = harness;
     const { state, response } = await logIn(redirectLinkOf(run));
     if (response.kind !== 'code') throw new Error('there is no code');
     for (const issuer of ['https://evil.example', undefined]) {
@@ -202,7 +189,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect gets a fresh link when the portal refuses the code, and the former state is used up', async () => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     const former = redirectLinkOf(run);
     const response = await logIn(former);
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
@@ -217,15 +203,13 @@ describe('a login by redirect', () => {
 
   test('a login by redirect exchanges no code twice when the answer was lost, or the hub crashed', async () => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     const response = await logIn(redirectLinkOf(run));
     harness.portal.fail('token', { kind: 'commit then drop' });
     await harness.run.pairings.receiveRedirect(response);
     await harness.time.settle();
     expect(run.pairing.lastFailure).toBe('answer_lost');
     const second = await logIn(redirectLinkOf(run));
-    const answered = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: answered.promise });
+    const answered = harness.portal.hold('token');
     void harness.run.pairings.receiveRedirect(second);
     await eventually(async () => harness.exchanges === 2);
     await harness.crash();
@@ -245,7 +229,6 @@ describe('a login by redirect', () => {
     ['<script>', 'portal_rejected'],
   ])('a login by redirect ends with the error %s as %s', async (error, reason) => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     const { state } = redirectLinkOf(run);
     await harness.run.pairings.receiveRedirect({ state, response: { kind: 'error', error } });
     expect(pairingResult(run.pairing.step)).toBe(reason);
@@ -254,7 +237,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect takes a pasted address only for the pairing that it belongs to', async () => {
     const { harness, run } = await startHub('redirect');
-    await using _ = harness;
     await harness.addAppliance('dishwasher');
     const other = await harness.beginPairing('dishwasher');
     const response = await logIn(redirectLinkOf(run));
@@ -268,7 +250,6 @@ describe('a login by redirect', () => {
 
   test('a login by redirect works at a portal that ignores PKCE', async () => {
     const { harness, run } = await startHub('redirect', { pkce: 'ignored' });
-    await using _ = harness;
     await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });

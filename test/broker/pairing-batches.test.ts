@@ -46,7 +46,7 @@ async function bringCode(harness: BrokerHarness, batch: string): Promise<string>
 
 describe('pairing batch', () => {
   it('a pairing batch begins with the first appliance and continues after each one that gets connected', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
       current: { connection: 'battery' },
@@ -72,7 +72,7 @@ describe('pairing batch', () => {
   });
 
   it('all who begin a pairing batch share it, and simultaneous requests for the next appliance get one pairing', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches } = harness.run;
     await harness.addAppliance('zone-valve');
     const [one, two] = await Promise.all([batches.begin(), batches.begin()]);
@@ -90,7 +90,7 @@ describe('pairing batch', () => {
   });
 
   it('a pairing batch stops at a refused login until somebody continues with the next or the same appliance', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches } = harness.run;
     await harness.addAppliance('zone-valve');
     const batch = await beginBatch(harness);
@@ -120,7 +120,7 @@ describe('pairing batch', () => {
 
   it("a pairing batch shows each appliance's account if they differ, also after a refresh and a restart", async () => {
     const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
-    await using harness = await BrokerHarness.start({ emulator: { users, idToken: true } });
+    const harness = await BrokerHarness.start({ emulator: { users, idToken: true } });
     for (const name of ['battery', 'heat-pump', 'wallbox']) await harness.addAppliance(name);
     const batch = await beginBatch(harness);
     await logIn(harness, batch);
@@ -139,17 +139,15 @@ describe('pairing batch', () => {
     expect(harness.run.pairingBatches.view(batch).differentAccounts).toEqual(accounts);
     harness.emulator.change({ idToken: false });
     await harness.untilRefreshed();
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(harness.run.pairingBatches.view(batch).differentAccounts).toEqual(accounts);
   });
 
   it('a pairing batch continues after a restart where it was', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const batch = await beginBatch(harness);
     await logIn(harness, batch);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     await harness.time.settle();
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
       current: { connection: 'heat-pump' },
@@ -161,7 +159,7 @@ describe('pairing batch', () => {
   });
 
   it('a pairing batch adopts an open pairing and keeps its link', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const run = await harness.beginPairing('battery');
     const { step } = run.pairing;
     const batch = await beginBatch(harness);
@@ -173,13 +171,12 @@ describe('pairing batch', () => {
   });
 
   it('a pairing batch skips connected appliances and lists those that wait for approval', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { appliances, pairingBatches: batches } = harness.run;
     await harness.pairAgain('battery');
     const wallbox = appliances.get('wallbox');
     await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waitingSince: harness.time.now() }] });
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({
       current: { connection: 'heat-pump' },
@@ -191,7 +188,7 @@ describe('pairing batch', () => {
   });
 
   it('a pairing batch is continued only with a nonce of its own pairings, and for at most an hour', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches } = harness.run;
     const alone = await harness.beginPairing('wallbox');
     const batch = await beginBatch(harness);
@@ -208,7 +205,7 @@ describe('pairing batch', () => {
   });
 
   it('a browser that knows the nonce but did not bring the accepted code cannot see or continue the batch', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches } = harness.run;
     const batch = await beginBatch(harness);
     const first = currentOf(harness, batch);
@@ -239,7 +236,7 @@ describe('pairing batch', () => {
   });
 
   it('a browser that refuses every login can continue a pairing batch at most 30 times at once', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches, pairings } = harness.run;
     const batch = await beginBatch(harness);
     const batchToken = await bringCode(harness, batch);
@@ -259,7 +256,7 @@ describe('pairing batch', () => {
   });
 
   it('continuing a pairing batch reports an unreachable portal, and returns the link once it is reachable', async () => {
-    await using harness = await startHarness();
+    const harness = await startHarness();
     const { pairingBatches: batches } = harness.run;
     const batch = await beginBatch(harness);
     const batchToken = await bringCode(harness, batch);

@@ -15,7 +15,7 @@ const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
 test.each(selectRows([0, 20, 100, 300], [0, 300]))(
   'pairings of every kind expire with a store that takes %d ms a write, while the hub serves tokens',
   async (writeTime) => {
-    await using harness = await BrokerHarness.start({
+    const harness = await BrokerHarness.start({
       lifetime: LIFETIME,
       pollInterval: 10_000,
       writeTimes: [writeTime, writeTime],
@@ -42,7 +42,7 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
 );
 
 test('the spin guard slows down a loop whose waits all end at once', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
   const { pairing } = await harness.beginPairing('wallbox');
   const progress = new PairingStateMachine({ environment: harness.environment } as PairingContext, pairing);

@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
 import { followPairing } from '../../src/broker/pairings/pairing-administration.ts';
 import type { PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
+import { MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-const MINUTE = 60_000;
-
 test('a follower of a pairing gets a new link only when its link is dropped, not for links that others open', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   const flow = await harness.run.deviceFlows.begin(appliance, null);
   if (flow.kind !== 'begun') throw new Error(flow.kind);

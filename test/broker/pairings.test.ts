@@ -4,11 +4,10 @@ import { describe, expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
 
 const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
@@ -55,7 +54,6 @@ function expectNoCodeTwice(harness: BrokerHarness): void {
 describe('pairing by polling', () => {
   test('polling notices a login, the hub exchanges the code once, and polling stops', async () => {
     const { harness, id, run } = await startPairing();
-    await using _ = harness;
     expect(stateOf(run)).toBe('waiting');
     await harness.time.pass(60 * SECOND);
     await harness.login(run);
@@ -71,7 +69,6 @@ describe('pairing by polling', () => {
 
   test.each([0, 0.5, 0.999])('the polls of a pairing are 5 to 10 s apart (jitter %d)', async (fraction) => {
     const { harness, run } = await startPairing({ fraction });
-    await using _ = harness;
     const { step } = run.pairing;
     const state =
       new URL(step.kind === 'waiting' && step.link.kind === 'poll' ? step.link.codeUrl : '').searchParams.get(
@@ -87,7 +84,6 @@ describe('pairing by polling', () => {
 
   test('an unreachable portal is polled less often, but often enough not to miss a code', async () => {
     const { harness, run } = await startPairing({ fraction: 0.999 });
-    await using _ = harness;
     harness.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 500 } as const));
     await harness.time.pass(5 * MINUTE);
     expect(harness.portal.requests('code').length).toBeLessThan(20);
@@ -98,7 +94,6 @@ describe('pairing by polling', () => {
 
   test("polling waits as long as the portal's Retry-After says", async () => {
     const { harness } = await startPairing();
-    await using _ = harness;
     harness.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
     await harness.time.pass(60 * SECOND);
     expect(harness.portal.requests('code')).toHaveLength(1);
@@ -108,7 +103,6 @@ describe('pairing by polling', () => {
 
   test('a pairing survives a network outage of two minutes and succeeds by polling', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     await harness.portal.disconnect();
     await harness.time.pass(2 * MINUTE);
     expect(stateOf(run)).toBe('waiting');
@@ -122,7 +116,6 @@ describe('pairing by polling', () => {
 describe('pairing by redirect', () => {
   test('a code that the browser brings is exchanged at once, and polling stops', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     expect(harness.portal.requests('config')[0]?.query.get('redirect_url')).toBe(
       `http://192.168.1.7:8480/callback/${run.pairing.nonce}`,
     );
@@ -136,7 +129,6 @@ describe('pairing by redirect', () => {
 
   test('polling completes a pairing with a redirect whose browser does not reach the hub', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('paired');
@@ -144,7 +136,6 @@ describe('pairing by redirect', () => {
 
   test('reloading the result page of a pairing does not send its code again', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await followRedirect(harness, location);
     const again = await followRedirect(harness, location);
@@ -154,7 +145,6 @@ describe('pairing by redirect', () => {
 
   test('a code that arrives by redirect and by polling at the same moment is exchanged once', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await Promise.all([
       followRedirect(harness, location),
@@ -167,7 +157,6 @@ describe('pairing by redirect', () => {
 
   test('a callback with an unknown nonce is ignored', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const planted = new Secret('a-code-of-a-stranger');
     for (const nonce of [
       '',
@@ -187,7 +176,6 @@ describe('pairing by redirect', () => {
 
   test('a callback with neither code nor error changes nothing', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     expect(await harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'nothing' }, UNKNOWN_BROWSER)).toBe(
       run.pairing,
     );
@@ -196,7 +184,6 @@ describe('pairing by redirect', () => {
 
   test('a pairing ends as refused_by_user when the person refuses at the portal', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     await followRedirect(harness, await harness.login(run, true));
     expect(stateOf(run)).toBe('refused_by_user');
     expect(await harness.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
@@ -206,7 +193,6 @@ describe('pairing by redirect', () => {
     const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
     const clients = [{ id, secret: 'a-secret-that-no-log-may-hold', redirectUrl: 'refuse' as const }];
     const { harness, run } = await startPairing({ ...REDIRECT, emulator: { clients } });
-    await using _ = harness;
     expect(harness.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, false]);
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
@@ -216,7 +202,7 @@ describe('pairing by redirect', () => {
   test.each([408, 429, 503])(
     'HTTP %d is not a rejection of the redirect address, and the hub asks for a link with it again',
     async (status) => {
-      await using harness = await BrokerHarness.start(REDIRECT);
+      const harness = await BrokerHarness.start(REDIRECT);
       await harness.addAppliance('wallbox');
       harness.portal.fail('config', { kind: 'answer', status });
       const run = await harness.beginPairing('wallbox');
@@ -233,7 +219,6 @@ describe('pairing by redirect', () => {
 describe('end of a pairing', () => {
   test('a cancelled pairing ends, and a later login changes nothing', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await harness.run.pairings.end(id, 'cancelled');
     expect((await followRedirect(harness, location))?.step).toMatchObject({ result: { reason: 'cancelled' } });
@@ -244,7 +229,6 @@ describe('end of a pairing', () => {
 
   test('a pairing ends as replaced when another one begins for its appliance', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const old = await harness.login(run);
     const second = await harness.beginPairing('wallbox');
     expect(stateOf(run)).toBe('replaced');
@@ -256,7 +240,7 @@ describe('end of a pairing', () => {
   });
 
   test('only one pairing stays open when several begin for one appliance at the same moment', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     const runs = await Promise.all([1, 2, 3].map(() => harness.run.pairings.begin(harness.connection(appliance.name))));
     await harness.time.settle();
@@ -266,7 +250,6 @@ describe('end of a pairing', () => {
 
   test('a pairing stays open when the next one for its appliance cannot be saved', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     harness.failingWrites.add('savePairing');
     await expect(harness.beginPairing('wallbox')).rejects.toMatchObject({ code: 'store_unwritable' });
     harness.failingWrites.clear();
@@ -276,21 +259,21 @@ describe('end of a pairing', () => {
   });
 
   test('a pairing ends when the portal rejects it', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     harness.portal.fail('config', { kind: 'answer', status: 403 });
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe('portal_rejected');
   });
 
   test('a pairing ends when the portal does not know the client_id', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     harness.portal.fail('config', { kind: 'answer', status: 404 });
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe('client_unknown');
   });
 
   test('a pairing ends when the portal names a token URL of another origin, and no request goes there', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     const foreignCode = (body: string) => body.replace(/http:[^"]*sso\\?\/token/, 'https://evil.example/sso/token');
     harness.portal.fail('config', { kind: 'alter', with: foreignCode });
@@ -301,7 +284,7 @@ describe('end of a pairing', () => {
   });
 
   test('a pairing ends when its portal is no longer configured', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     harness.configured = false;
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe('misconfigured');
@@ -309,7 +292,6 @@ describe('end of a pairing', () => {
 
   test("a pairing ends as misconfigured when the portal rejects the hub's client credentials", async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
@@ -318,7 +300,6 @@ describe('end of a pairing', () => {
 
   test('a pairing succeeds although the portal issues no refresh token', async () => {
     const { harness, id, run } = await startPairing();
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
@@ -330,7 +311,6 @@ describe('end of a pairing', () => {
 describe('authorization code', () => {
   test('a pairing continues after the portal refused a code, and succeeds with the next one', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const code = new Secret('a-code-of-nobody');
     const { nonce } = run.pairing;
     const received = harness.run.pairings.receiveCallback(nonce, { kind: 'code', code }, sentBy(harness, run));
@@ -345,7 +325,6 @@ describe('authorization code', () => {
 
   test('a refused code is not sent again, and the expired pairing ends as code_refused', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
     await harness.login(run);
     await harness.time.pass(40 * SECOND);
@@ -360,7 +339,6 @@ describe('authorization code', () => {
     'a lost answer to a code exchange (%s) brings a fresh link, and the code is not sent again',
     async (kind) => {
       const { harness, id, run } = await startPairing({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
-      await using _ = harness;
       harness.portal.fail('token', { kind });
       const location = await harness.login(run);
       await followRedirect(harness, location);
@@ -379,7 +357,6 @@ describe('authorization code', () => {
 
   test('a code that could not be sent is sent again while it is valid', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await harness.portal.disconnect();
     const received = followRedirect(harness, location, sentBy(harness, run));
@@ -394,7 +371,6 @@ describe('authorization code', () => {
 
   test('a code that could not be sent within its lifetime is dropped, and the same link can be used again', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await harness.portal.disconnect();
     void followRedirect(harness, location, sentBy(harness, run));
@@ -409,7 +385,6 @@ describe('authorization code', () => {
 
   test('a code exchange that the portal defers is sent again after the Retry-After time', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '8' } });
     const received = followRedirect(harness, await harness.login(run));
     await harness.time.pass(7 * SECOND);
@@ -422,9 +397,7 @@ describe('authorization code', () => {
 
   test('a code is written ahead before it is sent', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('savePairing', disk.promise);
+    const disk = harness.holdWrites('savePairing');
     const received = followRedirect(harness, await harness.login(run));
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     await sleep(30);
@@ -436,7 +409,6 @@ describe('authorization code', () => {
 
   test('a code that cannot be written ahead is not sent, and the next poll tries again', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     harness.failingWrites.add('savePairing');
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
@@ -451,10 +423,8 @@ describe('authorization code', () => {
 describe('pairing that ends during its code exchange', () => {
   test('a pairing that is cancelled while its code is written ahead stays cancelled, and the code is not sent', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('savePairing', disk.promise);
+    const disk = harness.holdWrites('savePairing');
     const received = followRedirect(harness, location);
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     // The write that ends the pairing is not delayed.
@@ -470,9 +440,7 @@ describe('pairing that ends during its code exchange', () => {
 
   test('the tokens of a pairing that was cancelled during its code exchange are discarded', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const received = followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
     await harness.run.pairings.end(id, 'cancelled');
@@ -487,9 +455,7 @@ describe('pairing that ends during its code exchange', () => {
     'memory and store agree when a pairing is cancelled while its grant is being saved (%s)',
     async (step) => {
       const { harness, id, run } = await startPairing(REDIRECT);
-      await using _ = harness;
-      const disk = Promise.withResolvers<void>();
-      harness.delayedWrites.set(step, disk.promise);
+      const disk = harness.holdWrites(step);
       const received = followRedirect(harness, await harness.login(run));
       await expect.poll(() => harness.emulator.grants().length).toBe(1);
       await sleep(30);
@@ -509,8 +475,7 @@ describe('pairing that ends during its code exchange', () => {
 
 describe('new pairing of an active appliance', () => {
   test('an active appliance keeps its grant until a new pairing brings another one', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     const token = await harness.token(id);
     const run = await harness.beginPairing('wallbox');
     expect(await harness.token(id)).toBe(token);
@@ -525,12 +490,10 @@ describe('new pairing of an active appliance', () => {
   });
 
   test('a new grant replaces the old one even if the old one is refreshed at the same moment', async () => {
-    await using harness = await BrokerHarness.start(REDIRECT);
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired(REDIRECT);
     const run = await harness.beginPairing('wallbox');
     const location = await harness.login(run);
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('completePairing', disk.promise);
+    const disk = harness.holdWrites('completePairing');
     const received = followRedirect(harness, location);
     await expect.poll(() => harness.emulator.grants().length).toBe(2);
     await sleep(30);
@@ -546,7 +509,6 @@ describe('new pairing of an active appliance', () => {
 
   test('a new grant that cannot be saved is used from memory and saved later', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     harness.failingWrites.add('completePairing');
     await followRedirect(harness, await harness.login(run));
     expect(stateOf(run)).toBe('paired');
@@ -562,7 +524,7 @@ describe('new pairing of an active appliance', () => {
 
 describe('restart with open pairings', () => {
   test('a restart continues a pairing that had no link yet', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
     await harness.portal.disconnect();
     const { pairing } = await harness.beginPairing('wallbox');
@@ -579,7 +541,6 @@ describe('restart with open pairings', () => {
     '(%s) a restart keeps the link of a pairing, and a login through it succeeds by redirect or polling',
     async (end) => {
       const { harness, run } = await startPairing(REDIRECT);
-      await using _ = harness;
       const location = await harness.login(run);
       await harness[end]();
       await harness.start();
@@ -594,9 +555,7 @@ describe('restart with open pairings', () => {
 
   test('a restart during a code exchange counts it as a lost answer, gets a fresh link and never repeats the code', async () => {
     const { harness, id, run } = await startPairing({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const location = await harness.login(run);
     void followRedirect(harness, location);
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
@@ -620,9 +579,7 @@ describe('restart with open pairings', () => {
 
   test('an interrupted code exchange is logged once over several restarts, and not repeated', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     void followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.exchanges).toBe(1);
     await harness.crash();
@@ -645,11 +602,9 @@ describe('restart with open pairings', () => {
 
   test('a restarted hub still knows how a pairing ended', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     const location = await harness.login(run);
     await followRedirect(harness, location);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect((await followRedirect(harness, location))?.step).toEqual(run.pairing.step);
     expect(harness.exchanges).toBe(1);
     expect(harness.run.pairings.newestFor(run.pairing.connection)?.pairing.id).toBe(run.pairing.id);
@@ -657,7 +612,6 @@ describe('restart with open pairings', () => {
 
   test('a pairing whose lifetime has passed expires at the restart', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     await harness.stop();
     harness.time.reboot(harness.time.wall + 20 * MINUTE);
     await harness.start();
@@ -667,11 +621,9 @@ describe('restart with open pairings', () => {
 
   test('only the newest of two open pairings of one appliance continues after a restart', async () => {
     const { harness, run } = await startPairing();
-    await using _ = harness;
     const { store } = harness.run;
     await store.savePairing({ ...run.pairing, id: '22222222-2222-4222-8222-222222222222', nonce: 'another' });
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     await harness.time.settle();
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('replaced');
     expect(stateOf(harness.run.pairings.newestFor(run.pairing.connection) ?? failMissing())).toBe('waiting');
@@ -679,12 +631,10 @@ describe('restart with open pairings', () => {
 
   test('a stopping hub does not wait for a deferred code, and the next run gets it again by polling', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
     harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '50' } });
     void followRedirect(harness, await harness.login(run));
     await harness.time.settle();
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(harness.exchanges).toBe(1);
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('waiting');
     await harness.time.pass(10 * SECOND);
@@ -693,9 +643,7 @@ describe('restart with open pairings', () => {
 
   test('a stopping hub waits for a code exchange in flight and keeps its grant', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     void followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
     const stopping = harness.stop();
@@ -708,9 +656,7 @@ describe('restart with open pairings', () => {
 
   test("a pairing that waits for another one's code exchange continues in the next run", async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await using _ = harness;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     void followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
     const another = harness.run.pairings.begin(harness.connection('wallbox'));
@@ -723,8 +669,7 @@ describe('restart with open pairings', () => {
     const { pairing } = await another;
     await harness.time.pass(60 * SECOND);
     expect(harness.portal.requests('config')).toHaveLength(1);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     await harness.time.settle();
     expect(stateOf(harness.run.pairings.get(pairing.id))).toBe('waiting');
   });
@@ -732,7 +677,6 @@ describe('restart with open pairings', () => {
 
 test('the removal of an appliance removes its pairings, and a later callback is ignored', async () => {
   const { harness, id, run } = await startPairing(REDIRECT);
-  await using _ = harness;
   const location = await harness.login(run);
   await harness.run.pairings.removeAll(id);
   await harness.run.appliances.remove(harness.run.appliances.get('wallbox'));
@@ -743,7 +687,7 @@ test('the removal of an appliance removes its pairings, and a later callback is 
 });
 
 test('a watcher of a pairing is called for every step until it stops watching', async () => {
-  await using harness = await BrokerHarness.start(REDIRECT);
+  const harness = await BrokerHarness.start(REDIRECT);
   const { appliance } = await harness.addAppliance('wallbox');
   const run = await harness.run.pairings.begin(harness.connection(appliance.name));
   const steps: string[] = [];
@@ -758,7 +702,7 @@ test('a watcher of a pairing is called for every step until it stops watching', 
 });
 
 test('an appliance without a scope is paired without one', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox', null);
   expect(harness.portal.requests('token')[0]?.form.has('scope')).toBe(false);
   expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token', scope: null });
@@ -770,7 +714,6 @@ function failMissing(): never {
 
 test("a short link's key identifies its pairing, does not reveal the nonce, and survives a restart", async () => {
   const { harness, run } = await startPairing(REDIRECT);
-  await using _ = harness;
   const { nonce } = run.pairing;
   const { shortKey } = run;
   rememberSecrets([nonce, shortKey]);
@@ -784,7 +727,6 @@ test("a short link's key identifies its pairing, does not reveal the nonce, and 
   expect(other.shortKey).not.toBe(shortKey);
   for (const key of ['', nonce, run.nonceHash, run.pairing.id, shortKey.slice(1), `${shortKey}A`])
     expect(harness.run.pairings.findByShortKey(key)).toBeUndefined();
-  await harness.stop();
-  const { pairings } = await harness.start();
+  const { pairings } = await harness.restart();
   expect(pairings.findByShortKey(shortKey)?.pairing.id).toBe(run.pairing.id);
 });

@@ -78,14 +78,14 @@ test('the portal time probe returns at once if no portal is configured', async (
 });
 
 test('the first request of a pairing confirms the clock, before anybody has logged in', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
   await harness.beginPairing('wallbox');
   expect(harness.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
 test("a poll of a pairing that was open at the hub's start confirms the clock", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('wallbox');
   await harness.beginPairing('wallbox');
   await harness.stop();

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
-const SECOND = 1000;
 const PHONE: CallbackBrowser = { address: '192.168.1.50', browserToken: null };
 
 const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
@@ -53,7 +53,6 @@ const disablePolling = (harness: BrokerHarness) =>
 
 test('a foreign code that the portal would accept is not exchanged, and a later honest login connects its account', async () => {
   const { harness, id, run } = await startPairing();
-  await using _ = harness;
   await sendCode(harness, run, await foreignCode(harness));
   expect(stateOf(run)).toBe('waiting');
   expect(harness.exchanges).toBe(0);
@@ -66,7 +65,6 @@ test('a foreign code that the portal would accept is not exchanged, and a later 
 
 test('an honest login wins over a foreign code that arrives first, even if only polling brings its code', async () => {
   const { harness, id, run } = await startPairing();
-  await using _ = harness;
   const foreign = await foreignCode(harness);
   await harness.login(run);
   await sendCode(harness, run, foreign);
@@ -77,7 +75,6 @@ test('an honest login wins over a foreign code that arrives first, even if only 
 
 test('a flood of forged codes ends no pairing, sends no code, and adds only a few polls', async () => {
   const { harness, id, run } = await startPairing();
-  await using _ = harness;
   const before = harness.portal.requests('code').length;
   const forged: Promise<unknown>[] = [];
   for (let second = 0; second < 120; second++) {
@@ -103,7 +100,6 @@ test('a flood of forged codes ends no pairing, sends no code, and adds only a fe
 
 test("a redirected code causes no poll while the portal's Retry-After lasts", async () => {
   const { harness, run } = await startPairing();
-  await using _ = harness;
   harness.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
   await harness.time.pass(10 * SECOND);
   const before = harness.portal.requests('code').length;
@@ -113,7 +109,6 @@ test("a redirected code causes no poll while the portal's Retry-After lasts", as
 
 test('a redirected code that polling confirms is accepted from any browser', async () => {
   const { harness, run } = await startPairing();
-  await using _ = harness;
   const code = await honestCode(harness, run);
   await sendCode(harness, run, code, PHONE);
   expect(stateOf(run)).toBe('paired');
@@ -123,7 +118,6 @@ test('a redirected code that polling confirms is accepted from any browser', asy
 
 test('the hub polls again if the portal serves a redirected code a little late', async () => {
   const { harness, run } = await startPairing();
-  await using _ = harness;
   harness.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: 2 });
   await sendCode(harness, run, await honestCode(harness, run));
   expect(stateOf(run)).toBe('paired');
@@ -132,7 +126,6 @@ test('the hub polls again if the portal serves a redirected code a little late',
 
 test('if polling brings no code, only the browser that the hub sent for this pairing brings an accepted code', async () => {
   const { harness, id, run } = await startPairing();
-  await using _ = harness;
   disablePolling(harness);
   const foreign = await codeByRedirect(harness);
   await harness.addAppliance('heater');
@@ -148,7 +141,6 @@ test('if polling brings no code, only the browser that the hub sent for this pai
 
 test('if polling brings no code, a login from any other browser counts once an installer confirms it', async () => {
   const { harness, id, run } = await startPairing();
-  await using _ = harness;
   disablePolling(harness);
   const foreign = await codeByRedirect(harness);
   const honest = await honestCode(harness, run);
@@ -171,7 +163,6 @@ test('if polling brings no code, a login from any other browser counts once an i
 
 test('an unconfirmed login is dropped after a minute, and the pairing continues', async () => {
   const { harness, run } = await startPairing();
-  await using _ = harness;
   disablePolling(harness);
   const code = await honestCode(harness, run);
   await sendCode(harness, run, code, PHONE);
@@ -188,12 +179,10 @@ test('an unconfirmed login is dropped after a minute, and the pairing continues'
 
 test('the token of a browser that the hub sent is not derived from the link, and changes with each run of the hub', async () => {
   const { harness, run } = await startPairing();
-  await using _ = harness;
   const { id, nonce } = run.pairing;
   const mark = harness.run.pairings.browserToken(id).reveal();
   expect(mark).not.toContain(nonce);
-  await harness.stop();
-  const { pairings } = await harness.start();
+  const { pairings } = await harness.restart();
   expect(pairings.browserToken(id).reveal()).not.toBe(mark);
   expect(pairings.get(id).shortKey).toBe(run.shortKey);
 });

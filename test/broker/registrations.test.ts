@@ -6,10 +6,9 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from '../../src/core/appliances/registration.ts';
 import { comparisonCode } from '../../src/system/comparison-code.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
+import { HOUR } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const HOUR = 3_600_000;
 
 function introduction(changes: Partial<ClientMetadata> = {}): ClientMetadata {
   return { clientName: 'Wallbox', scope: null, softwareId: null, keys: null, ...changes };
@@ -53,7 +52,7 @@ const gone = (): never => {
 const names = (harness: BrokerHarness) => harness.run.appliances.list().map(({ name }) => name);
 
 test('registration is closed unless it was opened, and closes on timeout, on request and at a restart', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   expect(await register(harness, null)).toEqual({ kind: 'closed' });
   harness.run.registrations.setOpenFor(600_000);
   expect(harness.run.registrations.remainingOpenMs).toBe(600_000);
@@ -67,13 +66,12 @@ test('registration is closed unless it was opened, and closes on timeout, on req
   harness.run.registrations.setOpenFor(0);
   expect(await register(harness, null)).toEqual({ kind: 'closed' });
   harness.run.registrations.setOpenFor(600_000);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(await register(harness, null)).toEqual({ kind: 'closed' });
 });
 
 test('the count of registrations lasts from one opening to the next and includes removed appliances', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { registrations } = harness.run;
   registrations.setOpenFor(600_000);
   expect(registrations.registeredCount).toBe(0);
@@ -91,7 +89,7 @@ test('the count of registrations lasts from one opening to the next and includes
 });
 
 test("approval needs the appliance's own comparison code, so another one under its name is not approved", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(600_000);
   const honest = await register(harness, null);
   const code = comparisonCode(honest.kind === 'registered' ? honest.clientId : '');
@@ -109,11 +107,10 @@ test("approval needs the appliance's own comparison code, so another one under i
 });
 
 test('the address that a waiting appliance registered from survives a restart', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(600_000);
   await register(harness, null, {}, ['fe80::/64', 'fe80::7']);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(harness.run.appliances.get('wallbox').registeredFrom).toEqual({
     address: 'fe80::7',
     shares: ['fe80::/64', 'fe80::7'],
@@ -121,25 +118,23 @@ test('the address that a waiting appliance registered from survives a restart', 
 });
 
 test('an appliance that registers during an opening waits for approval, also after a restart', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(600_000);
   await register(harness, null, { softwareId: 'charger/2', scope: 'Monitoring' });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   const waiting = harness.run.appliances.get('wallbox');
   expect(waiting).toMatchObject({ origin: 'registered', softwareId: 'charger/2' });
   expect(harness.connection('wallbox')).toMatchObject({ scope: 'Monitoring', portal: 'home' });
   expect(waiting.waitingSince).not.toBeNull();
   await harness.run.registrations.approve(waiting, null);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(harness.run.appliances.get('wallbox')).toMatchObject({ waitingSince: null, clientId: waiting.clientId });
   await harness.time.pass(48 * HOUR);
   expect(names(harness)).toEqual(['wallbox']);
 });
 
 test('an appliance that is not approved within a day is removed, also over restarts', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(24 * HOUR);
   await register(harness, null);
   await harness.time.pass(HOUR);
@@ -154,13 +149,12 @@ test('an appliance that is not approved within a day is removed, also over resta
   await harness.time.pass(HOUR);
   expect(names(harness)).toEqual([]);
   expect(harness.events.filter(({ fields }) => fields['reason'] === 'approval_timeout')).toHaveLength(2);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(names(harness)).toEqual([]);
 });
 
 test('an expired registration that cannot be removed is removed once the store is writable', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(HOUR);
   await register(harness, null);
   harness.failingWrites.add('saveRegistry');
@@ -173,7 +167,7 @@ test('an expired registration that cannot be removed is removed once the store i
 
 describe('limits on waiting registrations', () => {
   test('each IPv4 address can register an appliance, however many a device with many addresses has registered', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     harness.run.registrations.setOpenFor(24 * HOUR);
     const registerMany = async (network: number, addresses: number, each: number) => {
       for (let host = 1; host <= addresses; host++) {
@@ -198,7 +192,7 @@ describe('limits on waiting registrations', () => {
   });
 
   test('each IPv6 neighbour can register an appliance, however many other addresses have registered', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     harness.run.registrations.setOpenFor(HOUR);
     const registerOverIpv6 = async (link: string, host: number) => {
       await harness.time.pass(1);
@@ -217,7 +211,7 @@ describe('limits on waiting registrations', () => {
   });
 
   test('appliances from at most 300 IPv4 addresses wait for approval, and that does not block IPv6 or invites', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     harness.run.registrations.setOpenFor(HOUR);
     const from = (number: number) => register(harness, null, {}, `10.0.${number >> 8}.${number & 255}`);
     for (let number = 0; number < 300; number++) expect(await from(number)).toMatchObject({ kind: 'registered' });
@@ -229,7 +223,7 @@ describe('limits on waiting registrations', () => {
   });
 
   test('at most 15 appliances of one IPv6 network wait, and the address with the most gives way', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     harness.run.registrations.setOpenFor(HOUR);
     const registerFrom = (address: string) => register(harness, null, { clientName: address }, ['fe80::/64', address]);
     for (const address of ['a', 'b', 'c']) {
@@ -245,11 +239,10 @@ describe('limits on waiting registrations', () => {
   });
 
   test('the limits on waiting registrations count the same addresses after a restart', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     harness.run.registrations.setOpenFor(HOUR);
     for (let round = 0; round < 5; round++) await register(harness, null, {}, 'one');
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     harness.run.registrations.setOpenFor(HOUR);
     expect(await register(harness, null, {}, 'one')).toMatchObject({ kind: 'full' });
     expect(await register(harness, null, {}, 'another')).toMatchObject({ kind: 'registered' });
@@ -257,15 +250,14 @@ describe('limits on waiting registrations', () => {
 });
 
 test('an invite registers one appliance once, even if many use it at the same time', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const token = await invite(harness);
   const results = await Promise.all(Array.from({ length: 10 }, () => register(harness, token)));
   expect(results.filter(({ kind }) => kind === 'registered')).toHaveLength(1);
   expect(results.filter(({ kind }) => kind === 'token_refused')).toHaveLength(9);
   expect(harness.run.registrations.isInvite(token)).toBe(false);
   expect(harness.run.appliances.get('wallbox')).toMatchObject({ origin: 'registered', waitingSince: null });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(await register(harness, token)).toEqual({ kind: 'token_refused' });
 });
 
@@ -279,7 +271,7 @@ const isGood = (harness: BrokerHarness, registration: RegistrationResult) =>
 
 describe('registration again after a lost answer', () => {
   test('an appliance that registers again with its invite keeps its identity and gets a new secret', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const token = await invite(harness, { name: 'heater' });
     const first = await register(harness, token, {}, 'heater');
     let last = first;
@@ -292,8 +284,7 @@ describe('registration again after a lost answer', () => {
     }
     expect(names(harness)).toEqual(['heater']);
     expect(harness.run.registrations.isInvite(token)).toBe(false);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(isGood(harness, last)).toBe(true);
   });
 
@@ -307,7 +298,7 @@ describe('registration again after a lost answer', () => {
     ['ten minutes have passed', (harness) => harness.time.pass(600_001)],
     ['the invite has expired', (harness) => harness.time.pass(120_000)],
   ])('an appliance cannot register again with its invite if %s', async (_, happens) => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const token = await invite(harness, { ttl: _.includes('invite') ? 100 : 3600 });
     const first = await register(harness, token, {}, 'heater');
     await happens(harness, first.kind === 'registered' ? first.clientId : '');
@@ -316,7 +307,7 @@ describe('registration again after a lost answer', () => {
   });
 
   test('an appliance can register again for ten minutes from the first time, however often it does', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const token = await invite(harness);
     await register(harness, token, {}, 'heater');
     for (let round = 0; round < 2; round++) {
@@ -339,11 +330,10 @@ describe('registration again after a lost answer', () => {
     ],
   ])('an appliance gets no new secret if %s before the new one is saved', async (what, happens) => {
     // The order of the two writes must not be random here.
-    await using harness = await BrokerHarness.start({ writeTimes: [0, 0] });
+    const harness = await BrokerHarness.start({ writeTimes: [0, 0] });
     const token = await invite(harness);
     const first = await register(harness, token, {}, 'heater');
-    const gate = Promise.withResolvers<void>();
-    harness.delayedWrites.set('saveRegistry', gate.promise);
+    const gate = harness.holdWrites('saveRegistry');
     const happened = happens(harness, harness.run.appliances.get('wallbox'));
     const again = register(harness, token, {}, 'heater');
     gate.resolve();
@@ -354,24 +344,22 @@ describe('registration again after a lost answer', () => {
   });
 
   test('an appliance keeps its secret if it authenticates with it while a new one is being saved', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const token = await invite(harness);
     const first = await register(harness, token, {}, 'heater');
-    const gate = Promise.withResolvers<void>();
-    harness.delayedWrites.set('saveRegistry', gate.promise);
+    const gate = harness.holdWrites('saveRegistry');
     const again = register(harness, token, {}, 'heater');
     await sleep(20);
     harness.run.registrations.markAuthenticated(harness.run.appliances.get('wallbox').id);
     gate.resolve();
     expect(await again).toEqual({ kind: 'token_refused' });
     expect(isGood(harness, first)).toBe(true);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(isGood(harness, first)).toBe(true);
   });
 
   test('a registration again is refused if it is simultaneous, from another device or with other metadata', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const token = await invite(harness);
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => register(harness, token, {}, 'heater')));
     await harness.time.pass(1000);
@@ -383,7 +371,7 @@ describe('registration again after a lost answer', () => {
 });
 
 test('an invite survives a restart, and expires also across reboots', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const [first, second] = [await invite(harness), await invite(harness)];
   await harness.stop();
   harness.time.reboot(harness.time.wall + 0.5 * HOUR);
@@ -398,7 +386,7 @@ test('an invite survives a restart, and expires also across reboots', async () =
 });
 
 test('the name, scope and portal of an invite override what the appliance registers', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const fixed = await invite(harness, { name: 'garage', scope: 'RemoteControl', portal: 'other' });
   const registered = await register(harness, fixed, { clientName: 'Something', scope: 'Everything' });
   expect(registered).toMatchObject({ name: 'garage', scope: 'RemoteControl' });
@@ -408,7 +396,7 @@ test('the name, scope and portal of an invite override what the appliance regist
 });
 
 test('an appliance that waits for approval gives up its name to an added appliance or an invite', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(HOUR);
   await register(harness, null, { clientName: 'Battery' });
   const waitingId = harness.run.appliances.get('battery').clientId;
@@ -421,14 +409,13 @@ test('an appliance that waits for approval gives up its name to an added applian
   // An approved appliance keeps its name.
   await harness.run.registrations.approve(harness.run.appliances.get('battery-2-2'), comparisonCode(waitingId));
   await expect(harness.addAppliance('battery-2-2')).rejects.toMatchObject({ code: 'appliance_exists' });
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(names(harness)).toEqual(['battery', 'battery-2', 'battery-2-2']);
   isNow('battery-2-2');
 });
 
 test("an appliance that registers under an approved appliance's name gets another name", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   harness.run.registrations.setOpenFor(HOUR);
   await register(harness, null, { clientName: 'Battery' });
   const approved = await harness.run.registrations.approve(harness.run.appliances.get('battery'), null);
@@ -440,7 +427,7 @@ test("an appliance that registers under an approved appliance's name gets anothe
 });
 
 test('an invite reserves its name, and stays valid when an installer has given the name to another appliance', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const token = await invite(harness, { name: 'wallbox' });
   expect(await register(harness, await invite(harness))).toMatchObject({ name: 'wallbox-2' });
   await harness.addAppliance('wallbox');
@@ -458,14 +445,14 @@ test.each<[Partial<InviteRequest>, string]>([
   [{ scope: 'ä' }, 'scope_invalid'],
   [{ portal: 'nowhere' }, 'portal_unknown'],
 ])('an invite with %o is refused: %s', async (request, code) => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await harness.addAppliance('heater');
   await expect(invite(harness, request)).rejects.toMatchObject({ code });
   expect(await harness.run.store.invites()).toEqual([]);
 });
 
 test('the hub has at most 100 open invites and drops expired ones', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   await invite(harness, { ttl: 60 });
   for (let made = 1; made < 100; made++) await invite(harness);
   await expect(invite(harness)).rejects.toMatchObject({ code: 'not_allowed' });
@@ -475,7 +462,7 @@ test('the hub has at most 100 open invites and drops expired ones', async () => 
 });
 
 test('the store contains neither invite tokens nor appliance secrets in plain text', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const token = await invite(harness);
   expect(JSON.stringify(await harness.run.store.invites())).not.toContain(token);
   const registered = await register(harness, token);
@@ -485,14 +472,14 @@ test('the store contains neither invite tokens nor appliance secrets in plain te
 });
 
 test('an appliance that registers with its own keys gets no secret', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const keys = [{ kty: 'OKP', crv: 'Ed25519', x: 'x' }];
   expect(await register(harness, await invite(harness), { keys })).toMatchObject({ kind: 'registered', secret: null });
   expect(harness.run.appliances.get('wallbox').credentials).toEqual({ kind: 'keys', keys });
 });
 
 test('an invite stays valid if its registration cannot be saved', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const token = await invite(harness);
   harness.failingWrites.add('saveRegistry');
   await expect(register(harness, token)).rejects.toMatchObject({ code: 'store_unwritable' });

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 
 /** Adds a paired appliance. @returns its id and the access token that it has */
 async function pairAppliance(harness: BrokerHarness) {
@@ -13,11 +11,10 @@ async function pairAppliance(harness: BrokerHarness) {
 
 describe('rejected access token', () => {
   test('a rejected access token is replaced by one refresh, for which all token requests wait', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     const { grants, tokenIssuer } = harness.run;
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const reports = Array.from({ length: 50 }, () => grants.reportRejectedToken(id, token));
     const requests = Array.from({ length: 50 }, () => tokenIssuer.issue(id, null));
     await Promise.all(reports);
@@ -36,7 +33,7 @@ describe('rejected access token', () => {
   });
 
   test('the log reports a rejected access token, and the refresh that replaces it, each time', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id } = await pairAppliance(harness);
     await harness.run.grants.refresh(id);
     for (const minute of [1, 2]) {
@@ -52,7 +49,7 @@ describe('rejected access token', () => {
   test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
     'the hub ignores the rejection of any token but the current access token (%s)',
     async (which) => {
-      await using harness = await BrokerHarness.start();
+      const harness = await BrokerHarness.start();
       const { id, token } = await pairAppliance(harness);
       const others = await harness.token(await harness.addPairedAppliance('heater'));
       const refreshToken = harness.run.grants.get(id)?.grant.refreshToken?.reveal() ?? '';
@@ -66,7 +63,7 @@ describe('rejected access token', () => {
   );
 
   test('a rejected access token is not issued again while the portal is unreachable, also after restarts', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     await harness.portal.disconnect();
     await harness.run.grants.reportRejectedToken(id, token);
@@ -93,7 +90,7 @@ describe('rejected access token', () => {
   ] as const)(
     'a token request names the rejected token and %o as the cause of its failure, also after a restart',
     async (fault, reason) => {
-      await using harness = await BrokerHarness.start();
+      const harness = await BrokerHarness.start();
       const { id, token } = await pairAppliance(harness);
       for (const again of [false, true]) {
         if (typeof fault === 'string') harness.failingWrites.add(fault);
@@ -105,14 +102,13 @@ describe('rejected access token', () => {
           reason: reason,
           unusableTokenReason: 'rejected',
         });
-        await harness.stop();
-        await harness.start();
+        await harness.restart();
       }
     },
   );
 
   test('the hub replaces rejected access tokens at most once a minute, even if an appliance rejects each one', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     const { grants, tokenIssuer } = harness.run;
     await grants.reportRejectedToken(id, token);
@@ -140,7 +136,7 @@ describe('rejected access token', () => {
   });
 
   test('a grant returns to its usual refresh times once its rejected access token is replaced', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     await harness.time.pass(10 * MINUTE);
     await harness.run.grants.reportRejectedToken(id, token);
@@ -153,7 +149,7 @@ describe('rejected access token', () => {
   });
 
   test('an access token stays rejected when the portal issues the same one again, and is refreshed once a minute', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     harness.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
@@ -173,15 +169,14 @@ describe('rejected access token', () => {
 
 describe('refresh in progress when its access token is rejected', () => {
   async function startSlowRefresh(harness: BrokerHarness, id: string) {
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('token');
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
     return { response, refreshing };
   }
 
   test('a refresh in progress replaces the rejected access token, and no other refresh is sent', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     const { response, refreshing } = await startSlowRefresh(harness, id);
     await harness.run.grants.reportRejectedToken(id, token);
@@ -197,10 +192,9 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a refresh in progress that the portal defers leaves the access token rejected', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
-    const response = Promise.withResolvers<void>();
-    harness.delayedWrites.set('endAttempt', response.promise);
+    const response = harness.holdWrites('endAttempt');
     harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.refreshes).toBe(1);
@@ -217,10 +211,9 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a rejection while the new access token is being saved does not affect the new one', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('replaceGrant', disk.promise);
+    const disk = harness.holdWrites('replaceGrant');
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
     await harness.run.grants.reportRejectedToken(id, token);
@@ -231,10 +224,9 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a rejection while the very same access token is being saved again is saved with the next attempt', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('replaceGrant', disk.promise);
+    const disk = harness.holdWrites('replaceGrant');
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     harness.portal.fail('token', { kind: 'alter', with: same }, ...Array(9).fill({ kind: 'answer', status: 503 }));
     const refreshing = harness.run.grants.refresh(id);
@@ -253,7 +245,7 @@ describe('refresh in progress when its access token is rejected', () => {
 test.each(['early', 'late'] as const)(
   'a grant in doubt (%s) is refreshed at once when its access token is rejected',
   async (retryLostAnswer) => {
-    await using harness = await BrokerHarness.start({ retryLostAnswer });
+    const harness = await BrokerHarness.start({ retryLostAnswer });
     const { id, token } = await pairAppliance(harness);
     harness.portal.fail('token', { kind: 'drop' });
     if (retryLostAnswer === 'early') harness.portal.fail('token', { kind: 'drop' });
@@ -269,7 +261,7 @@ test.each(['early', 'late'] as const)(
 );
 
 test('after a final refusal, a rejected access token is not issued, and the appliance needs pairing at once', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { id, token } = await pairAppliance(harness);
   harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
   await harness.run.grants.refresh(id);
@@ -283,7 +275,7 @@ test('after a final refusal, a rejected access token is not issued, and the appl
 
 describe('rejected access token while the store is unwritable', () => {
   test('the hub logs a rejection that it cannot save, stops issuing the token, and saves it with the next attempt', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id, token } = await pairAppliance(harness);
     for (const name of ['markTokenRejected', 'beginAttempt'] as const) harness.failingWrites.add(name);
     await harness.run.grants.reportRejectedToken(id, token);
@@ -304,7 +296,7 @@ describe('rejected access token while the store is unwritable', () => {
   });
 
   test('the rejection of an access token that is only in memory is saved together with its grant', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { id } = await pairAppliance(harness);
     harness.failingWrites.add('replaceGrant');
     await harness.run.grants.refresh(id);
@@ -313,8 +305,7 @@ describe('rejected access token while the store is unwritable', () => {
     expect(await harness.token(id)).toBe('unavailable');
     harness.failingWrites.clear();
     await harness.portal.disconnect();
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(harness.run.grants.get(id)?.grant).toMatchObject({ generation: 2 });
     expect(await harness.token(id)).toBe('unavailable');
     await harness.portal.reconnect();

@@ -45,8 +45,7 @@ async function start() {
 }
 
 test('a session belongs to one appliance, survives restarts, and ends when it is ended', async () => {
-  const { harness, wallbox, heater, load, begin } = await start();
-  await using _ = harness;
+  const { wallbox, heater, load, begin } = await start();
   const sessions = await load();
   const token = await begin(sessions, wallbox, 'flow-1');
   const others = await begin(sessions, heater, 'flow-2');
@@ -68,14 +67,12 @@ test('a session belongs to one appliance, survives restarts, and ends when it is
 
 test('the store contains no refresh token of a session', async () => {
   const { harness, wallbox, load, begin } = await start();
-  await using _ = harness;
   const token = await begin(await load(), wallbox, 'flow-1');
   expect(JSON.stringify(await harness.run.store.sessions())).not.toContain(token);
 });
 
 test("every poll of one device flow repeats its session's token until that session ends or the hub restarts", async () => {
   const { harness, wallbox, heater, disk, load, begin } = await start();
-  await using _ = harness;
   const sessions = await load();
   const [first, again] = await Promise.all([begin(sessions, wallbox, 'flow-1'), begin(sessions, wallbox, 'flow-1')]);
   const writes = harness.run.store.changeCount;
@@ -97,8 +94,7 @@ test("every poll of one device flow repeats its session's token until that sessi
 });
 
 test('only the newest few sessions of each appliance are kept', async () => {
-  const { harness, wallbox, heater, load, begin } = await start();
-  await using _ = harness;
+  const { wallbox, heater, load, begin } = await start();
   const sessions = await load();
   const others = await begin(sessions, heater, 'flow');
   const tokens: string[] = [];
@@ -111,8 +107,7 @@ test('only the newest few sessions of each appliance are kept', async () => {
 });
 
 test('all sessions of an appliance end together', async () => {
-  const { harness, wallbox, heater, load, begin } = await start();
-  await using _ = harness;
+  const { wallbox, heater, load, begin } = await start();
   const sessions = await load();
   const [first, second] = [await begin(sessions, wallbox, 'flow-1'), await begin(sessions, wallbox, 'flow-2')];
   const others = await begin(sessions, heater, 'flow-3');
@@ -127,7 +122,6 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
   'sessions begin and end in memory while the store is unwritable, and are saved later: %s',
   async (how) => {
     const { harness, wallbox, heater, errors, disk, load, begin } = await start();
-    await using _ = harness;
     const sessions = await load();
     const before = await begin(sessions, wallbox, 'flow-1');
     disk.full = true;
@@ -156,7 +150,6 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
 
 test('a session that cannot be saved, or whose appliance was removed, does not keep others from being saved', async () => {
   const { harness, wallbox, heater, disk, load, begin } = await start();
-  await using _ = harness;
   const sessions = await load();
   const ended = await begin(sessions, heater, 'flow-1');
   disk.full = true;

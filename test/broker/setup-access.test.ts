@@ -10,6 +10,7 @@ import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/sqlite/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { HOUR } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
@@ -18,7 +19,6 @@ import { memoryStateFolder } from '../support/state-folder.ts';
 const PHONE = '192.168.1.20';
 const OTHER_DEVICE = '192.168.1.66';
 const WRONG = 'BBBB-BBBB-BBBB';
-const HOUR = 3_600_000;
 
 const browserAt = (address: string, browser: string | null = null): BrowserInfo => ({ address, browser });
 

@@ -1,12 +1,10 @@
 // Device flows of appliances that use one connection, in virtual time, with a real emulator as the portal.
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 
 /** A broker with a connection that two appliances use; nobody has logged in. */
 async function startShared(): Promise<BrokerHarness> {
@@ -44,20 +42,19 @@ const isKnown = (harness: BrokerHarness, { userCode }: DeviceAuthorization) =>
 
 describe('device flows of two appliances of one connection', () => {
   test('two appliances of one connection can have device flows at once, each with its own codes', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
     expect(first.userCode).not.toBe(second.userCode);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'pending']);
     expect([poll(harness, 'heater', first), poll(harness, 'dashboard', second)]).toEqual(['unknown', 'unknown']);
     expect(harness.portal.recordedRequests).toEqual([]);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'pending']);
     expect([isKnown(harness, first), isKnown(harness, second)]).toEqual([true, true]);
   });
 
   test('the login of one device flow connects both appliances, but ends only its own flow', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
     await logIn(harness, first);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['paired', 'pending']);
@@ -72,7 +69,7 @@ describe('device flows of two appliances of one connection', () => {
   });
 
   test('a new device flow replaces only that of the same appliance', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [first, other] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
     const again = await begin(harness, 'dashboard');
     expect(poll(harness, 'dashboard', first)).toBe('replaced');
@@ -80,7 +77,7 @@ describe('device flows of two appliances of one connection', () => {
   });
 
   test('the flow that nobody opens expires alone', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const first = await begin(harness, 'dashboard');
     await harness.time.pass(10 * MINUTE);
     const second = await begin(harness, 'heater');
@@ -91,7 +88,7 @@ describe('device flows of two appliances of one connection', () => {
   });
 
   test('a pairing by an installer ends the newest flow, and the other one waits on', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
     const run = await harness.beginPairing('shared');
     await harness.login(run);
@@ -101,7 +98,7 @@ describe('device flows of two appliances of one connection', () => {
   });
 
   test('unpairing a connection ends the device flows of all its appliances', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
     await administrationOf(harness).unpair('shared');
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['cancelled', 'cancelled']);
@@ -110,7 +107,7 @@ describe('device flows of two appliances of one connection', () => {
   test.each(['removed', 'moved'] as const)(
     'the device flow of an appliance that is %s ends, and no other',
     async (how) => {
-      await using harness = await startShared();
+      const harness = await startShared();
       const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
       await harness.addConnection('another');
       if (how === 'removed') await administrationOf(harness).removeAppliance('dashboard');
@@ -136,7 +133,6 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an installer approves the appliance without a login, and its next poll says so, also after a restart', async () => {
     const { harness, flow, before } = await startPaired();
-    await using _ = harness;
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
       ...{ connection: 'shared', appliance: 'heater', appliances: ['dashboard', 'heater'], isApprovable: true },
     });
@@ -146,8 +142,7 @@ describe('device flow of an appliance whose connection is paired', () => {
     expect(harness.events.findLast(({ event }) => event === 'device_flow_approved')?.fields).toEqual({
       ...{ appliance: 'heater', connection: 'shared' },
     });
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(poll(harness, 'heater', flow)).toBe('paired');
     expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
     expect(harness.portal.recordedRequests).toHaveLength(before);
@@ -156,7 +151,6 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an installer refuses the appliance, and the connection stays as it is', async () => {
     const { harness, flow } = await startPaired();
-    await using _ = harness;
     const token = await requestToken(harness, 'dashboard');
     await lanServiceOf(harness).refuseDeviceFlow(flow.userCode);
     expect(poll(harness, 'heater', flow)).toBe('refused_by_user');
@@ -167,7 +161,6 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an approval with a replaced user code, or of an unpaired connection, changes nothing', async () => {
     const { harness, flow } = await startPaired();
-    await using _ = harness;
     const again = await begin(harness, 'heater');
     await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
     expect([poll(harness, 'heater', flow), poll(harness, 'heater', again)]).toEqual(['replaced', 'pending']);
@@ -180,7 +173,6 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an approval that cannot be saved fails, and the appliance waits on', async () => {
     const { harness, flow } = await startPaired();
-    await using _ = harness;
     harness.failingWrites.add('savePairing');
     await expect(lanServiceOf(harness).approveDeviceFlow(flow.userCode)).rejects.toMatchObject({
       code: 'store_unwritable',

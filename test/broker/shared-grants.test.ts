@@ -1,10 +1,10 @@
 // One grant that several appliances use, in virtual time, on a real store and with a real emulator as the portal.
 import { describe, expect, test } from 'vitest';
+import { MINUTE } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
 
-const MINUTE = 60_000;
 const USERS = ['dashboard', 'heater', 'thermostat'];
 
 /** A broker with a paired connection that three appliances use. */
@@ -27,7 +27,7 @@ const tokensOf = (harness: BrokerHarness) => Promise.all(USERS.map((name) => req
 const logged = (harness: BrokerHarness, name: string) => harness.events.filter(({ event }) => event === name);
 
 test('one login connects all appliances of a connection, and they get the same token', async () => {
-  await using harness = await startShared();
+  const harness = await startShared();
   const tokens = await tokensOf(harness);
   expect(new Set(tokens).size).toBe(1);
   expect(await harness.whoami(tokens[0] ?? '')).toBe(200);
@@ -37,7 +37,7 @@ test('one login connects all appliances of a connection, and they get the same t
 });
 
 test('requests of all appliances of a connection join one refresh, and get its token', async () => {
-  await using harness = await startShared();
+  const harness = await startShared();
   const [before] = await tokensOf(harness);
   const response = Promise.withResolvers<void>();
   await harness.portal.disconnect();
@@ -59,7 +59,7 @@ test('requests of all appliances of a connection join one refresh, and get its t
 
 describe('token that appliances of one connection report as refused', () => {
   test('the report of each appliance about one token counts once, and causes one refresh', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [token = ''] = await tokensOf(harness);
     await report(harness, token, [...USERS, ...USERS]);
     await harness.time.settle();
@@ -72,7 +72,7 @@ describe('token that appliances of one connection report as refused', () => {
   });
 
   test('a report about the previous token does not affect the current one', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [token = ''] = await tokensOf(harness);
     await report(harness, token, ['heater']);
     await harness.time.settle();
@@ -84,7 +84,7 @@ describe('token that appliances of one connection report as refused', () => {
   });
 
   test('appliances that report each new token in turn cause at most one forced refresh a minute together', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const before = harness.refreshes;
     const [first = ''] = await tokensOf(harness);
     const seen = new Set([first]);
@@ -103,7 +103,7 @@ describe('token that appliances of one connection report as refused', () => {
   });
 
   test('an appliance of another connection cannot report a token of this one', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     await harness.addPairedAppliance('wallbox');
     const [token = ''] = await tokensOf(harness);
     await report(harness, token, ['wallbox']);
@@ -115,7 +115,7 @@ describe('token that appliances of one connection report as refused', () => {
 
 describe('appliance of a shared connection', () => {
   test('removing an appliance or rotating its secret does not affect the connection and the others', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const administration = administrationOf(harness);
     const [token] = await tokensOf(harness);
     const before = await harness.run.store.grants();
@@ -131,13 +131,12 @@ describe('appliance of a shared connection', () => {
     });
     for (const name of ['heater', 'thermostat']) await administration.removeAppliance(name);
     expect(await harness.token(harness.connection('shared').id)).toBe(token);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(await harness.token(harness.connection('shared').id)).toBe(token);
   });
 
   test('unpairing a connection ends the sessions of its appliances, and leaves their credentials as they are', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const credentials = harness.run.appliances.list();
     const sessions = await Promise.all(
       credentials.map(async ({ id }) => ({
@@ -159,7 +158,7 @@ describe('appliance of a shared connection', () => {
   });
 
   test('an appliance uses its connection also after a restart in which the grant is refreshed', async () => {
-    await using harness = await startShared();
+    const harness = await startShared();
     const [before] = await tokensOf(harness);
     await harness.crash();
     await harness.start();

@@ -2,11 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import type { Pairing } from '../../src/core/pairings/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 /** How long a new pairing waits for the code exchange of the previous one, in ms. */
 const MAX_EXCHANGE_WAIT = 8 * SECOND;
 const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
@@ -66,8 +65,7 @@ function poll(harness: BrokerHarness, id: string, { deviceCode }: DeviceAuthoriz
 
 /** A person logs in, and the portal holds the response to the code exchange until the test resolves it. */
 async function startSlowExchange(harness: BrokerHarness, state: string) {
-  const response = Promise.withResolvers<void>();
-  harness.portal.fail('token', { kind: 'wait', until: response.promise });
+  const response = harness.portal.hold('token');
   const before = harness.emulator.grants().length;
   const callback = followRedirect(harness, await login(harness, state));
   await expect.poll(() => harness.emulator.grants().length).toBe(before + 1);
@@ -77,7 +75,6 @@ async function startSlowExchange(harness: BrokerHarness, state: string) {
 describe("device flow during an installer's pairing", () => {
   test("a device flow joins an installer's open pairing, whose link stays valid and pairs the appliance", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     const state = newestState(harness, id);
     await harness.time.pass(MINUTE);
@@ -93,7 +90,6 @@ describe("device flow during an installer's pairing", () => {
 
   test("repeated device flows neither end an installer's pairing nor stop its polls", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     const state = newestState(harness, id);
     for (let count = 0; count < 10; count++) {
@@ -107,7 +103,6 @@ describe("device flow during an installer's pairing", () => {
 
   test("a device flow prolongs an installer's pairing, but only up to a limit", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     await harness.time.pass(14 * MINUTE);
     expect((await begin(harness)).expiresIn).toBe(900);
@@ -126,7 +121,6 @@ describe("device flow during an installer's pairing", () => {
 
   test("a device flow for another scope replaces the installer's pairing", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     await harness.run.connections.save({
       updatedConnections: [{ ...harness.connection('wallbox'), scope: 'RemoteControl' }],
@@ -139,7 +133,6 @@ describe("device flow during an installer's pairing", () => {
 describe("installer's pairing during a device flow", () => {
   test("an installer who pairs during a device flow gets a link, and the device flow's codes stay valid", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const flow = await begin(harness);
     await harness.time.pass(14 * MINUTE);
     const run = await harness.beginPairing('wallbox');
@@ -153,7 +146,6 @@ describe("installer's pairing during a device flow", () => {
 
   test("an installer who pairs during a device flow gets a separate link, and the page's earlier link stays valid", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const flow = await begin(harness);
     const state = await open(harness, flow);
     const run = await harness.beginPairing('wallbox');
@@ -167,7 +159,6 @@ describe("installer's pairing during a device flow", () => {
     'a login through the page succeeds while the portal gives the installer no link (%s)',
     async (way) => {
       const { harness, id } = await startHarness(way === 'by redirect' ? REDIRECT : {});
-      await using _ = harness;
       const flow = await begin(harness);
       const state = await open(harness, flow);
       for (let times = 0; times < 4; times++) harness.portal.fail('config', { kind: 'answer', status: 503 });
@@ -184,7 +175,6 @@ describe("installer's pairing during a device flow", () => {
     'pairing again every %d s keeps the link that a person logs in through, and its polling',
     async (seconds) => {
       const { harness, id } = await startHarness();
-      await using _ = harness;
       const flow = await begin(harness);
       const state = await open(harness, flow);
       const run = await harness.beginPairing('wallbox');
@@ -205,12 +195,10 @@ describe("installer's pairing during a device flow", () => {
 
   test('an installer and a person on the page both get a link when they ask the portal at the same time', async () => {
     const { harness, appliance, id } = await startHarness();
-    await using _ = harness;
     const flow = await begin(harness);
     await open(harness, flow);
     await harness.time.pass(MINUTE);
-    const response = Promise.withResolvers<void>();
-    harness.portal.fail('config', { kind: 'wait', until: response.promise });
+    const response = harness.portal.hold('config');
     const opening = open(harness, flow);
     await expect.poll(() => harness.portal.requests('config').length).toBe(2);
     await harness.run.pairings.begin(harness.connection(appliance.name));
@@ -227,7 +215,6 @@ describe("installer's pairing during a device flow", () => {
 describe('repeated device flow of one appliance', () => {
   test("a repeated device flow replaces the previous codes, and the page's links stay valid", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const first = await begin(harness);
     const state = await open(harness, first);
     await harness.time.pass(MINUTE);
@@ -243,7 +230,6 @@ describe('repeated device flow of one appliance', () => {
 
   test('two simultaneous device flows of an appliance share one pairing, and one pair of codes is valid', async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const flows = await Promise.all([begin(harness), begin(harness)]);
     expect(flows.map((flow) => poll(harness, id, flow)).sort()).toEqual(['pending', 'replaced']);
     expect(await harness.run.store.pairings()).toHaveLength(1);
@@ -253,7 +239,6 @@ describe('repeated device flow of one appliance', () => {
 describe('new pairing during a code exchange', () => {
   test('an appliance that begins a device flow during a code exchange gets the grant', async () => {
     const { harness, id } = await startHarness(REDIRECT);
-    await using _ = harness;
     const { response, callback } = await startSlowExchange(harness, await open(harness, await begin(harness)));
     const second = await begin(harness);
     expect(poll(harness, id, second)).toBe('pending');
@@ -262,17 +247,14 @@ describe('new pairing during a code exchange', () => {
     await harness.time.pass(5 * SECOND);
     expect(poll(harness, id, second)).toBe('paired');
     expect(await harness.whoami(await harness.token(id))).toBe(200);
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(poll(harness, id, second)).toBe('paired');
   });
 
   test("codes that are being saved when the exchange's response arrives do not undo the pairing", async () => {
     const { harness, id } = await startHarness(REDIRECT);
-    await using _ = harness;
     const { response, callback } = await startSlowExchange(harness, await open(harness, await begin(harness)));
-    const disk = Promise.withResolvers<void>();
-    harness.delayedWrites.set('savePairing', disk.promise);
+    const disk = harness.holdWrites('savePairing');
     const beginning = begin(harness);
     response.resolve();
     // Long enough for the hub to process the response; only the delayed write holds it up.
@@ -281,14 +263,12 @@ describe('new pairing during a code exchange', () => {
     harness.delayedWrites.clear();
     const second = await beginning;
     await callback;
-    await harness.stop();
-    await harness.start();
+    await harness.restart();
     expect(poll(harness, id, second)).toBe('paired');
   });
 
   test('an installer who pairs again during a code exchange does not lose its grant', async () => {
     const { harness, id } = await startHarness(REDIRECT);
-    await using _ = harness;
     const run = await harness.beginPairing('wallbox');
     const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
     const again = harness.run.pairings.begin(harness.connection('wallbox'));
@@ -303,7 +283,6 @@ describe('new pairing during a code exchange', () => {
 
   test('a code exchange slower than the next pairing waits still brings the grant, unless it was unpaired', async () => {
     const { harness, id } = await startHarness(REDIRECT);
-    await using _ = harness;
     for (const unpaired of [false, true]) {
       const run = await harness.beginPairing('wallbox');
       const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
@@ -325,7 +304,6 @@ describe('new pairing during a code exchange', () => {
 
   test('a refusal by redirect does not end a pairing whose code is being exchanged', async () => {
     const { harness, id } = await startHarness(REDIRECT);
-    await using _ = harness;
     const flow = await begin(harness);
     const states = [await open(harness, flow)];
     await harness.time.pass(MINUTE);
@@ -344,7 +322,6 @@ describe('restart with a shared pairing', () => {
     '(%s) a shared pairing keeps its link and all its codes after a restart',
     async (end) => {
       const { harness, id } = await startHarness();
-      await using _ = harness;
       await harness.beginPairing('wallbox');
       const state = newestState(harness, id);
       const first = await begin(harness);
@@ -362,7 +339,6 @@ describe('restart with a shared pairing', () => {
 
   test("a restart continues to request the installer's link and keeps the links that people opened", async () => {
     const { harness, id } = await startHarness();
-    await using _ = harness;
     const flow = await begin(harness);
     const state = await open(harness, flow);
     await harness.portal.disconnect();

@@ -33,8 +33,7 @@ test.each([
 ])(
   'a grant of a portal with another %s is suspended and works again once that portal is configured',
   async (_, other) => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     const before = await storedGrant(harness, id);
     const token = await harness.token(id);
     await restartWithPortal(harness, other(harness));
@@ -55,8 +54,7 @@ test.each([
 );
 
 test("a grant stays in use when its portal's table has a new address, and adopts it at the next refresh", async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await restartWithPortal(harness, { origin: OTHER.origin, clientId: harness.emulator.clientId });
   expect(harness.run.grants.getSuspended(id)).toBeUndefined();
   expect(await harness.whoami(await harness.token(id))).toBe(200);
@@ -65,7 +63,7 @@ test("a grant stays in use when its portal's table has a new address, and adopts
 });
 
 test('a new pairing replaces a suspended grant, and unpairing deletes one', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const [wallbox, heater] = [await harness.addPairedAppliance('wallbox'), await harness.addPairedAppliance('heater')];
   const { generation } = await storedGrant(harness, wallbox);
   await restartWithPortal(harness, OTHER);
@@ -80,8 +78,7 @@ test('a new pairing replaces a suspended grant, and unpairing deletes one', asyn
 });
 
 test('a grant stores its issuer, whose client_id is compared without regard to case', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const { origin, clientId } = { origin: harness.portal.frontendUrl, clientId: harness.emulator.clientId };
   expect(await storedGrant(harness, id)).toMatchObject({ issuer: { origin, clientId, name: 'home' } });
   await restartWithPortal(harness, { origin, clientId: clientId.toUpperCase() });

@@ -3,13 +3,11 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { TokenResult } from '../../src/core/lan-service.ts';
+import { MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-const MINUTE = 60_000;
-
 test('a hundred simultaneous token requests get one token and cause one refresh', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await harness.stop();
   harness.time.reboot(harness.time.wall);
   const { tokenIssuer, grants } = await harness.start();
@@ -23,8 +21,7 @@ test('a hundred simultaneous token requests get one token and cause one refresh'
 });
 
 test('an access token of unknown age after a reboot is not reported as expired', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await harness.stop();
   harness.time.reboot(harness.time.wall);
   await harness.portal.disconnect();
@@ -34,11 +31,9 @@ test('an access token of unknown age after a reboot is not reported as expired',
 });
 
 test('an access token is saved to disk before it is issued', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const first = await harness.token(id);
-  const disk = Promise.withResolvers<void>();
-  harness.delayedWrites.set('replaceGrant', disk.promise);
+  const disk = harness.holdWrites('replaceGrant');
   const refreshing = harness.run.grants.refresh(id);
   await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
   expect(await harness.token(id)).toBe(first);
@@ -57,8 +52,7 @@ test('an access token is saved to disk before it is issued', async () => {
 });
 
 test('issuing the current access token writes nothing to disk', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const files = () =>
     ['latchkey.db', 'latchkey.db-wal'].map((name) => {
       const { size, mtimeNs } = statSync(join(harness.folder, name), { bigint: true });
@@ -73,8 +67,7 @@ test('issuing the current access token writes nothing to disk', async () => {
 });
 
 test('an issued token states its remaining lifetime in whole seconds', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await harness.run.grants.refresh(id);
   expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 3600 });
   harness.time.suspend(1);
@@ -84,7 +77,7 @@ test('an issued token states its remaining lifetime in whole seconds', async () 
 });
 
 test("a token request for another scope is refused with the grant's scope, and the order of names does not matter", async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox', 'Monitoring RemoteControl');
   const { tokenIssuer } = harness.run;
   const has = 'Monitoring RemoteControl';
@@ -94,7 +87,7 @@ test("a token request for another scope is refused with the grant's scope, and t
 });
 
 test('a scope that the refresh has changed is checked before the token is issued', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox', 'Monitoring');
   harness.time.suspend(59.5 * MINUTE);
   harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('"Monitoring"', '"RegisterDevice"') });
@@ -105,8 +98,7 @@ test('a scope that the refresh has changed is checked before the token is issued
 });
 
 test('the current access token is issued until it expires while the portal is unreachable, then Retry-After is sent', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const token = await harness.token(id);
   await harness.portal.disconnect();
   await harness.time.pass(58 * MINUTE);
@@ -124,8 +116,7 @@ test('the current access token is issued until it expires while the portal is un
 });
 
 test('token requests while the portal is unreachable cause one refresh attempt, and one more after their Retry-After', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   await harness.portal.disconnect();
   await harness.time.pass(61 * MINUTE);
   for (let round = 0; round < 3; round++) {
@@ -140,8 +131,7 @@ test('token requests while the portal is unreachable cause one refresh attempt, 
 });
 
 test('after a final refusal the current access token is issued until it expires, then the appliance needs pairing', async () => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const token = await harness.token(id);
   harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
   await harness.untilRefreshed();
@@ -150,8 +140,7 @@ test('after a final refusal the current access token is issued until it expires,
   await harness.time.pass(60 * MINUTE);
   expect(await harness.token(id)).toBe('needs_pairing');
   expect(harness.refreshes).toBe(1);
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
   expect(await harness.token(id)).toBe('needs_pairing');
   await harness.pairAgain('wallbox');
   expect(await harness.whoami(await harness.token(id))).toBe(200);
@@ -162,8 +151,7 @@ test.each([
   ['at most 9.5 s even with a longer timeout', 60_000, 9500],
   ['for its own shorter timeout', 2000, 2000],
 ])('a token request waits %s for a portal that does not respond', async (_, timeout, expected) => {
-  await using harness = await BrokerHarness.start();
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired();
   const response = Promise.withResolvers<void>();
   // Before the harness, which waits for the response.
   using _response = { [Symbol.dispose]: response.resolve };
@@ -188,8 +176,7 @@ test.each([
 });
 
 test('the hub issues tokens with a lifetime of 3 s whenever the portal responds', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
-  const id = await harness.addPairedAppliance();
+  const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 3 } });
   for (let i = 0; i < 60; i += 1) {
     harness.time.suspend(97);
     expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
@@ -203,8 +190,7 @@ describe('token request with min_ttl', () => {
   };
 
   test('a token request gets the current token if it lasts min_ttl, and otherwise a new one', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     await harness.time.pass(30 * MINUTE);
     expect(await issuedLifetime(harness, id, 20 * MINUTE)).toBeLessThanOrEqual(1800);
     expect(harness.refreshes).toBe(0);
@@ -213,8 +199,7 @@ describe('token request with min_ttl', () => {
   });
 
   test('a token request gets the longest available lifetime if no token lasts min_ttl or the portal is unreachable', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     await harness.run.grants.refresh(id);
     await harness.time.pass(30 * MINUTE);
     expect(await issuedLifetime(harness, id, 61 * MINUTE)).toBe(1800);
@@ -226,8 +211,7 @@ describe('token request with min_ttl', () => {
   });
 
   test('token requests with a high min_ttl in a loop cause at most one refresh a minute', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     await harness.run.grants.refresh(id);
     for (let s = 0; s < 600; s += 1) {
       await harness.time.pass(1000);
@@ -239,7 +223,7 @@ describe('token request with min_ttl', () => {
 });
 
 test('40 waiting token requests are answered after 9.5 s, at most 32 refreshes run, and each grant is refreshed once', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const ids: string[] = [];
   for (let i = 0; i < 40; i += 1) ids.push(await harness.addPairedAppliance(`appliance-${i}`));
   const response = Promise.withResolvers<void>();

@@ -6,12 +6,8 @@ import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
 import { rfc3339, utcDay } from '../../src/core/clock.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import { connectionsOf } from '../control/status-samples.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** Requests a token like an appliance on the home network. @returns the kind of the result */
 async function requestToken(harness: BrokerHarness, name: string): Promise<string> {
@@ -38,8 +34,7 @@ function conditionsOf(harness: BrokerHarness, name = 'wallbox') {
 }
 
 async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.stop();
-  await harness.start();
+  await harness.restart();
 }
 
 /** The number of tokens of an appliance that are in the store. */
@@ -49,7 +44,7 @@ async function storedCount(harness: BrokerHarness, id: string): Promise<number> 
 }
 
 test('each appliance of a connection has its own last token and counts, and only issued tokens count', async () => {
-  await using harness = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const { appliance } = await harness.addAppliance('wallbox');
   expect(usageOf(harness)).toEqual({ lastToken: null, today: 0, last14Days: 0 });
   expect(await requestToken(harness, 'wallbox')).toBe('not_paired');
@@ -70,8 +65,7 @@ test('each appliance of a connection has its own last token and counts, and only
 });
 
 test('tokens are counted by UTC days, and count for fourteen of them', async () => {
-  await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 40 * 24 * 3600 } });
-  await harness.addPairedAppliance();
+  const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 40 * 24 * 3600 } });
   const { time } = harness;
   await requestToken(harness, 'wallbox');
   // The last minute of the day, and the first one of the next.
@@ -94,8 +88,7 @@ test('tokens are counted by UTC days, and count for fourteen of them', async () 
 
 describe('usage in the store', () => {
   test('the usage survives an orderly restart, and is counted on', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     for (let times = 0; times < 3; times++) await requestToken(harness, 'wallbox');
     const before = usageOf(harness);
     await restart(harness);
@@ -107,8 +100,7 @@ describe('usage in the store', () => {
   });
 
   test('a token is not written before it is six hours old, and then with a refresh of its connection', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     let alone = 0;
     const { store } = harness.run;
     const save = store.saveUsage.bind(store);
@@ -128,8 +120,7 @@ describe('usage in the store', () => {
   });
 
   test('a power cut costs only the tokens that were not written', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     await requestToken(harness, 'wallbox');
     const { lastToken } = usageOf(harness);
     await harness.time.pass(7 * HOUR);
@@ -143,7 +134,7 @@ describe('usage in the store', () => {
   });
 
   test('of tokens that could not be written for forty days, those of the last fourteen are counted and written', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     // Without a grant, nothing else is written.
     const { appliance } = await harness.addAppliance('wallbox');
     for (let day = 0; day < 40; day++) {
@@ -158,8 +149,7 @@ describe('usage in the store', () => {
   });
 
   test('the hub stops and starts, and logs what is lost, if the usage cannot be written and read', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     await requestToken(harness, 'wallbox');
     harness.run.store.saveUsage = () => Promise.reject(new Error('the disk is full'));
     await restart(harness);
@@ -170,8 +160,7 @@ describe('usage in the store', () => {
   });
 
   test('the usage of an appliance that was removed is neither written nor kept in memory', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     const user = await harness.addUser('dashboard', 'wallbox');
     await requestToken(harness, 'dashboard');
     expect(harness.run.usageRecorder.usageOf(user)).toMatchObject({ today: 1 });
@@ -185,8 +174,7 @@ describe('usage in the store', () => {
 
 describe('usage while the clock is wrong', () => {
   test('tokens that an appliance gets before the clock is confirmed count for their true day', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
     const { time } = harness;
     await harness.stop();
     const truth = time.wall;
@@ -207,8 +195,7 @@ describe('usage while the clock is wrong', () => {
   });
 
   test('a clock that is set to another day does not move tokens that were counted by the confirmed time', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     for (let times = 0; times < 3; times++) await requestToken(harness, 'wallbox');
     const before = usageOf(harness);
     for (const jump of [-40 * DAY, 80 * DAY, -40 * DAY + HOUR]) {
@@ -220,8 +207,7 @@ describe('usage while the clock is wrong', () => {
   });
 
   test('the usage is not written while the clock is in 1970, and the earlier usage is kept', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
     await requestToken(harness, 'wallbox');
     await harness.stop();
     const truth = harness.time.wall;
@@ -235,7 +221,7 @@ describe('usage while the clock is wrong', () => {
   });
 
   test('a clock that jumps back and forth at each token keeps the tokens together', async () => {
-    await using harness = await BrokerHarness.start();
+    const harness = await BrokerHarness.start();
     const { appliance } = await harness.addAppliance('wallbox');
     for (let times = 0; times < 100; times++) {
       harness.time.wall += times % 2 === 0 ? 10 * DAY : -10 * DAY;
@@ -247,8 +233,7 @@ describe('usage while the clock is wrong', () => {
 
 describe('what is pointed out', () => {
   test('an appliance that has not asked for a week is pointed out until it asks again, with its last token', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 4 * 3600 } });
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 4 * 3600 } });
     await harness.time.pass(7.1 * DAY);
     expect(conditionsOf(harness)).toEqual([]);
     await requestToken(harness, 'wallbox');
@@ -271,8 +256,7 @@ describe('what is pointed out', () => {
   });
 
   test('an appliance is not silent while its connection gives it no tokens, nor right after a new login', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     await requestToken(harness, 'wallbox');
     // It is suspended for most of the week.
     harness.time.suspend(7 * DAY);
@@ -300,8 +284,7 @@ describe('what is pointed out', () => {
   });
 
   test('an appliance that asks more than a hundred times as often as its token lasts is pointed out that day', async () => {
-    await using harness = await BrokerHarness.start();
-    await harness.addPairedAppliance();
+    const { harness } = await BrokerHarness.startPaired();
     const id = harness.run.appliances.get('wallbox').id;
     const { time } = harness;
     time.suspend(DAY - (time.wall % DAY) + HOUR);
@@ -315,8 +298,7 @@ describe('what is pointed out', () => {
   });
 
   test('what is pointed out causes no notice, and hides no other', async () => {
-    await using harness = await BrokerHarness.start();
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired();
     const problem = { code: 'portal_unreachable', message: 'No answer', since: '2031-05-05T06:00:00Z' } as const;
     for (const unusualUsage of ['silent', 'asks_often'] as const) {
       const active = { ...harness.statusOf('wallbox'), unusualUsage };
@@ -336,8 +318,7 @@ describe('what is pointed out', () => {
   });
 
   test('nothing is pointed out while the clock is not confirmed', async () => {
-    await using harness = await BrokerHarness.start({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
-    const id = await harness.addPairedAppliance();
+    const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
     await harness.stop();
     harness.time.wall += 90 * DAY;
     await harness.start();

@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import type { Failure } from '../../src/core/failure.ts';
+import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 const NO_REFRESH_TOKEN = { kind: 'alter', with: (body: string) => body.replace('refresh_token', 'x') } as const;
 const END = 'The access token has ended';
@@ -44,7 +41,6 @@ function expectRefused(harness: BrokerHarness, reason = END): void {
 describe('login without a refresh token', () => {
   test('the access token is issued until it ends, whatever appliances request, and then a person is needed', async () => {
     const { harness, id, token } = await startPaired();
-    await using _ = harness;
     expect(await harness.whoami(token)).toBe(200);
     expect(eventsOf(harness, 'refresh_token_missing')).toMatchObject([
       {
@@ -81,7 +77,6 @@ describe('login without a refresh token', () => {
 
   test('a request at the end of the access token is answered at once, before the timer comes due', async () => {
     const { harness, id } = await startPaired();
-    await using _ = harness;
     await harness.time.pass(50 * MINUTE);
     harness.time.skip(HOUR);
     expect(await harness.token(id)).toBe('needs_pairing');
@@ -90,7 +85,6 @@ describe('login without a refresh token', () => {
 
   test('an access token that an appliance reports as rejected is not issued again, and a person is needed at once', async () => {
     const { harness, id, token } = await startPaired();
-    await using _ = harness;
     const wallbox = harness.run.appliances.get('wallbox');
     await lanServiceOf(harness).revoke(wallbox, 'another-token');
     expect(await harness.token(id)).toBe(token);
@@ -105,7 +99,6 @@ describe('login without a refresh token', () => {
 
   test('a rejection whose refusal could not be stored before a power cut is applied at the next start', async () => {
     const { harness, id, token } = await startPaired();
-    await using _ = harness;
     harness.failingWrites.add('endAttempt');
     await harness.run.grants.reportRejectedToken(id, token);
     expectRefused(harness, REJECTED);
@@ -124,7 +117,6 @@ describe('login without a refresh token', () => {
     'after a boot the access token is neither issued nor refused until the clock is confirmed, %s',
     async (_, off, then) => {
       const { harness, id, token } = await startPaired();
-      await using __ = harness;
       await reboot(harness, off);
       const { run, time } = harness;
       for (let passed = 0; passed < (then === 'token' ? 30 * MINUTE : 5 * HOUR); passed += 10 * MINUTE) {
@@ -148,7 +140,6 @@ describe('login without a refresh token', () => {
 
   test('after a boot an appliance gets the access token at once, because the hub asks the portal for the time', async () => {
     const { harness, token } = await startPaired();
-    await using _ = harness;
     await reboot(harness, 10 * MINUTE);
     let issued: string | null = null;
     void requestToken(harness, 'wallbox').then((result) => {
@@ -161,7 +152,6 @@ describe('login without a refresh token', () => {
 
   test('a person who wants to refresh the connection is told that there is no refresh token', async () => {
     const { harness, id, token } = await startPaired();
-    await using _ = harness;
     for (const state of ['active', 'needs_pairing']) {
       expect(statusOf(harness).state).toBe(state);
       const failure: Failure = await administrationOf(harness)
@@ -183,7 +173,6 @@ describe('login without a refresh token', () => {
 
   test('a later login that gives a refresh token replaces the grant, which is refreshed from then on', async () => {
     const { harness, id } = await startPaired();
-    await using _ = harness;
     await harness.pairAgain('wallbox');
     await harness.time.pass(HOUR);
     expect(harness.refreshes).toBe(1);
@@ -193,7 +182,6 @@ describe('login without a refresh token', () => {
 
   test('a grant that could not be stored at first is stored later, and refused only at its end', async () => {
     const harness = await BrokerHarness.start();
-    await using _ = harness;
     harness.portal.fail('token', NO_REFRESH_TOKEN);
     harness.failingWrites.add('completePairing');
     const id = await harness.addPairedAppliance();
@@ -212,7 +200,6 @@ describe('login without a refresh token', () => {
 
   test('unpairing deletes the grant and sends nothing to a portal without a revocation endpoint', async () => {
     const { harness, id } = await startPaired();
-    await using _ = harness;
     const before = harness.portal.recordedRequests.length;
     await administrationOf(harness).unpair('wallbox');
     expect(await harness.token(id)).toBe('not_paired');

@@ -73,6 +73,13 @@ export class FaultyPortal implements AsyncDisposable {
     this.#faults[endpoint].push(...faults);
   }
 
+  /** The response to the next request to this endpoint arrives when the returned promise is resolved. */
+  hold(endpoint: Endpoint): PromiseWithResolvers<void> {
+    const held = Promise.withResolvers<void>();
+    this.fail(endpoint, { kind: 'wait', until: held.promise });
+    return held;
+  }
+
   /** Removes the remaining faults of this endpoint. */
   clearFaults(endpoint: Endpoint): void {
     this.#faults[endpoint].length = 0;
