@@ -277,6 +277,7 @@ describe('opening the link', () => {
       await harness.time.pass(500);
     }
     expect(linkRequests(harness)).toBeLessThanOrEqual(3);
+    expect(linkRequests(harness)).toBeGreaterThan(0);
   });
 
   test.each(['drop', 'answer'] as const)(

@@ -20,7 +20,7 @@ const statuses = selectRows(
   ENDS,
 );
 
-test.concurrent.each(Object.entries(bodies))(
+test.each(Object.entries(bodies))(
   'a refresh response with %s and any status keeps the grant, and only new tokens replace the old ones',
   async (name, body) => {
     const { harness, id } = await BrokerHarness.startPaired({ retryLostAnswer: 'late' });
