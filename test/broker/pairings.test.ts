@@ -258,18 +258,14 @@ describe('end of a pairing', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test('a pairing ends when the portal rejects it', async () => {
+  test.each([
+    [403, 'portal_rejected'],
+    [404, 'client_unknown'],
+  ])('a pairing ends when the portal responds to the request for a link with HTTP %d (%s)', async (status, reason) => {
     const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox');
-    harness.portal.fail('config', { kind: 'answer', status: 403 });
-    expect(stateOf(await harness.beginPairing('wallbox'))).toBe('portal_rejected');
-  });
-
-  test('a pairing ends when the portal does not know the client_id', async () => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
-    harness.portal.fail('config', { kind: 'answer', status: 404 });
-    expect(stateOf(await harness.beginPairing('wallbox'))).toBe('client_unknown');
+    harness.portal.fail('config', { kind: 'answer', status });
+    expect(stateOf(await harness.beginPairing('wallbox'))).toBe(reason);
   });
 
   test('a pairing ends when the portal names a token URL of another origin, and no request goes there', async () => {

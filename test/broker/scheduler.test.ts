@@ -34,30 +34,6 @@ test('the scheduler has one timer, which never exceeds a minute', async () => {
   expect(ran).toHaveLength(1000);
 });
 
-test('a task that is planned again runs only at its new time, whether earlier or later', async () => {
-  const { time, ran, plan } = start();
-  plan('sooner', 50_000);
-  plan('sooner', 5_000);
-  plan('later', 1_000);
-  plan('later', 20_000);
-  await time.pass(10_000);
-  expect(ran).toEqual(['sooner']);
-  await time.pass(60_000);
-  expect(ran).toEqual(['sooner', 'later']);
-});
-
-test('a cancelled task does not run, and can be planned again', async () => {
-  const { time, ran, plan, scheduler } = start();
-  plan('a', 1000);
-  plan('b', 2000);
-  scheduler.cancel('a');
-  scheduler.cancel('unknown');
-  await time.pass(1500);
-  plan('a', 1000);
-  await time.pass(5000);
-  expect(ran).toEqual(['b', 'a']);
-});
-
 test('a task that is already due runs at once, but only after plan has returned', async () => {
   const { time, ran, plan } = start();
   plan('late', -5000);

@@ -487,23 +487,4 @@ describe('lockout after wrong setup codes', () => {
     time.skip(24 * HOUR);
     expect(await wrong()).toEqual({ kind: 'wrong' });
   });
-
-  it('wrong codes from all other addresses of the home network do not lock out a phone', async () => {
-    for (let second = 0; second < 180; second++) {
-      for (let device = 30; device < 254; device++) await wrong(`192.168.1.${device}`);
-      if (second % 60 === 0) await signIn(PHONE);
-      time.skip(1000);
-    }
-    expect(eventsNamed('too_many_wrong_setup_codes').length).toBeGreaterThan(0);
-    expect(eventsNamed('too_many_wrong_setup_codes').length).toBeLessThanOrEqual(25);
-  });
-
-  it("wrong codes from 400 IPv6 addresses of the hub's own network lock out nobody else there", async () => {
-    for (let device = 1; device <= 400; device++) {
-      for (let count = 0; count < 5; count++) await wrong(`fe80::${device.toString(16)}%eth0`);
-    }
-    expect(await wrong('fe80::1%eth0')).toMatchObject({ kind: 'locked' });
-    await signIn('fe80::7777%eth0');
-    await signIn(PHONE);
-  });
 });
