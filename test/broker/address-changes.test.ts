@@ -30,9 +30,6 @@ async function startMovingHub(address: string | null = '192.168.1.7') {
         const to = query.get('redirect_url');
         return to === null ? null : new URL(to).hostname;
       }),
-    async [Symbol.asyncDispose]() {
-      await harness[Symbol.asyncDispose]();
-    },
   };
 }
 
@@ -46,7 +43,7 @@ function collectReports(run: PairingRun, shortUrl?: () => string | null) {
 }
 
 test('a changed hub address brings the installer a fresh link, and a login through the old link still succeeds', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness } = network;
   const run = await harness.beginPairing('wallbox');
   const { links, ended, reports } = collectReports(run);
@@ -70,7 +67,7 @@ test('a changed hub address brings the installer a fresh link, and a login throu
 });
 
 test('a pairing requests no fresh link while the hub has no address or one that a link leads to already', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness } = network;
   const run = await harness.beginPairing('wallbox');
   const { links } = collectReports(run);
@@ -95,7 +92,7 @@ test('a pairing requests no fresh link while the hub has no address or one that 
 });
 
 test('frequent address changes bring at most one fresh link in 10 s, and the last one leads to the hub', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const run = await network.harness.beginPairing('wallbox');
   for (let number = 10; number < 30; number++) {
     await network.moveTo(`192.168.1.${number}`);
@@ -108,13 +105,13 @@ test('frequent address changes bring at most one fresh link in 10 s, and the las
 });
 
 test("a link made without an address, or with a fixed redirect, stays in use when the hub's address changes", async () => {
-  await using network = await startMovingHub(null);
+  const network = await startMovingHub(null);
   await network.harness.beginPairing('wallbox');
   await network.moveTo('192.168.1.7');
   await network.harness.time.pass(MINUTE);
   expect(network.requestedHosts()).toEqual([null]);
 
-  await using fixed = await BrokerHarness.start({ redirect: (nonce) => `https://hub.example/callback/${nonce}` });
+  const fixed = await BrokerHarness.start({ redirect: (nonce) => `https://hub.example/callback/${nonce}` });
   await fixed.addAppliance('wallbox');
   await fixed.beginPairing('wallbox');
   fixed.run.pairings.onAddressChanged();
@@ -123,7 +120,7 @@ test("a link made without an address, or with a fixed redirect, stays in use whe
 });
 
 test('the hub asks for a fresh link until the portal is reachable again after an address change', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness } = network;
   const run = await harness.beginPairing('wallbox');
   harness.portal.fail('config', ...Array(4).fill({ kind: 'answer', status: 503 } as const));
@@ -137,7 +134,7 @@ test('the hub asks for a fresh link until the portal is reachable again after an
 });
 
 test('a pairing keeps its link if the portal rejects one for the new address, and the hub does not ask again', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness } = network;
   const run = await harness.beginPairing('wallbox');
   harness.portal.fail('config', ...Array(50).fill({ kind: 'answer', status: 403 } as const));
@@ -152,7 +149,7 @@ test('a pairing keeps its link if the portal rejects one for the new address, an
 });
 
 test('the hub notices at its start that its address changed while it was off', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness } = network;
   await harness.beginPairing('wallbox');
   await harness.stop();
@@ -166,7 +163,7 @@ test('the hub notices at its start that its address changed while it was off', a
 });
 
 test('a device flow gets a fresh link for a changed address only when somebody opens the page', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   const { harness, appliance } = network;
   const flow = await harness.run.deviceFlows.begin(appliance, null);
   if (flow.kind !== 'begun') throw new Error(flow.kind);
@@ -185,7 +182,7 @@ test('a device flow gets a fresh link for a changed address only when somebody o
 });
 
 test('a follower of a pairing gets the short link with each link, and a new one only with a fresh link', async () => {
-  await using network = await startMovingHub();
+  const network = await startMovingHub();
   let address: string | null = '192.168.1.7';
   const run = await network.harness.beginPairing('wallbox');
   const { links } = collectReports(run, () => address && `http://${address}/l`);

@@ -34,10 +34,6 @@ function reconcile(harness: BrokerHarness, ...declarations: DeclaredAppliance[])
   });
 }
 
-async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.restart();
-}
-
 const applianceNamed = (harness: BrokerHarness, name: string): Appliance => harness.run.appliances.get(name);
 
 test('an appliance is declared once, and nothing is written while its declaration does not change', async () => {
@@ -47,7 +43,7 @@ test('an appliance is declared once, and nothing is written while its declaratio
   const { name, clientId, credentials, scope } = WALLBOX;
   expect(declared).toMatchObject({ name, clientId, credentials, origin: 'declared', waitingSince: null });
   expect(harness.connection('wallbox')).toMatchObject({ name, scope, portal: 'home', origin: 'declared' });
-  await restart(harness);
+  await harness.restart();
   const { changeCount: changes } = harness.run.store;
   await reconcile(harness, { ...WALLBOX });
   expect(applianceNamed(harness, 'wallbox')).toEqual(declared);
@@ -58,7 +54,7 @@ test('a declaration takes over an appliance that was added before, with its gran
   const harness = await BrokerHarness.start();
   const id = await harness.addPairedAppliance('wallbox');
   expect(await reconcile(harness, WALLBOX)).toEqual([]);
-  await restart(harness);
+  await harness.restart();
   expect(applianceNamed(harness, 'wallbox')).toMatchObject({ id, clientId: 'wallbox', origin: 'declared' });
   expect(harness.run.appliances.byClientId(id)).toBeUndefined();
   expect(await harness.whoami(await harness.token(id))).toBe(200);
@@ -87,9 +83,9 @@ test('declared appliances may swap their client_ids, also three in a circle', as
   const harness = await BrokerHarness.start();
   const called = (name: string, clientId: string): DeclaredAppliance => ({ ...WALLBOX, name, clientId });
   await reconcile(harness, called('a', '1'), called('b', '2'), called('c', '3'));
-  await restart(harness);
+  await harness.restart();
   await reconcile(harness, called('a', '2'), called('b', '3'), called('c', '1'));
-  await restart(harness);
+  await harness.restart();
   expect(harness.run.appliances.list().map(({ name, clientId }) => name + clientId)).toEqual(['a2', 'b3', 'c1']);
 });
 
@@ -97,7 +93,7 @@ test('an appliance whose declaration was renamed stays behind without its client
   const harness = await BrokerHarness.start();
   await reconcile(harness, { ...WALLBOX, clientId: 'the-box' });
   const before = applianceNamed(harness, 'wallbox');
-  await restart(harness);
+  await harness.restart();
   await reconcile(harness, { ...WALLBOX, name: 'charger', clientId: 'the-box' });
   expect(applianceNamed(harness, 'charger')).toMatchObject({ clientId: 'the-box', origin: 'declared' });
   expect(applianceNamed(harness, 'wallbox')).toEqual({
@@ -149,10 +145,10 @@ test('the hub serves declared appliances while the store is unwritable, and save
   expect(harness.run.appliances.byClientId('gone')).toMatchObject({ credentials: { kind: 'none' } });
   harness.failingWrites.clear();
   harness.declared = [WALLBOX];
-  await restart(harness);
+  await harness.restart();
   expect(harness.run.appliances.byClientId('heater')).toBeUndefined();
   await reconcile(harness, { ...WALLBOX, credentials }, heater);
-  await restart(harness);
+  await harness.restart();
   expect(harness.run.appliances.byClientId('wallbox')).toMatchObject({ credentials });
   expect(harness.run.appliances.byClientId('heater')).toMatchObject({ origin: 'declared' });
 });

@@ -1,67 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
-import { Secret } from '../../src/core/secret.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
-import { rememberSecrets } from '../support/logs.ts';
-import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
+import { beginFlow, followRedirect, logInAt, openFlow, pollFlow, REDIRECT } from './logins.ts';
 
 /** A link that is opened again within this time, in ms, stays the same. */
 const SAME_LINK = 5 * SECOND;
-const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
 
 /** A broker with an appliance that has begun a device flow. */
 async function startFlow(options: BrokerHarnessOptions = {}) {
   const harness = await BrokerHarness.start(options);
   const { appliance } = await harness.addAppliance('wallbox');
-  return { harness, appliance, id: appliance.id, flow: await begin(harness) };
-}
-
-async function begin(
-  harness: BrokerHarness,
-  name = 'wallbox',
-  scope: string | null = null,
-): Promise<DeviceAuthorization> {
-  const outcome = await harness.run.deviceFlows.begin(harness.run.appliances.get(name), scope);
-  if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
-  await harness.time.settle();
-  rememberSecrets([outcome.authorization.deviceCode.reveal()]);
-  return outcome.authorization;
-}
-
-/** A person opens the page and continues. @returns the `state` of the portal's link */
-async function open(harness: BrokerHarness, { userCode }: DeviceAuthorization): Promise<string> {
-  const result = await harness.run.deviceFlows.openLink(userCode);
-  if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
-  return new URL(result.authorizeUrl).searchParams.get('state') ?? '';
+  return { harness, appliance, id: appliance.id, flow: await beginFlow(harness) };
 }
 
 /** Opens the page after a delay that is long enough for a new link. */
 async function openFreshLink(harness: BrokerHarness, flow: DeviceAuthorization): Promise<string> {
   await harness.time.pass(MINUTE);
-  return open(harness, flow);
-}
-
-async function login(harness: BrokerHarness, state: string, deny = false): Promise<URL> {
-  return new URL((await harness.emulator.login({ state, user: 'demo', deny })).location);
-}
-
-/** Sends the parameters of the portal's redirect to the hub. */
-async function followRedirect(harness: BrokerHarness, location: URL) {
-  const nonce = location.pathname.split('/').at(-1) ?? '';
-  const code = location.searchParams.get('code');
-  const error = location.searchParams.get('error');
-  if (code !== null)
-    return harness.run.pairings.receiveCallback(nonce, { kind: 'code', code: new Secret(code) }, UNKNOWN_BROWSER);
-  return harness.run.pairings.receiveCallback(
-    nonce,
-    error === null ? { kind: 'nothing' } : { kind: 'error', error },
-    UNKNOWN_BROWSER,
-  );
-}
-
-function poll(harness: BrokerHarness, id: string, { deviceCode }: DeviceAuthorization): string {
-  const result = harness.run.deviceFlows.poll(id, deviceCode.reveal());
-  return result.kind === 'failed' ? result.reason : result.kind;
+  return openFlow(harness, flow);
 }
 
 const linkRequests = (harness: BrokerHarness) => harness.portal.requests('config').length;
@@ -79,10 +35,10 @@ describe('device flow', () => {
     const { harness, id, flow } = await startFlow();
     expect(flow).toMatchObject({ expiresIn: 900, interval: 5 });
     expect(flow.deviceCode.reveal()).toMatch(/^[\w-]{43}$/);
-    expect(poll(harness, id, flow)).toBe('pending');
-    await login(harness, await open(harness, flow));
+    expect(pollFlow(harness, id, flow)).toBe('pending');
+    await logInAt(harness, await openFlow(harness, flow));
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
     expect(await harness.whoami(await harness.token(id))).toBe(200);
     expect(harness.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
@@ -91,11 +47,11 @@ describe('device flow', () => {
     const { harness, id, flow } = await startFlow();
     for (let minute = 0; minute < 14; minute++) {
       await harness.time.pass(MINUTE);
-      expect(poll(harness, id, flow)).toBe('pending');
+      expect(pollFlow(harness, id, flow)).toBe('pending');
     }
     expect(harness.portal.recordedRequests).toEqual([]);
     await harness.time.pass(MINUTE);
-    expect(poll(harness, id, flow)).toBe('expired');
+    expect(pollFlow(harness, id, flow)).toBe('expired');
     expect(await harness.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
     expect(harness.portal.recordedRequests).toEqual([]);
   });
@@ -138,7 +94,7 @@ describe('device flow', () => {
     const harness = await BrokerHarness.start();
     const names = Array.from({ length: 102 }, (_, number) => `appliance-${number}`);
     for (const name of names) await harness.addAppliance(name);
-    const flows = await Promise.all(names.map((name) => begin(harness, name)));
+    const flows = await Promise.all(names.map((name) => beginFlow(harness, name)));
     const run = await harness.beginPairing('appliance-0');
     expect(pairingResult(run.pairing.step)).toBe('waiting');
     for (const { userCode } of flows.slice(1, 100)) {
@@ -157,7 +113,7 @@ describe('device flow', () => {
     harness.failingWrites.add('savePairing');
     await expect(harness.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
     harness.failingWrites.clear();
-    expect(poll(harness, id, flow)).toBe('pending');
+    expect(pollFlow(harness, id, flow)).toBe('pending');
   });
 });
 
@@ -166,7 +122,7 @@ describe('device flow polling', () => {
     const { harness, id, flow } = await startFlow();
     const pollAfter = async (seconds: number) => {
       await harness.time.pass(seconds * SECOND);
-      return poll(harness, id, flow);
+      return pollFlow(harness, id, flow);
     };
     expect(await pollAfter(0)).toBe('pending');
     expect(await pollAfter(5)).toBe('pending');
@@ -175,7 +131,7 @@ describe('device flow polling', () => {
     expect(await pollAfter(15)).toBe('pending');
     expect(await pollAfter(14)).toBe('slow_down');
     expect(await pollAfter(20)).toBe('pending');
-    await login(harness, await open(harness, flow));
+    await logInAt(harness, await openFlow(harness, flow));
     await harness.time.pass(10 * SECOND);
     expect(await pollAfter(0)).toBe('paired');
     // The appliance repeats the poll if it did not get the response.
@@ -184,37 +140,37 @@ describe('device flow polling', () => {
 
   test('a device flow accepts a poll that is 0.4 s early', async () => {
     const { harness, id, flow } = await startFlow();
-    poll(harness, id, flow);
+    pollFlow(harness, id, flow);
     await harness.time.pass(4600);
-    expect(poll(harness, id, flow)).toBe('pending');
+    expect(pollFlow(harness, id, flow)).toBe('pending');
   });
 
   test('a slow_down in one device flow does not affect the next one', async () => {
     const { harness, id, flow } = await startFlow();
-    poll(harness, id, flow);
-    expect(poll(harness, id, flow)).toBe('slow_down');
-    const second = await begin(harness);
-    expect(poll(harness, id, second)).toBe('pending');
+    pollFlow(harness, id, flow);
+    expect(pollFlow(harness, id, flow)).toBe('slow_down');
+    const second = await beginFlow(harness);
+    expect(pollFlow(harness, id, second)).toBe('pending');
   });
 
   test("a poll with an unknown device code, or with another appliance's, is answered with unknown", async () => {
     const { harness, id, flow } = await startFlow();
     const { appliance: other } = await harness.addAppliance('meter');
-    expect(poll(harness, other.id, flow)).toBe('unknown');
+    expect(pollFlow(harness, other.id, flow)).toBe('unknown');
     for (const deviceCode of ['', 'x', flow.userCode, `${flow.deviceCode.reveal()}x`]) {
       expect(harness.run.deviceFlows.poll(id, deviceCode)).toEqual({ kind: 'unknown' });
     }
-    expect(poll(harness, id, flow)).toBe('pending');
+    expect(pollFlow(harness, id, flow)).toBe('pending');
   });
 
   test('a poll repeats the result, in case its response was lost, until ten minutes after the pairing expired', async () => {
     const { harness, id, flow } = await startFlow();
-    await login(harness, await open(harness, flow));
+    await logInAt(harness, await openFlow(harness, flow));
     await harness.time.pass(24 * MINUTE);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
     expect(harness.run.deviceFlows.findByUserCode(flow.userCode)).not.toBeNull();
     await harness.time.pass(MINUTE);
-    expect(poll(harness, id, flow)).toBe('expired');
+    expect(pollFlow(harness, id, flow)).toBe('expired');
     expect(harness.run.deviceFlows.findByUserCode(flow.userCode)).toBeNull();
   });
 });
@@ -236,44 +192,44 @@ describe('user code', () => {
 describe('opening the link', () => {
   test("opening the link again and again, by anybody with the code, keeps the first person's login valid", async () => {
     const { harness, id, flow } = await startFlow();
-    const state = await open(harness, flow);
+    const state = await openFlow(harness, flow);
     for (let seconds = 0; seconds < 110; seconds += 5) {
       await harness.time.pass(5 * SECOND);
-      await open(harness, flow);
+      await openFlow(harness, flow);
     }
-    await login(harness, state);
+    await logInAt(harness, state);
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
   });
 
   test("opening the link again gets a fresh one, so that the portal's links may be short-lived", async () => {
     const { harness, id, flow } = await startFlow({ emulator: { stateLifetime: 60 } });
-    const first = await open(harness, flow);
+    const first = await openFlow(harness, flow);
     await harness.time.pass(10 * MINUTE);
-    await expect(login(harness, first)).rejects.toThrow();
-    const second = await open(harness, flow);
+    await expect(logInAt(harness, first)).rejects.toThrow();
+    const second = await openFlow(harness, flow);
     expect(second).not.toBe(first);
-    await login(harness, second);
+    await logInAt(harness, second);
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
   });
 
   test('opening the link several times within 5 s sends the portal one request', async () => {
     const { harness, flow } = await startFlow();
-    const states = await Promise.all([1, 2, 3].map(() => open(harness, flow)));
+    const states = await Promise.all([1, 2, 3].map(() => openFlow(harness, flow)));
     await harness.time.pass(SAME_LINK - 1);
-    states.push(await open(harness, flow));
+    states.push(await openFlow(harness, flow));
     expect(new Set(states).size).toBe(1);
     expect(linkRequests(harness)).toBe(1);
     await harness.time.pass(1);
-    expect(await open(harness, flow)).not.toBe(states[0]);
+    expect(await openFlow(harness, flow)).not.toBe(states[0]);
     expect(linkRequests(harness)).toBe(2);
   });
 
   test('opening the link in a loop sends the portal at most three requests a minute', async () => {
     const { harness, flow } = await startFlow();
     for (let tries = 0; tries < 120; tries++) {
-      await open(harness, flow);
+      await openFlow(harness, flow);
       await harness.time.pass(500);
     }
     expect(linkRequests(harness)).toBeLessThanOrEqual(3);
@@ -291,11 +247,11 @@ describe('opening the link', () => {
       expect(await harness.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'unreachable' });
       expect(await harness.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'unreachable' });
       expect(linkRequests(harness)).toBe(1);
-      expect(poll(harness, id, flow)).toBe('pending');
+      expect(pollFlow(harness, id, flow)).toBe('pending');
       await harness.time.pass(3 * SECOND);
-      await login(harness, await open(harness, flow));
+      await logInAt(harness, await openFlow(harness, flow));
       await harness.time.pass(10 * SECOND);
-      expect(poll(harness, id, flow)).toBe('paired');
+      expect(pollFlow(harness, id, flow)).toBe('paired');
     },
   );
 
@@ -306,7 +262,7 @@ describe('opening the link', () => {
     await expect.poll(() => linkRequests(harness)).toBe(1);
     harness.time.skip(9 * SECOND);
     expect(await opening).toEqual({ kind: 'unreachable' });
-    const again = open(harness, flow);
+    const again = openFlow(harness, flow);
     response.resolve();
     await again;
     expect(linkRequests(harness)).toBe(1);
@@ -314,7 +270,7 @@ describe('opening the link', () => {
 
   test('every opening of the link uses the same redirect address, if the portal accepts one', async () => {
     const { harness, flow } = await startFlow(REDIRECT);
-    await open(harness, flow);
+    await openFlow(harness, flow);
     await openFreshLink(harness, flow);
     const addresses = harness.portal.requests('config').map(({ query }) => query.get('redirect_url'));
     expect(addresses).toHaveLength(2);
@@ -325,7 +281,7 @@ describe('opening the link', () => {
 describe('links of one pairing', () => {
   test('the hub polls the newest three links of a pairing, 5 to 10 s apart', async () => {
     const { harness, flow } = await startFlow();
-    const states: string[] = [await open(harness, flow)];
+    const states: string[] = [await openFlow(harness, flow)];
     for (let count = 0; count < 4; count++) states.push(await openFreshLink(harness, flow));
     const before = harness.portal.requests('code').length;
     await harness.time.pass(MINUTE);
@@ -343,13 +299,13 @@ describe('links of one pairing', () => {
     async (number) => {
       const { harness, id, flow } = await startFlow();
       const states = [
-        await open(harness, flow),
+        await openFlow(harness, flow),
         await openFreshLink(harness, flow),
         await openFreshLink(harness, flow),
       ];
-      await login(harness, states[number] ?? '');
+      await logInAt(harness, states[number] ?? '');
       await harness.time.pass(10 * SECOND);
-      expect(poll(harness, id, flow)).toBe('paired');
+      expect(pollFlow(harness, id, flow)).toBe('paired');
       expect(harness.exchanges).toBe(1);
       const polls = harness.portal.requests('code').length;
       await harness.time.pass(5 * MINUTE);
@@ -362,18 +318,18 @@ describe('links of one pairing', () => {
     const { run } = harness;
     const usesNewestTokenUrl = async (through: 'earlier' | 'redirect') => {
       await harness.time.pass(10 * SECOND);
-      const flow = await begin(harness);
-      await open(harness, flow);
+      const flow = await beginFlow(harness);
+      await openFlow(harness, flow);
       harness.portal.fail('config', { kind: 'alter', with: (body) => body.replace(/(sso\\?\/token)/, '$1?newest') });
       await openFreshLink(harness, flow);
       const pairing = run.pairings.newestFor(appliance.id);
       const step = pairing?.pairing.step;
       if (step?.kind !== 'waiting') throw new Error('nobody can log in');
       const link = through === 'redirect' ? step.link : step.earlier?.[0];
-      const location = await login(harness, new URL(link?.authorizeUrl ?? '').searchParams.get('state') ?? '');
+      const location = await logInAt(harness, new URL(link?.authorizeUrl ?? '').searchParams.get('state') ?? '');
       if (through === 'redirect') await followRedirect(harness, location);
       else await harness.time.pass(10 * SECOND);
-      expect(poll(harness, id, flow)).toBe('paired');
+      expect(pollFlow(harness, id, flow)).toBe('paired');
       return harness.portal.requests('token').at(-1)?.query.has('newest');
     };
     expect(await usesNewestTokenUrl('earlier')).toBe(false);
@@ -382,38 +338,38 @@ describe('links of one pairing', () => {
 
   test('all links stay valid after the portal refused a code, and the next opening gets a fresh link at once', async () => {
     const { harness, id, flow } = await startFlow(REDIRECT);
-    const states = [await open(harness, flow), await openFreshLink(harness, flow)];
+    const states = [await openFlow(harness, flow), await openFreshLink(harness, flow)];
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-    await followRedirect(harness, await login(harness, states[1] ?? ''));
+    await followRedirect(harness, await logInAt(harness, states[1] ?? ''));
     expect(harness.exchanges).toBe(1);
-    expect(poll(harness, id, flow)).toBe('pending');
-    expect(await open(harness, flow)).not.toBe(states[1]);
-    await login(harness, states[0] ?? '');
+    expect(pollFlow(harness, id, flow)).toBe('pending');
+    expect(await openFlow(harness, flow)).not.toBe(states[1]);
+    await logInAt(harness, states[0] ?? '');
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
     expect(harness.emulator.observations.codesRepeated).toBe(0);
   });
 
   test('no link is polled after a lost answer until the next opening gets a fresh link', async () => {
     const { harness, id, flow } = await startFlow({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
-    const states = [await open(harness, flow), await openFreshLink(harness, flow)];
+    const states = [await openFlow(harness, flow), await openFreshLink(harness, flow)];
     harness.portal.fail('token', { kind: 'commit then drop' });
-    await followRedirect(harness, await login(harness, states[1] ?? ''));
-    expect(poll(harness, id, flow)).toBe('pending');
+    await followRedirect(harness, await logInAt(harness, states[1] ?? ''));
+    expect(pollFlow(harness, id, flow)).toBe('pending');
     const before = harness.portal.recordedRequests.length;
     await harness.time.pass(MINUTE);
     expect(harness.portal.recordedRequests).toHaveLength(before);
-    const fresh = await open(harness, flow);
+    const fresh = await openFlow(harness, flow);
     expect(states).not.toContain(fresh);
-    await login(harness, fresh);
+    await logInAt(harness, fresh);
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
     expect(harness.emulator.observations.codesRepeated).toBe(0);
   });
 
   test("a link that the portal rejects does not slow the polling of the pairing's other links", async () => {
     const { harness, id, flow } = await startFlow({ fraction: 0.999 });
-    const states = [await open(harness, flow), await openFreshLink(harness, flow)];
+    const states = [await openFlow(harness, flow), await openFreshLink(harness, flow)];
     const gone = { kind: 'answer', status: 410 } as const;
     // Two polls per interval, of which one gets the 410; their order does not matter.
     for (let round = 0; round < 8; round++) {
@@ -423,9 +379,9 @@ describe('links of one pairing', () => {
     const times = harness.emulator.polls(states[1] ?? '').length + harness.emulator.polls(states[0] ?? '').length;
     expect(times).toBeGreaterThanOrEqual(6);
     expect(harness.events.filter(({ event }) => event === 'portal_unreachable')).toEqual([]);
-    await login(harness, states[1] ?? '');
+    await logInAt(harness, states[1] ?? '');
     await harness.time.pass(10 * SECOND);
-    expect(poll(harness, id, flow)).toBe('paired');
+    expect(pollFlow(harness, id, flow)).toBe('paired');
   });
 });
 
@@ -438,10 +394,10 @@ describe('restart with device flows', () => {
       await harness.start();
       await harness.time.pass(MINUTE);
       expect(harness.portal.recordedRequests).toEqual([]);
-      expect(poll(harness, id, flow)).toBe('pending');
-      await login(harness, await open(harness, flow));
+      expect(pollFlow(harness, id, flow)).toBe('pending');
+      await logInAt(harness, await openFlow(harness, flow));
       await harness.time.pass(10 * SECOND);
-      expect(poll(harness, id, flow)).toBe('paired');
+      expect(pollFlow(harness, id, flow)).toBe('paired');
     },
   );
 
@@ -450,15 +406,15 @@ describe('restart with device flows', () => {
     async (end) => {
       const { harness, id, flow } = await startFlow(REDIRECT);
       const states = [
-        await open(harness, flow),
+        await openFlow(harness, flow),
         await openFreshLink(harness, flow),
         await openFreshLink(harness, flow),
       ];
       await harness[end]();
       await harness.start();
-      await login(harness, states[0] ?? '');
+      await logInAt(harness, states[0] ?? '');
       await harness.time.pass(10 * SECOND);
-      expect(poll(harness, id, flow)).toBe('paired');
+      expect(pollFlow(harness, id, flow)).toBe('paired');
       expect(linkRequests(harness)).toBe(3);
     },
   );
@@ -466,7 +422,7 @@ describe('restart with device flows', () => {
 
 test('the log contains no user code and no device code', async () => {
   const { harness, flow } = await startFlow(REDIRECT);
-  await followRedirect(harness, await login(harness, await open(harness, flow), true));
+  await followRedirect(harness, await logInAt(harness, await openFlow(harness, flow), true));
   const log = JSON.stringify(harness.events);
   expect(log).toContain('pairing_started');
   expect(log).not.toContain(flow.userCode);

@@ -24,14 +24,10 @@ const stateOf = (harness: BrokerHarness, name = 'cloud') =>
   administrationOf(harness).connectionStatusOf(harness.run.connections.get(name)).state;
 const tokenOf = (harness: BrokerHarness, name = 'cloud') => harness.token(harness.run.connections.get(name).id);
 
-async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.restart();
-}
-
 /** A refresh works, now and after a restart. */
 async function expectUsable(harness: BrokerHarness, name = 'cloud'): Promise<void> {
   for (const isRestarted of [false, true]) {
-    if (isRestarted) await restart(harness);
+    if (isRestarted) await harness.restart();
     const { refreshes } = harness;
     await harness.run.grants.refresh(harness.run.connections.get(name).id);
     expect(harness.refreshes).toBe(refreshes + 1);
@@ -106,7 +102,7 @@ describe('import that fails', () => {
     if (fault !== null) harness.portal.fail('token', fault);
     await expect(importTo(harness, token)).rejects.toMatchObject(refusal('import_failed', message));
     expect(harness.run.connections.list()).toEqual([]);
-    await restart(harness);
+    await harness.restart();
     expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
     await harness.time.pass(60 * MINUTE);
     expect(harness.refreshes).toBe(1);
@@ -122,7 +118,7 @@ describe('import that fails', () => {
     const message = /could not be reached, so the refresh token was not used/;
     await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
     await harness.portal.reconnect();
-    await restart(harness);
+    await harness.restart();
     expect([stateOf(harness), await harness.run.store.grants()]).toEqual(['unpaired', []]);
     await harness.time.pass(60 * MINUTE);
     expect(harness.refreshes).toBe(0);
@@ -139,7 +135,7 @@ describe('import that fails', () => {
       ...{ state: 'retrying', problem: { code: 'answer_lost' } },
     });
     expect(await tokenOf(harness)).toBe('unavailable');
-    await restart(harness);
+    await harness.restart();
     expect(stateOf(harness)).toBe('retrying');
     await harness.untilRefreshed();
     await expectUsable(harness);
@@ -168,7 +164,7 @@ describe('import that fails', () => {
       harness.failingWrites.clear();
       expect(harness.refreshes).toBe(0);
       expect(harness.run.connections.list()).toEqual([]);
-      await restart(harness);
+      await harness.restart();
       expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
       await importTo(harness, other.refreshToken);
       await expectUsable(harness);
@@ -310,7 +306,7 @@ describe('import to a paired connection', () => {
     response.resolve();
     expect(await imported).toMatchObject(refusal('import_failed', /was removed/));
     expect(await harness.token(id)).toBe('not_paired');
-    await restart(harness);
+    await harness.restart();
     expect([harness.run.connections.list(), await harness.run.store.grants()]).toEqual([[], []]);
   });
 });

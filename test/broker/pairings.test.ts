@@ -7,30 +7,13 @@ import { Secret } from '../../src/core/secret.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
-
-const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
-
-const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
+import { followRedirect, REDIRECT, stateOf } from './logins.ts';
 
 /** A broker with an appliance whose pairing has begun. */
 async function startPairing(options: BrokerHarnessOptions = {}) {
   const harness = await BrokerHarness.start(options);
   const { appliance } = await harness.addAppliance('wallbox');
   return { harness, id: appliance.id, run: await harness.beginPairing('wallbox') };
-}
-
-/** Sends the parameters of the portal's redirect to the hub. */
-function followRedirect(harness: BrokerHarness, location: string, from: CallbackBrowser = UNKNOWN_BROWSER) {
-  const url = new URL(location);
-  const nonce = url.pathname.split('/').at(-1) ?? '';
-  const code = url.searchParams.get('code');
-  const error = url.searchParams.get('error');
-  if (code !== null) return harness.run.pairings.receiveCallback(nonce, { kind: 'code', code: new Secret(code) }, from);
-  return harness.run.pairings.receiveCallback(
-    nonce,
-    error === null ? { kind: 'nothing' } : { kind: 'error', error },
-    UNKNOWN_BROWSER,
-  );
 }
 
 /** A browser that the hub sent to the portal: the hub accepts its code even if polling can't confirm it. */

@@ -4,17 +4,15 @@ import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
+import { BrokerHarness, UNKNOWN_BROWSER } from './broker-harness.ts';
+import { REDIRECT, stateOf } from './logins.ts';
 
 const PHONE: CallbackBrowser = { address: '192.168.1.50', browserToken: null };
-
-const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
 
 /** A broker with a pairing that waits for a login, and a portal where mallory has an account too. */
 async function startPairing() {
   const users = ['demo', 'mallory'].map((name) => ({ name, password: name }));
-  const redirect = (nonce: string) => `http://192.168.1.7:8480/callback/${nonce}`;
-  const harness = await BrokerHarness.start({ emulator: { users }, redirect });
+  const harness = await BrokerHarness.start({ ...REDIRECT, emulator: { users } });
   const { appliance } = await harness.addAppliance('wallbox');
   return { harness, id: appliance.id, run: await harness.beginPairing('wallbox') };
 }

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
+import { beginFlow, logInAt, openFlow, pollFlow } from './logins.ts';
 
 /** A broker with a connection that two appliances use; nobody has logged in. */
 async function startShared(): Promise<BrokerHarness> {
@@ -14,28 +14,14 @@ async function startShared(): Promise<BrokerHarness> {
   return harness;
 }
 
-/** An appliance begins a device flow. */
-async function begin(harness: BrokerHarness, name: string): Promise<DeviceAuthorization> {
-  const outcome = await harness.run.deviceFlows.begin(harness.run.appliances.get(name), null);
-  if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
-  await harness.time.settle();
-  rememberSecrets([outcome.authorization.deviceCode.reveal()]);
-  return outcome.authorization;
-}
-
 /** A person opens the page, continues, and logs in. */
-async function logIn(harness: BrokerHarness, { userCode }: DeviceAuthorization): Promise<void> {
-  const result = await harness.run.deviceFlows.openLink(userCode);
-  if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
-  const state = new URL(result.authorizeUrl).searchParams.get('state') ?? '';
-  await harness.emulator.login({ state, user: 'demo' });
+async function logIn(harness: BrokerHarness, flow: DeviceAuthorization): Promise<void> {
+  await logInAt(harness, await openFlow(harness, flow));
   await harness.time.pass(10 * SECOND);
 }
 
-function poll(harness: BrokerHarness, name: string, { deviceCode }: DeviceAuthorization): string {
-  const result = harness.run.deviceFlows.poll(harness.run.appliances.get(name).id, deviceCode.reveal());
-  return result.kind === 'failed' ? result.reason : result.kind;
-}
+const poll = (harness: BrokerHarness, name: string, flow: DeviceAuthorization) =>
+  pollFlow(harness, harness.run.appliances.get(name).id, flow);
 
 const isKnown = (harness: BrokerHarness, { userCode }: DeviceAuthorization) =>
   harness.run.deviceFlows.findByUserCode(userCode) !== null;
@@ -43,7 +29,7 @@ const isKnown = (harness: BrokerHarness, { userCode }: DeviceAuthorization) =>
 describe('device flows of two appliances of one connection', () => {
   test('two appliances of one connection can have device flows at once, each with its own codes', async () => {
     const harness = await startShared();
-    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
     expect(first.userCode).not.toBe(second.userCode);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'pending']);
     expect([poll(harness, 'heater', first), poll(harness, 'dashboard', second)]).toEqual(['unknown', 'unknown']);
@@ -55,7 +41,7 @@ describe('device flows of two appliances of one connection', () => {
 
   test('the login of one device flow connects both appliances, but ends only its own flow', async () => {
     const harness = await startShared();
-    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
     await logIn(harness, first);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['paired', 'pending']);
     const token = await requestToken(harness, 'dashboard');
@@ -70,17 +56,17 @@ describe('device flows of two appliances of one connection', () => {
 
   test('a new device flow replaces only that of the same appliance', async () => {
     const harness = await startShared();
-    const [first, other] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
-    const again = await begin(harness, 'dashboard');
+    const [first, other] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
+    const again = await beginFlow(harness, 'dashboard');
     expect(poll(harness, 'dashboard', first)).toBe('replaced');
     expect([poll(harness, 'dashboard', again), poll(harness, 'heater', other)]).toEqual(['pending', 'pending']);
   });
 
   test('the flow that nobody opens expires alone', async () => {
     const harness = await startShared();
-    const first = await begin(harness, 'dashboard');
+    const first = await beginFlow(harness, 'dashboard');
     await harness.time.pass(10 * MINUTE);
-    const second = await begin(harness, 'heater');
+    const second = await beginFlow(harness, 'heater');
     await harness.time.pass(6 * MINUTE);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['expired', 'pending']);
     await logIn(harness, second);
@@ -89,7 +75,7 @@ describe('device flows of two appliances of one connection', () => {
 
   test('a pairing by an installer ends the newest flow, and the other one waits on', async () => {
     const harness = await startShared();
-    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
     const run = await harness.beginPairing('shared');
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
@@ -99,7 +85,7 @@ describe('device flows of two appliances of one connection', () => {
 
   test('unpairing a connection ends the device flows of all its appliances', async () => {
     const harness = await startShared();
-    const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+    const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
     await administrationOf(harness).unpair('shared');
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['cancelled', 'cancelled']);
   });
@@ -108,7 +94,7 @@ describe('device flows of two appliances of one connection', () => {
     'the device flow of an appliance that is %s ends, and no other',
     async (how) => {
       const harness = await startShared();
-      const [first, second] = [await begin(harness, 'dashboard'), await begin(harness, 'heater')];
+      const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
       await harness.addConnection('another');
       if (how === 'removed') await administrationOf(harness).removeAppliance('dashboard');
       else {
@@ -127,8 +113,8 @@ describe('device flow of an appliance whose connection is paired', () => {
   /** The second appliance begins a device flow when the first one has led to a login. */
   async function startPaired() {
     const harness = await startShared();
-    await logIn(harness, await begin(harness, 'dashboard'));
-    return { harness, flow: await begin(harness, 'heater'), before: harness.portal.recordedRequests.length };
+    await logIn(harness, await beginFlow(harness, 'dashboard'));
+    return { harness, flow: await beginFlow(harness, 'heater'), before: harness.portal.recordedRequests.length };
   }
 
   test('an installer approves the appliance without a login, and its next poll says so, also after a restart', async () => {
@@ -161,11 +147,11 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an approval with a replaced user code, or of an unpaired connection, changes nothing', async () => {
     const { harness, flow } = await startPaired();
-    const again = await begin(harness, 'heater');
+    const again = await beginFlow(harness, 'heater');
     await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
     expect([poll(harness, 'heater', flow), poll(harness, 'heater', again)]).toEqual(['replaced', 'pending']);
     await administrationOf(harness).unpair('shared');
-    const last = await begin(harness, 'heater');
+    const last = await beginFlow(harness, 'heater');
     expect(await lanServiceOf(harness).findPairingByUserCode(last.userCode)).toMatchObject({ isApprovable: false });
     await lanServiceOf(harness).approveDeviceFlow(last.userCode);
     expect(poll(harness, 'heater', last)).toBe('pending');

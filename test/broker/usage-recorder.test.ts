@@ -33,10 +33,6 @@ function conditionsOf(harness: BrokerHarness, name = 'wallbox') {
   );
 }
 
-async function restart(harness: BrokerHarness): Promise<void> {
-  await harness.restart();
-}
-
 /** The number of tokens of an appliance that are in the store. */
 async function storedCount(harness: BrokerHarness, id: string): Promise<number> {
   const { days = [] } = (await harness.run.store.usage()).get(id) ?? {};
@@ -91,11 +87,11 @@ describe('usage in the store', () => {
     const { harness } = await BrokerHarness.startPaired();
     for (let times = 0; times < 3; times++) await requestToken(harness, 'wallbox');
     const before = usageOf(harness);
-    await restart(harness);
+    await harness.restart();
     expect(usageOf(harness)).toEqual(before);
     await requestToken(harness, 'wallbox');
     expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
-    await restart(harness);
+    await harness.restart();
     expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
   });
 
@@ -143,7 +139,7 @@ describe('usage in the store', () => {
       await harness.time.pass(HOUR);
     }
     expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 13 });
-    await restart(harness);
+    await harness.restart();
     expect(usageOf(harness)).toMatchObject({ today: 0, last14Days: 13 });
     expect(await storedCount(harness, appliance.id)).toBe(13);
   });
@@ -152,7 +148,7 @@ describe('usage in the store', () => {
     const { harness } = await BrokerHarness.startPaired();
     await requestToken(harness, 'wallbox');
     harness.run.store.saveUsage = () => Promise.reject(new Error('the disk is full'));
-    await restart(harness);
+    await harness.restart();
     expect(harness.events.filter(({ event }) => event === 'usage_write_failed')).toMatchObject([
       { level: 'warn', fields: { error: 'the disk is full' } },
     ]);
@@ -167,7 +163,7 @@ describe('usage in the store', () => {
     await harness.run.appliances.remove(harness.run.appliances.get('dashboard'));
     await requestToken(harness, 'wallbox');
     expect(harness.run.usageRecorder.usageOf(user)).toMatchObject({ last: null, today: 0 });
-    await restart(harness);
+    await harness.restart();
     expect((await harness.run.store.usage()).size).toBe(1);
   });
 });
@@ -246,7 +242,7 @@ describe('what is pointed out', () => {
     const [{ since } = { since: null }] = conditionsOf(harness);
     expect(Math.abs(Date.parse(since ?? '') - Date.parse(lastToken ?? ''))).toBeLessThanOrEqual(SECOND);
     // After a start, the appliance first has the time to ask.
-    await restart(harness);
+    await harness.restart();
     harness.run.referenceClock.recordPortalTime(harness.time.wall);
     expect(conditionsOf(harness)).toEqual([]);
     await harness.time.pass(4 * HOUR + MINUTE);
