@@ -1,38 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
-import {
-  AUTOMATIC_REDIRECT,
-  followRedirect,
-  logIn,
-  type PortalHub,
-  PortalSite,
-  type SiteOptions,
-} from './portal-site.ts';
+import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, startTwoHubs } from './portal-site.ts';
 import { withoutNotifications } from './site-brokers.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
-
-/** A site of two hubs with an appliance, and the pairing that the first hub has begun, as both know it. */
-async function startTwoHubs(options?: SiteOptions) {
-  await using starting = new AsyncDisposableStack();
-  const site = starting.use(await PortalSite.start(options));
-  const first = await site.startHub(1);
-  const connection = await first.addAppliance('wallbox');
-  const second = await site.startHub(2);
-  const resources = starting.move();
-  return {
-    ...{ site, first, second, connection },
-    /** Begins a pairing on the first hub; resolves when both hubs know its link. @returns its id */
-    async begin(): Promise<string> {
-      const { pairing } = await first.broker.pairings.begin(connection);
-      await waitFor(() => expect([first, second].map((hub) => hub.stepOf(pairing.id))).toEqual(['waiting', 'waiting']));
-      return pairing.id;
-    },
-    [Symbol.asyncDispose]: () => resources.disposeAsync(),
-  };
-}
 
 const PAIRED = { step: { kind: 'ended', result: { kind: 'paired' } } };
 
@@ -182,77 +155,5 @@ describe('two hubs that do the same', () => {
     await waitFor(() => expect(second.stepOf(later.pairing.id)).toBe('cancelled'));
     expect(first.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
     expect(second.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
-  });
-});
-
-describe.concurrent('a hub that dies', () => {
-  test('a pairing whose hub was killed goes on at another hub when its ownership has ended', async () => {
-    await using hubs = await startTwoHubs();
-    const { site, first, second } = hubs;
-    const id = await hubs.begin();
-    await first.kill();
-    await logIn(site, second.pairing(id));
-    await site.endOwnership();
-    await waitFor(() => expect(second.stepOf(id)).toBe('paired'), 20_000);
-    expect(site.codesSent).toHaveLength(1);
-  });
-
-  test('a hub that runs prolongs its ownership of open pairings', async () => {
-    await using site = await PortalSite.start();
-    const hub = await site.startHub(1);
-    const { pairing } = await hub.broker.pairings.begin(await hub.addAppliance('wallbox'));
-    await waitFor(() => expect(hub.stepOf(pairing.id)).toBe('waiting'));
-    expect(await site.ownedTime()).toBeGreaterThan(0);
-    await site.endOwnership();
-    await waitFor(async () => expect(await site.ownedTime()).toBeGreaterThan(0), 20_000);
-  });
-
-  test('a code whose exchange a killed hub has begun is never sent by another hub, which asks for a fresh login', async () => {
-    await using hubs = await startTwoHubs();
-    const { site, first, second } = hubs;
-    const id = await hubs.begin();
-    const answer = Promise.withResolvers<void>();
-    site.portal.fail('token', { kind: 'wait', until: answer.promise });
-    await logIn(site, second.pairing(id));
-    await waitFor(() => expect([site.codesSent.length, second.stepOf(id)]).toEqual([1, 'exchanging']));
-    await first.kill();
-    await site.endOwnership();
-    await waitFor(() => expect(second.logged).toContain('code_exchange_interrupted'), 20_000);
-    await waitFor(() => expect(second.stepOf(id)).toBe('waiting'));
-    answer.resolve();
-    expect(second.pairing(id)?.pairing.lastFailure).toBe('answer_lost');
-    await logIn(site, second.pairing(id));
-    await waitFor(() => expect(second.stepOf(id)).toBe('paired'));
-    expect(new Set(site.codesSent).size).toBe(2);
-    expect(site.codesSent).toHaveLength(2);
-  });
-
-  test('tokens that come when another hub has counted them as lost are used all the same', async () => {
-    await using hubs = await startTwoHubs();
-    const { site, first, second } = hubs;
-    const id = await hubs.begin();
-    const answer = Promise.withResolvers<void>();
-    site.portal.fail('token', { kind: 'wait', until: answer.promise });
-    await logIn(site, first.pairing(id));
-    await waitFor(() => expect([site.codesSent.length, second.stepOf(id)]).toEqual([1, 'exchanging']));
-    // As if the first hub were paused for longer than its ownership lasts.
-    await site.endOwnership();
-    expect(await second.pairing(id)?.acquireIfLapsed()).toBe(true);
-    await waitFor(() => expect([first, second].map((hub) => hub.stepOf(id))).toEqual(['waiting', 'waiting']));
-    answer.resolve();
-    await expectPairedOnce(hubs, id);
-    expect(first.emitted).toHaveLength(1);
-  });
-
-  test('a hub that starts again continues its own pairings at once, and follows those of others', async () => {
-    await using hubs = await startTwoHubs();
-    const { site, first, second } = hubs;
-    const id = await hubs.begin();
-    await first.kill();
-    const restarted = await site.startHub(1);
-    expect(restarted.pairing(id)?.isOwned).toBe(true);
-    expect(second.pairing(id)?.isOwned).toBe(false);
-    const third = await site.startHub(3);
-    expect(third.pairing(id)?.isOwned).toBe(false);
   });
 });

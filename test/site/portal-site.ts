@@ -17,9 +17,9 @@ import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import type { PostgresProxy } from '../support/postgres/proxy.ts';
+import { PostgresProxy } from '../support/postgres/proxy.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
-import { type SiteBroker, startSiteBroker } from './site-brokers.ts';
+import { expectSoon, type SiteBroker, startSiteBroker } from './site-brokers.ts';
 import { siteAddress, siteServer } from './site-harness.ts';
 
 /** How the hubs of a test site connect to their portal. */
@@ -209,6 +209,30 @@ export class PortalHub implements AsyncDisposable {
     this.#hasEnded = true;
     await this.#hub[Symbol.asyncDispose]();
   }
+}
+
+/**
+ * A site of two hubs with an appliance. The first hub is behind a proxy to the database.
+ * @param wrap changes the store that its broker uses
+ */
+export async function startTwoHubs(options?: SiteOptions, wrap?: (store: PostgresStore) => BrokerStore) {
+  await using starting = new AsyncDisposableStack();
+  const site = starting.use(await PortalSite.start(options));
+  const proxy = starting.use(await PostgresProxy.start(await siteServer()));
+  const first = await site.startHub(1, wrap, proxy);
+  const connection = await first.addAppliance('wallbox');
+  const second = await site.startHub(2);
+  const resources = starting.move();
+  return {
+    ...{ site, proxy, first, second, connection },
+    /** Begins a pairing on the first of these hubs; resolves when all of them know its link. @returns its id */
+    async begin(hubs: readonly [PortalHub, ...PortalHub[]] = [first, second]): Promise<string> {
+      const { pairing } = await hubs[0].broker.pairings.begin(hubs[0].connectionById(connection.id));
+      await expectSoon(() => hubs.every((hub) => hub.stepOf(pairing.id) === 'waiting'), true);
+      return pairing.id;
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }
 
 /** `paired`, the failure reason, or the current step. */

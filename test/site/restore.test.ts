@@ -1,7 +1,3 @@
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { dirname } from 'node:path';
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import type { BackupContents } from '../../src/core/backup-contents.ts';
@@ -9,11 +5,8 @@ import { Failure } from '../../src/core/failure.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { restoreState } from '../../src/store/backup/backup.ts';
-import { serializeBackup } from '../../src/store/backup/backup-file.ts';
-import { jweSealing } from '../../src/store/keys/sealing.ts';
-import { openPostgresStore } from '../../src/store/postgres/open-postgres-store.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { systemClock, systemTimers } from '../../src/system/clock.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import {
   addAppliance,
@@ -25,8 +18,7 @@ import {
   WALLBOX,
 } from '../store/test-store.ts';
 import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
-import { MAIN } from '../support/program.ts';
-import { addressOf, openSiteStore, SITE_KEY, useSiteServer } from './site-harness.ts';
+import { addressOf, openSiteStore, useSiteServer } from './site-harness.ts';
 
 const siteServer = useSiteServer();
 
@@ -160,96 +152,40 @@ test('a hub does not take over an id that another hub of the site has, or that i
   expect(await former.setting('hub_id')).toBeNull();
 });
 
-/** Where a restore is interrupted: statements in their order. */
-const STATEMENTS: readonly (readonly [string, RegExp])[] = [
-  ['it locks the tables', /^LOCK TABLE/],
-  ['it has read everything', /FROM sessions WHERE/],
-  ['it removes connections', /^DELETE FROM connections/],
-  ['it writes settings', /INSERT INTO settings/],
-  ['it adds connections', /INSERT INTO connections/],
-  ['it adds appliances', /INSERT INTO appliances/],
-  ['it writes grants', /INSERT INTO grants/],
-  ['it adds sessions', /INSERT INTO sessions/],
-  ['it claims its new id', /INSERT INTO hubs .* FROM hubs/s],
-  ['it tells the other hubs', /INSERT INTO changes/],
-  ['it commits', COMMIT],
+/** The statements of a restore before its commit, in their order. */
+const STATEMENTS: readonly RegExp[] = [
+  ...[/^LOCK TABLE/, /FROM sessions WHERE/, /^DELETE FROM connections/, /INSERT INTO settings/],
+  ...[/INSERT INTO connections/, /INSERT INTO appliances/, /INSERT INTO grants/, /INSERT INTO sessions/],
+  ...[/INSERT INTO hubs .* FROM hubs/s, /INSERT INTO changes/],
 ];
-
-/** Restores a backup in a process of its own. */
-const SCRIPT = `
-  const [dist, address, key, backup] = JSON.parse(process.argv[1]);
-  const load = (path) => import(dist + path);
-  const { openPostgresStore } = await load('store/postgres/open-postgres-store.js');
-  const { jweSealing } = await load('store/keys/sealing.js');
-  const { systemClock, systemTimers } = await load('system/clock.js');
-  const { parseBackup } = await load('store/backup/backup-file.js');
-  const { restoreState } = await load('store/backup/backup.js');
-  const store = await openPostgresStore({
-    address, hubId: '${OTHER_ID}', hubName: 'cellar', sealing: jweSealing(Uint8Array.from(key)), clock: systemClock('boot'),
-    timers: systemTimers, random: { uuid: () => crypto.randomUUID() },
-  });
-  await store.startupDone();
-  await new Promise((resolve) => process.once('message', resolve).send('opened'));
-  await restoreState(store, parseBackup(backup));
-  process.send('restored');`;
-
-test.each(STATEMENTS)(
-  'a hub that is killed while it restores a backup, before %s, has changed nothing',
-  async (_, statement) => {
-    await using site = await openSite();
-    await using other = await openSiteStore(site.direct, OWN_ID);
-    await addAppliance(other, WALLBOX);
-    expect(await other.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'))).toBe(true);
-    const before = await contentOf(other);
-    const restores = countRestores(other);
-    const input = [`${dirname(MAIN)}/`, site.proxied, [...SITE_KEY], serializeBackup(BACKUP)];
-    const hub = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT, JSON.stringify(input)], {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
-    const ended = once(hub, 'exit');
-    expect(await once(hub, 'message')).toEqual(['opened', undefined]);
-    const held = site.proxy.lose('request', statement, { by: 'hold' });
-    hub.send('go');
-    await held;
-    hub.kill('SIGKILL');
-    await ended;
-    site.proxy.cut();
-    const processes = `SELECT count(*) FROM pg_stat_activity WHERE application_name = '${OTHER_ID}';`;
-    await expect.poll(() => site.server.sql(site.database, processes)).toBe('0');
-    expect(await contentOf(other)).toEqual(before);
-    // The locks of the transaction end with it.
-    expect(await restoreState(other, BACKUP)).toMatchObject({ restored: ['wallbox', 'heater'] });
-    expect(await contentOf(other)).toEqual(RESTORED);
-    expect(restores.count).toBe(0);
-  },
-);
 
 /** A hub of a site behind a proxy, whose clock can be put forward. */
 async function openProxiedHub(site: Awaited<ReturnType<typeof openSite>>) {
   const real = systemClock('boot');
   const clock = { skew: 0, now: () => ({ ...real.now(), uptime: real.now().uptime + clock.skew }) };
-  const store = await openPostgresStore({
-    ...{ address: site.proxied, hubId: OTHER_ID, hubName: 'cellar', sealing: jweSealing(SITE_KEY) },
-    ...{ clock, timers: systemTimers },
-    random: { uuid: randomUUID },
-  });
-  await store.startupDone();
-  return { store, clock };
+  return { store: await openSiteStore(site.proxied, OTHER_ID, { clock }), clock };
 }
 
-test('a restore whose connection breaks before its commit fails, and has changed nothing', async () => {
+test('a restore whose connection breaks before any of its statements fails, and has changed nothing', async () => {
   await using site = await openSite();
   await using other = await openSiteStore(site.direct, OWN_ID);
-  const { store } = await openProxiedHub(site);
-  await using _closed = store;
+  await using store = await openSiteStore(site.proxied, OTHER_ID);
+  await addAppliance(other, WALLBOX);
+  expect(await other.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'))).toBe(true);
+  const before = await contentOf(other);
   const restores = [store, other].map(countRestores);
-  const lost = site.proxy.lose('request', /INSERT INTO grants/);
-  await expect(restoreState(store, BACKUP)).rejects.toMatchObject({ code: 'store_unwritable' });
-  await lost;
-  expect(await other.appliances()).toEqual([]);
-  await expect.poll(() => store.writeProblem).toBeNull();
+  for (const statement of STATEMENTS) {
+    const lost = site.proxy.lose('request', statement);
+    await expect(restoreState(store, BACKUP), String(statement)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await lost;
+    expect(await contentOf(other), String(statement)).toEqual(before);
+    await expect.poll(() => store.writeProblem).toBeNull();
+  }
+  // The locks of a transaction end with it.
+  expect(await restoreState(other, BACKUP)).toMatchObject({ restored: ['wallbox', 'heater'] });
+  expect(await contentOf(other)).toEqual(RESTORED);
   await store.catchUp();
-  expect(restores.map(({ count }) => count)).toEqual([0, 0]);
+  expect(restores.map(({ count }) => count)).toEqual([1, 0]);
 });
 
 test.each(['request', 'response'] as const)(
@@ -320,4 +256,23 @@ test('no hub puts back what it knew before a restore, and none writes over it', 
   await second.reconcile([old]);
   expect(await updateAppliance(second, { ...WALLBOX, name: 'renamed' })).toBe(false);
   expect(await contentOf(first)).toEqual(RESTORED);
+});
+
+test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  {
+    await using store = await openSiteStore(addressOf(database.url), OWN_ID);
+    await addAppliance(store, WALLBOX);
+    await store.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'));
+  }
+  await server.restart();
+  {
+    await using store = await openSiteStore(addressOf(database.url), OWN_ID);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { doubt: null } });
+  }
+  const copy = { ...database, name: `${database.name}_copy` };
+  await server.sql('postgres', `CREATE DATABASE ${copy.name} TEMPLATE ${database.name} OWNER ${database.user};`);
+  await using store = await openSiteStore(addressOf(server.urlOf(copy)), OWN_ID);
+  expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
 });

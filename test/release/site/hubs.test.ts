@@ -208,3 +208,14 @@ test('a second hub with the id of a running one does not start', async () => {
   writeFileSync(stateFile(second, 'hub-id'), 'no id', { mode: 0o600 });
   await expect(second.launch()).rejects.toThrow(/hub-id does not contain the id of a hub/);
 });
+
+test('a hub that is stopped while the server of its database hangs ends', async () => {
+  await using own = await startPostgres();
+  await using hub = await prepareSiteHub(await own.createDatabase(), 'attic', { emulator });
+  await hub.launch();
+  await own.pause();
+  // The server's system still answers, so no connection breaks by itself.
+  await hub.kill('SIGTERM');
+  expect(hub.events('hub_stopped')).toHaveLength(1);
+  await own.resume();
+});

@@ -31,8 +31,7 @@ test.each(['new', 'former'])(
       // The row keeps the generation of the grant that was deleted, which no hub has in memory.
       await followRedirect(first, await waiting.login());
       await first.broker.grants.delete(connection.id);
-      ({ id } = (await first.broker.pairings.begin(connection)).pairing);
-      await expectSoon(() => first.stepOf(id), 'waiting');
+      id = await waiting.begin();
     }
     const location = await logIn(site, first.pairing(id));
     const answer = waiting.site.holdAnswer();
@@ -56,9 +55,7 @@ test.each([1, 2])(
     await using waiting = await startWaiting();
     const { first, second, connection, proxy } = waiting;
     await waiting.logInOnce();
-    const { pairing } = await first.broker.pairings.begin(connection);
-    await expectSoon(() => first.stepOf(pairing.id), 'waiting');
-    const token = await logInWhileCutOff(waiting, pairing.id);
+    const token = await logInWhileCutOff(waiting, await waiting.begin());
     for (let count = 0; count < times; count += 1) await second.broker.grants.refresh(connection.id);
     proxy.pass();
     await expectSoon(() => refreshTokenAt(second, connection.id), token);
@@ -81,11 +78,9 @@ test.each(['a refresh', 'a later login'])('a login that is only in memory meets,
   );
   const { site, first, second, connection, proxy } = waiting;
   await waiting.logInOnce();
-  const { pairing } = await first.broker.pairings.begin(connection);
-  await expectSoon(() => first.stepOf(pairing.id), 'waiting');
-  const token = await logInWhileCutOff(waiting, pairing.id);
+  const token = await logInWhileCutOff(waiting, await waiting.begin());
   await second.broker.grants.refresh(connection.id);
-  const later = kind === 'a later login' ? await waiting.beginOnSecond() : null;
+  const later = kind === 'a later login' ? await waiting.begin([second]) : null;
   const location = later === null ? null : await logIn(site, second.pairing(later));
   let latest = token;
   beforeSave = async () => {
@@ -103,7 +98,7 @@ test('a login that is only in memory does not replace a later one of another hub
   await using waiting = await startWaiting();
   const { site, first, second, connection, proxy, id } = waiting;
   await logInWhileCutOff(waiting, id);
-  const later = await waiting.beginOnSecond();
+  const later = await waiting.begin([second]);
   await followRedirect(second, await logIn(site, second.pairing(later)));
   const token = refreshTokenAt(second, connection.id);
   proxy.pass();
@@ -188,7 +183,7 @@ test('an earlier login is not refreshed if the later one in the store can not be
   );
   const { site, first, second, connection, proxy } = waiting;
   const token = await logInWhileCutOff(waiting, waiting.id);
-  const later = await waiting.beginOnSecond();
+  const later = await waiting.begin([second]);
   await followRedirect(second, await logIn(site, second.pairing(later)));
   reading = 'fails next';
   proxy.pass();

@@ -244,25 +244,6 @@ test('a refresh does not begin on a server that no hub has compared with the for
   expect(await find(store, WALLBOX)).toMatchObject({ mayHaveLostWrites: true, stored: { attempt: null } });
 });
 
-test('the grants of a copy of the database are in doubt, and those of a server that was only restarted are not', async () => {
-  const server = await siteServer();
-  const database = await server.createDatabase();
-  {
-    await using store = await openSiteStore(siteAddress(database), HUB_A);
-    await addAppliance(store, WALLBOX);
-    await store.replaceGrant(grantOf(WALLBOX, 1));
-  }
-  await server.restart();
-  {
-    await using store = await openSiteStore(siteAddress(database), HUB_A);
-    expect(await store.grant(WALLBOX.connection)).toMatchObject({ grant: { doubt: null } });
-  }
-  const copy = { ...database, name: `${database.name}_copy` };
-  await server.sql('postgres', `CREATE DATABASE ${copy.name} TEMPLATE ${database.name} OWNER ${database.user};`);
-  await using store = await openSiteStore(siteAddress({ url: server.urlOf(copy) }), HUB_A);
-  expect(await store.grant(WALLBOX.connection)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
-});
-
 test.each([1, 2])(
   'a hub that is back late does not write a former login over a new one, after %i refreshes were lost',
   async (lost) => {

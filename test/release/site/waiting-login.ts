@@ -1,10 +1,8 @@
 import { expect } from 'vitest';
 import type { BrokerStore } from '../../../src/broker/ports.ts';
 import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
-import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, PortalSite } from '../../site/portal-site.ts';
+import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, startTwoHubs } from '../../site/portal-site.ts';
 import { expectSoon } from '../../site/site-brokers.ts';
-import { siteServer } from '../../site/site-harness.ts';
-import { PostgresProxy } from '../../support/postgres/proxy.ts';
 
 /**
  * Two hubs of a site, and an appliance whose pairing waits for a login.
@@ -12,31 +10,21 @@ import { PostgresProxy } from '../../support/postgres/proxy.ts';
  */
 export async function startWaiting(wrap?: (store: PostgresStore) => BrokerStore) {
   await using starting = new AsyncDisposableStack();
-  const site = starting.use(await PortalSite.start(AUTOMATIC_REDIRECT));
-  const proxy = starting.use(await PostgresProxy.start(await siteServer()));
-  const first = await site.startHub(1, wrap, proxy);
-  const connection = await first.addAppliance('wallbox');
-  const second = await site.startHub(2);
-  const { pairing } = await first.broker.pairings.begin(connection);
-  await expectSoon(() => [first, second].map((hub) => hub.stepOf(pairing.id)), ['waiting', 'waiting']);
+  const hubs = starting.use(await startTwoHubs(AUTOMATIC_REDIRECT, wrap));
+  const { site, first, second, connection } = hubs;
+  const id = await hubs.begin();
   const resources = starting.move();
 
   return {
-    ...{ site, first, second, connection, proxy, id: pairing.id },
-    login: () => logIn(site, first.pairing(pairing.id)),
+    ...{ ...hubs, id },
+    login: () => logIn(site, first.pairing(id)),
     tokenRequests: () => site.portal.requests('token').length,
     /** How often a refresh token was sent. */
     sendsOf: (token: string) =>
       site.portal.requests('token').filter(({ form }) => form.get('refresh_token') === token).length,
-    /** Begins another pairing on the second hub. @returns its id, when somebody can log in */
-    async beginOnSecond(): Promise<string> {
-      const another = await second.broker.pairings.begin(second.connectionById(connection.id));
-      await expectSoon(() => second.stepOf(another.pairing.id), 'waiting');
-      return another.pairing.id;
-    },
     /** Somebody logs in on the first hub, and the second one has the grant. @returns its refresh token */
     async logInOnce(): Promise<string> {
-      await followRedirect(first, await logIn(site, first.pairing(pairing.id)));
+      await followRedirect(first, await logIn(site, first.pairing(id)));
       await expectSoon(() => second.broker.grants.get(connection.id) !== undefined, true);
       return refreshTokenAt(second, connection.id);
     },

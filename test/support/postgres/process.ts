@@ -68,6 +68,12 @@ export class PostgresProcess {
     return pid !== undefined && exitCode === null && signalCode === null;
   }
 
+  /** The pids of the server's processes, the first one first. */
+  get pids(): readonly number[] {
+    const postmaster = this.#postmaster;
+    return [postmaster, ...childrenOf(postmaster)];
+  }
+
   /**
    * Stops the server and waits for its end.
    * @throws Error if it does not stop in time (then it is killed): a smart stop waits for clients, a fast one for

@@ -80,6 +80,11 @@ export class PostgresServer implements AsyncDisposable {
     return this.#files.caFile;
   }
 
+  /** The pids of its processes, the first one first; none if it was never started. */
+  get pids(): readonly number[] {
+    return this.#process?.pids ?? [];
+  }
+
   /** Starts the server after it was stopped or killed, and waits until it accepts connections. */
   async start(): Promise<void> {
     if (this.#process?.isRunning) throw new Error('PostgreSQL is already running');
