@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -9,130 +9,32 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
-import { type KeyRotation, openStoreWithKeys } from '../../src/store/keys/key-rotation.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
-import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { canTraceSystemCalls, ONE_POOL_THREAD } from '../chaos/system-calls.ts';
-import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
-import { IS_LONG_FORM } from '../support/long.ts';
-import { MAIN, SHARED_CACHE } from '../support/program.ts';
+import { sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { mountSmallDisk } from './small-disk.ts';
 import {
-  addAppliance,
-  HEATER,
-  ownConnection,
-  removeAppliance,
-  sampleSession,
-  updateAppliance,
-  WALLBOX,
-} from './test-store.ts';
-
-const wallboxGrant = sampleGrant({ connection: WALLBOX.id });
-const heaterGrant = sampleGrant({ connection: HEATER.id, refreshToken: new Secret('another-refresh-token') });
-const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
-const INVITE = {
-  hash: 'an-invite',
-  name: null,
-  scope: null,
-  portal: 'home',
-  begun: wallboxGrant.obtained,
-  lifetime: 9,
-};
-
-const open = (path: string, credentials?: string) =>
-  openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
-
-/** Fills a state directory: a store with at least one row of every kind, and a snapshot. */
-async function fillDirectory(path: string, credentials?: string): Promise<void> {
-  const { store } = await open(path, credentials);
-  using _open = store;
-  for (const appliance of [WALLBOX, HEATER]) {
-    await addAppliance(store, appliance);
-    await store.saveSession(sampleSession(appliance, appliance.name));
-  }
-  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
-  await store.savePairing(pairing);
-  await store.saveInvite(INVITE);
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('whatever', 'others keep here');
-  await writeSnapshot(store);
-}
-
-async function contentOf(store: SqliteStore) {
-  return {
-    settings: [await store.setting('hub_id'), await store.setting('whatever')],
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
-    invites: (await store.invites()).map(({ hash }) => hash),
-    pairings: await store.pairings(),
-    damaged: [...store.damagedConnections, ...store.damagedAppliances],
-    recovered: store.recoverySummary,
-    unwritable: store.writeProblem,
-  };
-}
-
-const WHOLE = {
-  settings: ['the hub', 'others keep here'],
-  connections: [HEATER, WALLBOX].map(ownConnection),
-  appliances: [HEATER, WALLBOX],
-  grants: [wallboxGrant, heaterGrant],
-  sessions: ['hash-wallbox', 'hash-heater'],
-  invites: ['an-invite'],
-  pairings: [pairing],
-  damaged: [],
-  recovered: null,
-  unwritable: null,
-};
-
-/** Starts like a hub. @returns the content of the store */
-async function start(path: string, credentials?: string) {
-  const { store, keyRotation } = await open(path, credentials);
-  using _open = store;
-  await keyRotation.resumeInterrupted(() => writeSnapshot(store));
-  return await contentOf(store);
-}
-
-async function rotate(path: string, credentials?: string) {
-  const { store, keyRotation } = await open(path, credentials);
-  using _open = store;
-  return await rotateOpen(store, keyRotation);
-}
-
-const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation.rotate(() => writeSnapshot(store));
-
-const keyOf = (path: string) => Buffer.from(readFileSync(join(path, 'store.key'), 'utf8').trim(), 'base64url');
-
-/** How many sealed values in each file of a directory a key opens. */
-function openedCounts(path: string, key: Uint8Array): Record<string, number> {
-  const sealing = jweSealing(key);
-  const files = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isFile());
-  return Object.fromEntries(
-    files.flatMap(({ name }) => {
-      const text = readFileSync(join(path, name), 'latin1');
-      const opened = (text.match(/eyJhbGciOi[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]{22}/g) ?? []).filter((sealed) => {
-        const { row } = JSON.parse(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString());
-        try {
-          return sealing.open(row, sealed) !== '';
-        } catch {
-          return false;
-        }
-      });
-      return opened.length === 0 ? [] : [[name, opened.length]];
-    }),
-  );
-}
-
-const SEALED = { 'latchkey.db': expect.any(Number), 'latchkey.db.copy': expect.any(Number) };
+  contentOf,
+  fillDirectory,
+  heaterGrant,
+  keyOf,
+  open,
+  openedCounts,
+  pairing,
+  rotate,
+  rotateOpen,
+  SEALED,
+  start,
+  WHOLE,
+  wallboxGrant,
+} from './rotated-store.ts';
+import { mountSmallDisk } from './small-disk.ts';
+import { addAppliance, HEATER, ownConnection, removeAppliance, updateAppliance, WALLBOX } from './test-store.ts';
 
 /** The sealed values of the grants. */
 function sealedTokens(path: string): string[] {
@@ -377,93 +279,5 @@ describe('rotation on an unwritable disk', () => {
     expect(await rotate(disk)).toMatchObject({ snapshotProblem: null });
     expect(openedCounts(disk, before)).toEqual({});
     expect(await start(disk)).toEqual(WHOLE);
-  });
-});
-
-/** System calls that change files. Each group is counted separately; the test kills at every `step`th call. */
-const CALLS = [
-  { calls: ['pwrite64'], step: IS_LONG_FORM ? 1 : 15 },
-  { calls: ['fsync', 'fdatasync'], step: IS_LONG_FORM ? 1 : 2 },
-  { calls: ['rename', 'renameat2', 'unlink', 'unlinkat', 'ftruncate'], step: 1 },
-];
-/** Well above the real number of calls. */
-const MAX_CALLS = 400;
-
-/** Opens the store like a hub and rotates its key. */
-const SCRIPT = `
-  import { writeSnapshot } from ${builtModule('store/backup/snapshot.js')};
-  import { openStoreWithKeys } from ${builtModule('store/keys/key-rotation.js')};
-  import { systemRandom } from ${builtModule('system/random.js')};
-  const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
-  const { store, keyRotation } = await openStoreWithKeys(process.argv[1], undefined, options);
-  const copy = () => writeSnapshot(store);
-  await keyRotation.resumeInterrupted(copy);
-  await keyRotation.rotate(copy);
-  store[Symbol.dispose]();`;
-
-/** The path of a built module, as a JavaScript string literal. */
-function builtModule(module: string): string {
-  return JSON.stringify(join(dirname(MAIN), module));
-}
-
-/** Rotates the key in a process that is killed as it enters the `when`th call. @returns whether it was killed */
-function killedAt(path: string, calls: readonly string[], when: number): boolean {
-  const names = [
-    '',
-    'latchkey.db',
-    'latchkey.db-wal',
-    'latchkey.db.copy',
-    'latchkey.db.copy.new',
-    'store.key',
-    'store.key.next',
-  ];
-  const set = calls.join(',');
-  const inject = ['-e', `trace=${set}`, '-e', `inject=${set}:signal=SIGKILL:when=${when}`];
-  const strace = ['-f', '-o', '/dev/null', '-e', 'signal=none', ...inject];
-  const pathArgs = names.flatMap((name) => ['-P', join(path, name)]);
-  const rotation = [process.execPath, '--input-type=module', '-e', SCRIPT, path];
-  const { status } = spawnSync('strace', [...strace, ...pathArgs, ...rotation], {
-    env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'), ...ONE_POOL_THREAD },
-  });
-  if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);
-  return status !== 0;
-}
-
-/**
- * Kills rotations at every `step`th of these calls, and starts a hub after each: the store must be whole.
- * @returns how often the store then had the key from before and from after the rotation
- */
-async function keysAfter(calls: readonly string[], step: number): Promise<{ before: number; after: number }> {
-  using prepared = memoryStateFolder();
-  await fillDirectory(prepared.path);
-  const kept = { before: 0, after: 0 };
-  for (let when = 1; when < MAX_CALLS; when += step) {
-    using folder = memoryStateFolder();
-    cpSync(prepared.path, folder.path, { recursive: true });
-    if (!killedAt(folder.path, calls, when)) break;
-    // The first start completes the interrupted rotation; the next one has nothing to do.
-    expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
-    const key = keyOf(folder.path);
-    kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;
-    if (!key.equals(keyOf(prepared.path))) expect(openedCounts(folder.path, keyOf(prepared.path))).toEqual({});
-    expect(readdirSync(folder.path)).not.toContain('store.key.next');
-    expect(await start(folder.path)).toEqual(WHOLE);
-  }
-  return kept;
-}
-
-describe.skipIf(!canTraceSystemCalls())('rotation killed at a system call', () => {
-  test.each(CALLS)(
-    'a rotation killed at any of $calls leaves the store whole, with the old or the new key',
-    async ({ calls, step }) => {
-      const { before, after } = await keysAfter(calls, step);
-      expect(before + after).toBeGreaterThanOrEqual(4);
-      expect(before).toBeGreaterThan(0);
-      expect(after).toBeGreaterThan(0);
-    },
-  );
-
-  test('a rotation killed while it writes the new key leaves the store whole, with the old key', async () => {
-    expect(await keysAfter(['write'], 1)).toEqual({ before: 1, after: 0 });
   });
 });

@@ -26,13 +26,14 @@ export interface StorePlace extends AsyncDisposable {
 }
 
 type NewPlace = () => Promise<StorePlace>;
+export type StoreKind = 'SQLite' | 'PostgreSQL';
 
 /**
  * Defines tests of the store's port. Each of them runs with a store on SQLite and with one on PostgreSQL.
- * @param define calls `test`; the places that it makes are used one after the other
+ * @param define calls `test`; the places that it makes are used one after the other. It is told which store they are of
  */
-export function describeStores(subject: string, define: (newPlace: NewPlace) => void): void {
-  describe(`${subject} on SQLite`, () => define(sqlitePlace));
+export function describeStores(subject: string, define: (newPlace: NewPlace, kind: StoreKind) => void): void {
+  describe(`${subject} on SQLite`, () => define(sqlitePlace, 'SQLite'));
   describe(`${subject} on PostgreSQL`, () => {
     const siteServer = useSiteServer();
     let database: TestDatabase | null = null;
@@ -40,7 +41,7 @@ export function describeStores(subject: string, define: (newPlace: NewPlace) => 
       database = await (await siteServer()).createDatabase();
     };
     setUpOnce(make, { skipReason: postgresSkipReason });
-    define(() => postgresPlace(database));
+    define(() => postgresPlace(database), 'PostgreSQL');
   });
 }
 

@@ -2,18 +2,18 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Secret } from '../../src/core/secret.ts';
+import { Secret } from '../../../src/core/secret.ts';
 import {
   canTraceSystemCalls,
   failSyncs,
   ONE_POOL_THREAD,
   parseSystemCalls,
   type SystemCall,
-} from '../chaos/system-calls.ts';
-import { sampleGrant } from '../core/samples.ts';
-import { MAIN } from '../support/program.ts';
-import { memoryStateFolder, stateFolder } from '../support/state-folder.ts';
-import { addAppliance, open, WALLBOX } from './test-store.ts';
+} from '../../chaos/system-calls.ts';
+import { sampleGrant } from '../../core/samples.ts';
+import { addAppliance, open, WALLBOX } from '../../store/test-store.ts';
+import { MAIN } from '../../support/program.ts';
+import { memoryStateFolder, stateFolder } from '../../support/state-folder.ts';
 
 const store = JSON.stringify(join(dirname(MAIN), 'store/sqlite/open-store.js'));
 const sealing = JSON.stringify(join(dirname(MAIN), 'store/keys/sealing.js'));

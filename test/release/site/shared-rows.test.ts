@@ -1,10 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { KnownRevisions } from '../../src/store/postgres/tables/revisions.ts';
-import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
-import { addAppliance, HEATER, ownConnection, removeAppliance, sampleSession, WALLBOX } from '../store/test-store.ts';
-import { PostgresProxy } from '../support/postgres/proxy.ts';
-import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { KnownRevisions } from '../../../src/store/postgres/tables/revisions.ts';
+import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import {
+  addAppliance,
+  HEATER,
+  ownConnection,
+  removeAppliance,
+  sampleSession,
+  WALLBOX,
+} from '../../store/test-store.ts';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
 
 const siteServer = useSiteServer();
 const { id } = WALLBOX;

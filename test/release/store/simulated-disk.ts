@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../support/seeded-random.ts';
+import type { SeededRandom } from '../../support/seeded-random.ts';
 
 const SECTOR_BYTES = 512;
 const NO_BYTES = Buffer.alloc(SECTOR_BYTES);

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Appliance } from '../../src/core/appliances/appliance.ts';
-import type { BackupContents } from '../../src/core/backup-contents.ts';
-import type { Connection } from '../../src/core/connections/connection.ts';
-import { messageOf } from '../../src/core/failure.ts';
-import type { Store } from '../../src/core/store.ts';
-import { restoreState } from '../../src/store/backup/backup.ts';
-import type { BackupStore } from '../../src/store/backup/backup-store.ts';
-import { sampleGrant } from '../core/samples.ts';
-import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
-import { memoryStateFolder } from '../support/state-folder.ts';
-import { addressOf, openSiteStore, useSiteServer } from './site-harness.ts';
+import type { Appliance } from '../../../src/core/appliances/appliance.ts';
+import type { BackupContents } from '../../../src/core/backup-contents.ts';
+import type { Connection } from '../../../src/core/connections/connection.ts';
+import { messageOf } from '../../../src/core/failure.ts';
+import type { Store } from '../../../src/core/store.ts';
+import { restoreState } from '../../../src/store/backup/backup.ts';
+import type { BackupStore } from '../../../src/store/backup/backup-store.ts';
+import { sampleGrant } from '../../core/samples.ts';
+import { addressOf, openSiteStore, useSiteServer } from '../../site/site-harness.ts';
+import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from '../../store/test-store.ts';
+import { memoryStateFolder } from '../../support/state-folder.ts';
 
 const siteServer = useSiteServer();
 

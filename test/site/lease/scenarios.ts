@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { type LeaseScenario, QUIET } from './scenario.ts';
+
+type Row = readonly [name: string, scenario: LeaseScenario];
+
+export const ONE_FAULT = { ...QUIET, maxFaults: 1, maxAdvances: 1 };
+
+/** A hub sends a refresh, and its answer comes. Then a standby is promoted that has lost commits. */
+export const ANSWERED = ['A request', 'A call 1', 'A send 0', 'A response 0'];
+const PROMOTION: LeaseScenario = {
+  ...{ ...QUIET, faults: ['promotion'], maxFaults: 1, maxAdvances: 0, maxRequests: 2, maxLostCommits: 2 },
+};
+const PROMOTION_AND_KILL: LeaseScenario = { ...PROMOTION, faults: ['promotion', 'kill'], maxFaults: 2 };
+export const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'promote 1'] };
+const LOST_TOKENS: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 1'] };
+const LOST_BOTH: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 2'] };
+
+/** Small enough that every state is visited in seconds. */
+export const SHORT_SCENARIOS: readonly Row[] = [
+  ['without faults, with late answers of the database', { ...QUIET, maxSlowAnswers: 1 }],
+  ['with a request of an appliance', { ...QUIET, maxAdvances: 0, maxRequests: 1, maxSlowAnswers: 1 }],
+  ['with requests at both hubs', { ...QUIET, maxAdvances: 0, maxRequests: 2 }],
+  ['with a pause of a hub', { ...ONE_FAULT, faults: ['pause'], maxSlowAnswers: 1 }],
+  ['with a killed hub', { ...ONE_FAULT, faults: ['kill'] }],
+  ['with a hub that loses the database', { ...ONE_FAULT, faults: ['disconnect'] }],
+  ['with a lost answer', { ...ONE_FAULT, faults: ['lost_answer', 'unreachable'], maxAdvances: 2 }],
+  ['with a pause between the check and the write', { ...ONE_FAULT, faults: ['late_write'], maxAdvances: 2 }],
+  ['with a promotion that loses new tokens, and a request', LOST_TOKENS],
+  ['with a promotion that loses an attempt and its tokens, and a request', LOST_BOTH],
+  [
+    'with a promotion that loses an attempt and its tokens, and a killed hub',
+    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: LOST_BOTH.opening ?? [] } },
+  ],
+  [
+    'with a promotion that loses an attempt and its tokens, and a late hub',
+    { ...LOST_BOTH, ...{ maxAdvances: 1, maxRequests: 1 } },
+  ],
+  [
+    'with a promotion that loses an attempt under way',
+    { ...PROMOTION, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+  ],
+];
+export const LONG_SCENARIOS: readonly Row[] = [
+  ...SHORT_SCENARIOS,
+  ['with a pause of a hub for longer than a lease', { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 }],
+  ['with a pause, and a request', { ...ONE_FAULT, faults: ['pause'], maxRequests: 1 }],
+  ['with a killed hub, and time for another refresh', { ...ONE_FAULT, faults: ['kill'], maxAdvances: 2 }],
+  ['with a promotion that loses an attempt, and a request', LOST_ATTEMPT],
+  ['with a promotion that loses two commits', { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 }],
+  [
+    'with a promotion that loses an attempt under way, and a request',
+    { ...PROMOTION, opening: [...ANSWERED.slice(0, 3), 'promote 1'] },
+  ],
+  [
+    'with a promotion that loses an attempt under way, and a killed hub',
+    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+  ],
+  ['with a promotion that loses new tokens, a request, and a late hub', { ...LOST_TOKENS, maxAdvances: 1 }],
+  [
+    'with a promotion that loses an attempt and its tokens, and a pause or another promotion',
+    {
+      ...{ ...LOST_BOTH, faults: ['promotion', 'pause'], maxFaults: 2 },
+      ...{ maxAdvances: 1, maxRequests: 1, maxLostCommits: 1 },
+    },
+  ],
+  ['with a lost answer, and requests', { ...ONE_FAULT, faults: ['lost_answer'], maxAdvances: 0, maxRequests: 2 }],
+  ['with a late write, and a request', { ...ONE_FAULT, faults: ['late_write'], maxRequests: 1 }],
+  ['with a rejected access token', { ...QUIET, maxAdvances: 0, maxRejections: 1 }],
+];
+
+/** Too large to visit every state. */
+export const DEEP: LeaseScenario = {
+  ...QUIET,
+  faults: ['pause', 'kill', 'disconnect', 'promotion', 'lost_answer', 'unreachable', 'late_write'],
+  ...{ maxFaults: 3, maxAdvances: 4, maxRequests: 3, maxRejections: 1, maxLostCommits: 2, maxSlowAnswers: 3 },
+};
+
+/** Each choice takes one of the steps that are possible. */
+export const CHOICES = fc.array(fc.nat({ max: 5039 }), { minLength: 60, maxLength: 60 });
