@@ -76,6 +76,10 @@ test('hubs whose database is away issue the tokens that they have, say so, and g
     expect((await hub.requestToken(heater)).status).toBe(200);
     expect((await hub.connection('heater')).problem?.code).toBe('database_unavailable');
   }
+  const { stdout } = await cellar.cli('status');
+  expect(stdout).toMatch(/issues the tokens that it has, and starts no refresh and no pairing: the site's database/);
+  expect(stdout).not.toMatch(/SD card|disk/);
+  expect((await cellar.cli('reload')).stderr).toContain("the hub can't use the database of its site");
   await server.start();
   for (const hub of [attic, cellar]) await eventually(async () => (await conditionsOf(hub)).length === 0);
   expect((await attic.connection('heater')).problem).toBeNull();

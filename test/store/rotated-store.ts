@@ -22,8 +22,9 @@ const INVITE = {
   lifetime: 9,
 };
 
-export const open = (path: string, credentials?: string) =>
-  openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
+export function open(path: string, credentials?: string): ReturnType<typeof openStoreWithKeys> {
+  return openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
+}
 
 /** Fills a state directory: a store with at least one row of every kind, and a snapshot. */
 export async function fillDirectory(path: string, credentials?: string): Promise<void> {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
 import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
-import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { eventually, type HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { startPortal } from '../../support/portal.ts';
 import { postgresSkipReason } from '../../support/postgres/cluster.ts';
@@ -99,31 +99,6 @@ test('a hub that starts while the database is away waits and says why, stops whe
   expect((await fullStatus(hub)).site?.hubs).toHaveLength(1);
 });
 
-test('a hub whose database is away issues the tokens that it has, says so, and goes on when it is back', async () => {
-  await using own = await startPostgres();
-  const database = await own.createDatabase();
-  await using hub = await prepareSiteHub(database, 'attic', { emulator });
-  await hub.launch();
-  const wallbox = await hub.addAppliance('wallbox');
-  await hub.pair('wallbox', emulator);
-  await own.stop('immediate');
-  await eventually(async () => (await hubConditions(hub)).includes('database_unavailable'));
-  expect((await hub.requestToken(wallbox)).status).toBe(200);
-  const { stdout, stderr } = await hub.cli('status');
-  expect(stdout + stderr).toMatch(
-    /issues the tokens that it has, and starts no refresh and no pairing: the site's database/,
-  );
-  expect(stdout).not.toMatch(/SD card|disk/);
-  expect((await hub.connection('wallbox')).problem?.code).toBe('database_unavailable');
-  expect((await hub.cli('reload')).stderr).toContain("the hub can't use the database of its site");
-  expect(hub.events('database_unavailable')).toMatchObject([{ error: expect.stringContaining("can't be used since") }]);
-  await own.start();
-  await eventually(async () => (await hubConditions(hub)).length === 0);
-  await eventually(async () => hub.events('database_available').length > 0);
-  expect(hub.events('database_available')).toMatchObject([{ duration: expect.any(Number) }]);
-  expect((await hub.connection('wallbox')).problem).toBeNull();
-});
-
 test.each([
   [
     'a wrong password',
@@ -138,7 +113,7 @@ test.each([
   ['an unknown CA', (url: string) => url.replace(/&sslrootcert=[^&]*/, ''), /certificate.*sslrootcert in the URL/],
 ])('a hub with %s does not start, and says so without the password', async (_, change, says) => {
   const database = await server.createDatabase();
-  await using hub = await prepareSiteHub({ url: change(database.url) }, 'attic', { emulator });
+  await using hub = await prepareSiteHub({ url: change(database.url) }, 'attic', { emulator, here: true });
   const message = await hub.launch().catch((error: Error) => error.message);
   expect(message).toMatch(says);
   expect(message).not.toContain(database.password);
@@ -146,33 +121,10 @@ test.each([
 
 test('a site has no snapshot and no key that one hub can replace, and says what to do instead', async () => {
   const database = await server.createDatabase();
-  await using hub = await prepareSiteHub(database, 'attic', { emulator });
+  await using hub = await prepareSiteHub(database, 'attic', { emulator, here: true });
   await hub.launch();
   expect((await hub.cli('snapshot')).stderr).toMatch(/no snapshot.*latchkey backup FILE.*pg_dump/);
   expect((await hub.cli('store-key', '--rotate')).stderr).toMatch(/share their store key.*make a backup/);
-});
-
-test('a restored backup of a single hub gives the hub of a new site its id, pin and appliances', async () => {
-  await using single = await HubProcess.start({ emulator });
-  const wallbox = await single.addAppliance('wallbox');
-  await single.pair('wallbox', emulator);
-  const { id } = (await single.status()).hub;
-  const pin = (await single.authority()).fingerprint;
-  const { copy } = await single.ask((control) => control.backUp('correct horse battery staple'));
-  await single.kill('SIGTERM');
-
-  const database = await server.createDatabase();
-  await using hub = await prepareSiteHub(database, 'attic', { emulator });
-  await hub.launch();
-  const before = (await hub.status()).hub.id;
-  const report = await hub.ask((control) => control.restore(copy, 'correct horse battery staple'));
-  expect(report).toMatchObject({ hub_id: id, restored: ['wallbox'] });
-  await eventually(async () => (await hub.status().catch(() => null))?.hub.id === id);
-  expect(before).not.toBe(id);
-  expect(readFileSync(stateFile(hub, 'hub-id'), 'utf8').trim()).toBe(id);
-  expect((await hub.authority()).fingerprint).toBe(pin);
-  expect((await fullStatus(hub)).site?.hubs.map((one) => one.id)).toEqual([id]);
-  expect((await hub.requestToken(wallbox)).status).toBe(200);
 });
 
 test('an appliance that only one hub declares is accepted by all, until that hub no longer declares it', async () => {
@@ -180,11 +132,11 @@ test('an appliance that only one hub declares is accepted by all, until that hub
   const appliance = '[appliances.wallbox]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"\n';
   const wallbox = { client_id: 'wallbox', client_secret: 'a secret of 32 or more characters' };
   rememberSecrets([wallbox.client_secret]);
-  await using attic = await prepareSiteHub(database, 'attic', { emulator, toml: appliance });
+  await using attic = await prepareSiteHub(database, 'attic', { emulator, toml: appliance, here: true });
   writeFileSync(join(attic.directory, 'wallbox.secret'), wallbox.client_secret, { mode: 0o600 });
   await attic.launch();
   await attic.pair('wallbox', emulator);
-  await using cellar = await prepareSiteHub(database, 'cellar', { emulator });
+  await using cellar = await prepareSiteHub(database, 'cellar', { emulator, here: true });
   await copyStoreKey(attic, cellar);
   await cellar.launch();
   for (const hub of [attic, cellar]) expect((await hub.requestToken(wallbox)).status).toBe(200);
@@ -199,11 +151,11 @@ test('an appliance that only one hub declares is accepted by all, until that hub
   }
 });
 
-test('a second hub with the id of a running one does not start', async () => {
+test('a hub whose file with its id was damaged does not start', async () => {
   const database = await server.createDatabase();
-  await using first = await prepareSiteHub(database, 'attic', { emulator });
+  await using first = await prepareSiteHub(database, 'attic', { emulator, here: true });
   await first.launch();
-  await using second = await prepareSiteHub(database, 'copy of attic', { emulator });
+  await using second = await prepareSiteHub(database, 'copy of attic', { emulator, here: true });
   await copyStoreKey(first, second);
   writeFileSync(stateFile(second, 'hub-id'), 'no id', { mode: 0o600 });
   await expect(second.launch()).rejects.toThrow(/hub-id does not contain the id of a hub/);

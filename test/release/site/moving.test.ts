@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import { copyStoreKey, fullStatus, prepareSiteHub } from '../../site/site-hubs.ts';
-import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { eventually, HubProcess, type HubProcessOptions } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { postgresSkipReason } from '../../support/postgres/cluster.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
@@ -23,6 +23,8 @@ setUpOnce(async (parts) => {
 const PASSPHRASE = 'correct horse battery staple';
 /** In seconds. */
 const DAY = 86_400;
+/** A hub in this process. */
+const HERE = { here: true };
 
 /** Makes a backup with the command line. */
 async function backUp(hub: HubProcess): Promise<string> {
@@ -43,12 +45,13 @@ async function restore(hub: HubProcess, file: string): Promise<string> {
 }
 
 /** Starts two hubs of a new site. */
-async function startSite() {
+/** @param options of its hubs */
+async function startSite(options: HubProcessOptions = HERE) {
   await using parts = new AsyncDisposableStack();
   const database = await server.createDatabase();
-  const attic = parts.use(await prepareSiteHub(database, 'attic', { emulator }));
+  const attic = parts.use(await prepareSiteHub(database, 'attic', { emulator, ...options }));
   await attic.launch();
-  const cellar = parts.use(await prepareSiteHub(database, 'cellar', { emulator }));
+  const cellar = parts.use(await prepareSiteHub(database, 'cellar', { emulator, ...options }));
   await copyStoreKey(attic, cellar);
   await cellar.launch();
   const moved = parts.move();
@@ -74,7 +77,7 @@ function hasPin(hub: HubProcess, pin: string): Promise<unknown> {
 }
 
 test('a hub moves to a running site: all its hubs start again, and issue tokens to its appliances', async () => {
-  await using single = await HubProcess.start({ emulator });
+  await using single = await HubProcess.start({ emulator, ...HERE });
   const wallbox = await single.addAppliance('wallbox');
   await single.pair('wallbox', emulator);
   const { id } = (await single.status()).hub;
@@ -82,7 +85,8 @@ test('a hub moves to a running site: all its hubs start again, and issue tokens 
   const file = await backUp(single);
   await single.kill('SIGTERM');
 
-  await using site = await startSite();
+  // As processes, which go on when their hubs start again.
+  await using site = await startSite({});
   const { attic, cellar } = site;
   const { site: before } = await fullStatus(attic);
   const pids = [attic, cellar].map((hub) => hub.pid);
@@ -114,7 +118,7 @@ test('a site whose CA was rotated moves back to one hub, which its appliances re
   const file = await backUp(cellar);
   for (const hub of [attic, cellar]) await hub.kill('SIGTERM');
 
-  await using single = await HubProcess.start({ emulator });
+  await using single = await HubProcess.start({ emulator, ...HERE });
   expect(await restore(single, file)).toContain(`The hub restarts as ${id}`);
   await hasPin(single, next.fingerprint);
   const { hub, site: none } = await fullStatus(single);
@@ -159,7 +163,7 @@ test('the hubs of a site get a new store key with a backup and an empty database
 
 test('a hub moves to a site on its own machine, and back with an empty state directory', async () => {
   const { url } = await server.createDatabase();
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, ...HERE });
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   const { id } = (await hub.status()).hub;
