@@ -16,9 +16,7 @@ import {
   startSiteStore,
   useSiteServer,
 } from '../../site/site-harness.ts';
-import { poolerSkipReason, startPooler } from '../../support/postgres/pooler.ts';
 import { startPostgres, type TestDatabase } from '../../support/postgres/server.ts';
-import { skipIfUnavailable } from '../../support/set-up.ts';
 
 const siteServer = useSiteServer();
 
@@ -174,6 +172,8 @@ describe('a database that can not be used', () => {
   test.each([
     ['is too old', { version: '12.17', number: 120_017 }, 'database_unusable', '13 or newer'],
     ['is a standby', { standby: true }, 'database_unavailable', 'standby'],
+    // A pooler that keeps the settings of a session to itself.
+    ['does not have the settings of the session', { search_path: '"$user", public' }, 'database_unusable', 'PgBouncer'],
   ])('a server that %s is refused', (_, change, code, says) => {
     const usable = { version: '13.0', number: 130_000, standby: false, search_path: 'latchkey' };
     expect(() => assertUsable(usable)).not.toThrow();
@@ -187,26 +187,6 @@ test('a URL without the password that the server asks for is refused', async () 
   expect(await failureOf(address)).toMatchObject({
     code: 'database_unusable',
     message: expect.stringContaining('check user and password'),
-  });
-});
-
-describe('a pooler', () => {
-  skipIfUnavailable(poolerSkipReason);
-
-  test.each<[string, Record<string, string>]>([
-    ['that refuses the settings of a session', {}],
-    ['that leaves out the settings of a session', { ignore_startup_parameters: 'options' }],
-    ['with a pool for transactions', { ignore_startup_parameters: 'options', pool_mode: 'transaction' }],
-  ])('a server behind a PgBouncer %s is refused', async (_, settings) => {
-    const server = await siteServer();
-    const database = await server.createDatabase();
-    await using pooler = await startPooler(server, database, settings);
-    const address = { ...siteAddress(database), port: pooler.port };
-    expect(await failureOf(address)).toMatchObject({
-      code: 'database_unusable',
-      message: expect.stringContaining('PgBouncer'),
-    });
-    expect(await server.sql(database, "SELECT to_regnamespace('latchkey') IS NULL;")).toBe('t');
   });
 });
 
