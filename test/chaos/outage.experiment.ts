@@ -27,12 +27,12 @@ export const experiment: Experiment = {
   },
 };
 
-/** A day in virtual time for each kind of outage, and a power cut. */
+/** A day in virtual time for each kind of outage, in the short form some hours, and a power cut. */
 async function simulateFleet(
   { long, progress, signal }: ExperimentOptions,
   random: SeededRandom,
 ): Promise<ExperimentResult> {
-  await using fleet = await VirtualFleet.build(long ? 24 : 4, 3, random);
+  await using fleet = await VirtualFleet.build(long ? 24 : 3, 3, random);
   const { time, attempts, grants } = fleet;
   const figures: Record<string, string | number> = {
     'grants in the fleet': grants.length,
@@ -64,7 +64,7 @@ async function simulateFleet(
     if (signal.aborted) break;
     const from = time.wall;
     // If the portal responds, hubs retry sooner, so that a shorter outage shows the rate.
-    const duration = long || outage === 'refused' ? 24 * HOUR : 6 * HOUR;
+    const duration = long ? 24 * HOUR : outage === 'refused' ? 12 * HOUR : 3 * HOUR;
     await fleet.setOutage(outage);
     await time.pass(duration);
     const made = attempts.filter(({ at }) => at >= from);

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { skipIfUnavailable } from '../support/set-up.ts';
 import type { Fault } from './site/fault-log.ts';
 import { auditSends, type FirstHandOut, type TokenSend } from './site/send-audit.ts';
-import { measureSendWidth, sendWidthSkipReason } from './site/send-width.ts';
 
 const SECOND = 1000;
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -85,16 +83,5 @@ describe('audit of the refresh tokens that the portal of a site has received', (
     const sends = [send('a', 200), send('b', 200.5, REUSED)];
     expect(reasons(sends, [fault('paused', 'b', 0, 200.4)])).toEqual(['paused_before_send']);
     expect(reasons(sends, [fault('paused', 'b', 0, 150)])).toEqual([null]);
-  });
-});
-
-describe('time between the check of the lease and the write', () => {
-  skipIfUnavailable(sendWidthSkipReason);
-
-  test('the time from the check to the write of each refresh is measured', async () => {
-    const { sends, median, percentile99, longest } = await measureSendWidth(20);
-    expect(sends).toBe(20);
-    expect(median).toBeGreaterThan(0);
-    expect([median, percentile99, longest]).toEqual([median, percentile99, longest].toSorted((one, two) => one - two));
   });
 });

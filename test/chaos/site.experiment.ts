@@ -5,7 +5,6 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import { type Experiment, type ExperimentOptions, type ExperimentResult, SKIPPED } from './experiment.ts';
 import { ChaosSite } from './site/chaos-site.ts';
 import { findDisagreement, LostGrants } from './site/lost-grants.ts';
-import { measureSendWidth, sendWidthSkipReason } from './site/send-width.ts';
 import { type DatabaseFault, SiteFaults } from './site/site-faults.ts';
 import { summarize } from './site/site-figures.ts';
 
@@ -63,23 +62,12 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
     if ('error' in failure) throw failure.error;
     await site.portalLog.collect();
     const summary = await summarize({ site, faults, lost, counts, seconds });
-    const width = long ? await widthFigures() : {};
-    return { figures: { ...summary.figures, ...width }, broken: [...broken, ...summary.broken] };
+    return { figures: summary.figures, broken: [...broken, ...summary.broken] };
   } finally {
     stop.abort();
     ended.abort();
     await inBackground;
   }
-}
-
-/** How long a hub takes from its check of the lease to the write of a refresh. */
-async function widthFigures(): Promise<ExperimentResult['figures']> {
-  const reason = sendWidthSkipReason();
-  if (reason !== null) return { 'from the check of the lease to the write': reason };
-  const { sends, median, percentile99, longest } = await measureSendWidth(500);
-  return {
-    [`from the check of the lease to the write of ${sends} refreshes, ms`]: `median ${median}, 99 % ${percentile99}, longest ${longest}`,
-  };
 }
 
 /** Reads the portal's log until the run is stopped. */

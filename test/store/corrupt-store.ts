@@ -19,3 +19,15 @@ export function corruptTable(path: string, table: string): void {
   const end = Number(root) * size;
   writeFileSync(file, readFileSync(file).fill(0xa5, end - size, end));
 }
+
+/** Adds appliances named `appliance-N` to a store that is not open. */
+export function addAppliancesBySql(directory: string, count: number): void {
+  const ids = `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count}),
+    ids AS (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
+  runSql(
+    directory,
+    `${ids} INSERT INTO connections (id, name, portal, sealed) SELECT id, 'appliance-' || i, 'home', '' FROM ids;
+    ${ids} INSERT INTO appliances (id, client_id, name, connection, sealed)
+    SELECT id, id, 'appliance-' || i, id, '' FROM ids`,
+  );
+}

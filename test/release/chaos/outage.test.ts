@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runShortForm } from '../../chaos/experiment.ts';
 import { experiment } from '../../chaos/outage.experiment.ts';
 
-test("all grants are fresh again after a day without the portal, and the hubs' requests are spread out", async (context) => {
+test("all grants are fresh again after hours without the portal, and the hubs' requests are spread out", async (context) => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   for (const outage of ['refused', '503']) {

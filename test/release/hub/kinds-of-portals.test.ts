@@ -16,7 +16,7 @@ setUpOnce(async (parts) => {
     ...[`client_id = "${emulator.clientId}"`, 'client_secret_file = "portal.secret"'],
   ];
   const toml = [...cloud('tado', 'device'), ...cloud('netatmo', 'redirect')].join('\n');
-  hub = parts.use(await HubProcess.start({ emulator, toml, metrics: '127.0.0.1:0' }));
+  hub = parts.use(await HubProcess.start({ emulator, toml, metrics: '127.0.0.1:0', here: true }));
 });
 
 test('a hub with a helper portal and two clouds names each in the status, on the page and in the metrics', async () => {
@@ -58,7 +58,7 @@ test('a hub starts while a cloud is down, says so, and connects when the cloud i
     ...['[portals.cloud]', 'type = "oauth2"', `issuer = "http://127.0.0.1:${port}"`],
     ...[`client_id = "${clientId}"`, 'client_secret_file = "portal.secret"'],
   ].join('\n');
-  await using late = await HubProcess.start({ emulator: { ...emulator, clientSecret }, toml });
+  await using late = await HubProcess.start({ emulator: { ...emulator, clientSecret }, toml, here: true });
   await eventually(async () => late.events('portal_metadata_missing').length === 1);
   expect(late.events('portal_metadata_missing')).toMatchObject([
     { portal: 'cloud', detail: expect.stringMatching(/discovery/) },

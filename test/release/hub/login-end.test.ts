@@ -13,7 +13,7 @@ const LOGIN_LIFETIME = 30;
 
 test('a login that the portal ends soon is reported on every channel, until somebody logs in again', async () => {
   await using emulator = await startPortal({ loginLifetime: LOGIN_LIFETIME, tokenLifetime: 6 });
-  await using hub = await HubProcess.prepare({ emulator, metrics: '127.0.0.1:0' });
+  await using hub = await HubProcess.prepare({ emulator, metrics: '127.0.0.1:0', here: true });
   const command = ['sh', '-c', 'cat >> "$0"', join(hub.directory, 'notices')];
   const file = join(hub.directory, 'latchkey.toml');
   await writeFile(file, `${await readFile(file, 'utf8')}\n[notify]\ncommand = ${JSON.stringify(command)}\n`);
@@ -64,7 +64,7 @@ test('a login that the portal ends soon is reported on every channel, until some
 
 test('an appliance gets the ID token of the portal with each grant type, if the scope has openid', async () => {
   await using emulator = await startPortal();
-  await using hub = await HubProcess.start({ emulator });
+  await using hub = await HubProcess.start({ emulator, here: true });
   await using client = await HubClient.of(hub);
   const meter = await hub.addAppliance('meter', 'Monitoring');
   await hub.pair('meter', emulator);

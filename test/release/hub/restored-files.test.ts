@@ -40,7 +40,7 @@ it('a hub restored from a backup of Home Assistant is the same hub, and doubts i
   using folder = stateFolder();
   const app = readAppConfig(await buildAppRepository(folder.path));
   await using emulator = await EmulatorProcess.start('--on-reuse', 'revoke-family', '--token-lifetime', '3600');
-  await using hub = await HubProcess.start({ emulator, appPortal: { retry_lost_answer: 'late' } });
+  await using hub = await HubProcess.start({ emulator, appPortal: { retry_lost_answer: 'late' }, here: true });
   const state = join(hub.directory, 'state');
   const wallbox = await hub.addAppliance('wallbox');
   const heater = await hub.addAppliance('heater');
