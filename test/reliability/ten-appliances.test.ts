@@ -27,7 +27,7 @@ describe('ten appliances that request tokens twice a second', () => {
         },
       },
     });
-    await using hub = await HubProcess.start({ emulator });
+    await using hub = await HubProcess.start({ emulator, here: true });
     const names = Array.from({ length: 10 }, (_, index) => `appliance-${index}`);
     const fleet = await pairFleet(hub, emulator, names);
 

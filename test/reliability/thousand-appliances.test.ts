@@ -35,7 +35,7 @@ test(`${APPLIANCES} appliances with expired tokens that request new ones at once
       },
     },
   });
-  await using hub = await HubProcess.prepare({ emulator });
+  await using hub = await HubProcess.prepare({ emulator, here: true });
   const names = Array.from({ length: APPLIANCES }, (_, index) => `appliance-${index}`);
   const fleet = await storeFleet(hub, emulator, names, LIFETIME);
   refreshes = 0;
