@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { countEvents, DAILY, HOUR, startHousehold } from './household.ts';
+import { countEvents, DAILY, HOUR, startFiveAppliances } from './five-appliances.ts';
 
 test('the log of a day without faults has a handful of lines, including one daily summary', async () => {
-  await using house = await startHousehold();
-  const { home, pass, moveTo } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass, moveTo } = running;
   home.journal.length = 0;
   const before = home.refreshes;
   const lines = await pass(12 * HOUR);
@@ -18,8 +18,8 @@ test('the log of a day without faults has a handful of lines, including one dail
 });
 
 test('a portal outage of four hours is logged for all appliances together, ever more rarely, and once when it ends', async () => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   const tries = home.refreshAttempts;
   await home.portal.disconnect();
   const lines = (await pass(4 * HOUR)).filter(({ event }) => !(event in DAILY));

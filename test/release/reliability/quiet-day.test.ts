@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { BrokerHarness } from '../../broker/broker-harness.ts';
-import { countEvents, DAILY, HOUR, MINUTE, SECOND, startHousehold } from '../../reliability/household.ts';
+import { countEvents, DAILY, HOUR, MINUTE, SECOND, startFiveAppliances } from '../../reliability/five-appliances.ts';
 import type { Fault } from '../../support/faulty-portal.ts';
 
 const PASSED: Fault = { kind: 'alter', with: (answer) => answer };
@@ -12,8 +12,8 @@ function fail(home: BrokerHarness, fault: Fault, everyOther = false): void {
 }
 
 test('the log has the first refresh of each appliance after a start', async () => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   await home.stop();
   await home.start();
   await home.time.settle();
@@ -24,8 +24,8 @@ test.each([
   ['answers 503 every other time', { kind: 'answer', status: 503 }],
   ['drops every other response', { kind: 'commit then drop' }],
 ] as const)('a portal that %s for hours does not cause a log line for each attempt', async (_, fault) => {
-  await using house = await startHousehold({ emulator: { refreshGrace: 100 } });
-  const { home, pass } = house;
+  await using running = await startFiveAppliances({ emulator: { refreshGrace: 100 } });
+  const { home, pass } = running;
   fail(home, fault, true);
   expect((await pass(6 * HOUR)).length).toBeLessThan(60);
   expect(home.refreshAttempts).toBeGreaterThan(70);
@@ -40,8 +40,8 @@ test.each<[string, number, (home: BrokerHarness) => void]>([
   ['rejects everything', 10, (home) => fail(home, { kind: 'answer', status: 403 })],
   ['refuses the grants', 5, (home) => fail(home, { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' })],
 ])('a portal that %s causes at most %i log lines, not one for each attempt', async (_, most, begin) => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   begin(home);
   const before = home.refreshAttempts;
   const lines = (await pass(3 * HOUR)).filter(({ event }) => !(event in DAILY));
@@ -51,8 +51,8 @@ test.each<[string, number, (home: BrokerHarness) => void]>([
 });
 
 test('a portal that drops every connection for hours causes a few log lines for each appliance', async () => {
-  await using house = await startHousehold({ emulator: { refreshGrace: 100 } });
-  const { home, pass } = house;
+  await using running = await startFiveAppliances({ emulator: { refreshGrace: 100 } });
+  const { home, pass } = running;
   fail(home, { kind: 'drop' });
   const before = home.refreshAttempts;
   const lines = countEvents(await pass(3 * HOUR));
@@ -62,8 +62,8 @@ test('a portal that drops every connection for hours causes a few log lines for 
 });
 
 test('a disk that is full for hours is logged rarely, and once when it is writable again', async () => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.failingWrites.add(write);
   const lines = await pass(6 * HOUR);
   expect(countEvents(lines)['refresh_failed']).toBe(3);
@@ -79,8 +79,8 @@ test('a disk that is full for hours is logged rarely, and once when it is writab
 });
 
 test('a device flow that nobody opens and that its appliance keeps repeating is logged rarely', async () => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   const { appliance } = await home.addAppliance('shy');
   const { deviceFlows } = home.run;
   let begun = 0;
@@ -97,8 +97,8 @@ test('a device flow that nobody opens and that its appliance keeps repeating is 
 });
 
 test('an appliance that rejects every token it gets is logged rarely', async () => {
-  await using house = await startHousehold();
-  const { home, ids, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, ids, pass } = running;
   const [id = ''] = ids;
   const refuse = async () => {
     await home.run.grants.reportRejectedToken(id, await home.token(id));
@@ -111,8 +111,8 @@ test('an appliance that rejects every token it gets is logged rarely', async () 
 });
 
 test('a portal that comes and goes during a pairing is logged at most three times', async () => {
-  await using house = await startHousehold();
-  const { home, pass } = house;
+  await using running = await startFiveAppliances();
+  const { home, pass } = running;
   await home.addAppliance('car');
   const run = await home.beginPairing('car');
   const answer = { kind: 'answer', status: 503 } as const;

@@ -13,7 +13,7 @@ const NAMES = ['wallbox', 'heat-pump', 'inverter', 'battery', 'boiler'];
  * Five appliances that request tokens every two minutes in virtual time, at a hub that maintains its store, monitors
  * its clock, and gets a status request every few minutes.
  */
-export async function startHousehold(options: BrokerHarnessOptions = {}) {
+export async function startFiveAppliances(options: BrokerHarnessOptions = {}) {
   await using stack = new AsyncDisposableStack();
   const home = stack.use(await BrokerHarness.start(options));
   const { time } = home;

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { RestoreReport } from '../../../src/core/administration.ts';
-import { pairFleet } from '../../reliability/fleet.ts';
-import { eventually, HubProcess } from '../../support/hub-process.ts';
-import { rememberSecrets } from '../../support/logs.ts';
-import { startPortal } from '../../support/portal.ts';
+import type { RestoreReport } from '../../src/core/administration.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { pairFleet } from './fleet.ts';
 
 const PASSPHRASE = 'correct horse battery staple';
 rememberSecrets([PASSPHRASE]);

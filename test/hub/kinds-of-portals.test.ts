@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { PortalsResponse } from '../../../src/control/messages.ts';
-import type { Emulator } from '../../../src/emulator/index.ts';
-import { scrapeMetrics } from '../../metrics/scrape.ts';
-import { eventually, HubProcess } from '../../support/hub-process.ts';
-import { PageVisitor } from '../../support/page-visitor.ts';
-import { startPortal } from '../../support/portal.ts';
-import { setUpOnce } from '../../support/set-up.ts';
+import type { PortalsResponse } from '../../src/control/messages.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { scrapeMetrics } from '../metrics/scrape.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
