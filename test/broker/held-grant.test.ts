@@ -1,98 +1,11 @@
 // What a hub makes of the grant that its site's database has, which another hub, or a switch of servers, has changed.
 import { describe, expect, test } from 'vitest';
-import { type GrantStore, HeldGrant, type SaveGrant } from '../../src/broker/grants/held-grant.ts';
-import { RefreshLogger } from '../../src/broker/grants/refresh-logger.ts';
-import { RefreshSchedule } from '../../src/broker/grants/refresh-schedule.ts';
-import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
-import { Failure } from '../../src/core/failure.ts';
+import type { HeldGrant } from '../../src/broker/grants/held-grant.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { FoundGrant } from '../../src/core/site.ts';
 import type { RefreshAttempt } from '../../src/core/store.ts';
-import { systemRandom } from '../../src/system/random.ts';
-import { sha256 } from '../../src/system/secret-hash.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
-import { logTo } from '../support/log-to.ts';
-
-const NOW = instantAt(10 * MINUTE);
-
-/** The database of a site, with one grant. */
-class Database implements GrantStore {
-  /** What it has; null for nothing. */
-  found: FoundGrant | null;
-  /** What it has after it was reconciled with the grants of a hub. */
-  reconciled: FoundGrant | null = null;
-  readonly damagedGrants = new Set<string>();
-  /** The writes, in order. */
-  readonly writes: { readonly write: string; readonly grant: Partial<Grant> }[] = [];
-  /** Whether it has the generation that is to be replaced. */
-  hasGeneration = true;
-  isAway = false;
-  site: GrantStore['site'] = {
-    findGrants: async () => {
-      this.#check();
-      return new Map(this.found === null ? [] : [[sampleGrant().connection, this.found]]);
-    },
-    reconcile: async (grants) => {
-      for (const grant of grants) this.writes.push({ write: 'reconcile', grant });
-      this.found = this.reconciled ?? this.found;
-    },
-  };
-
-  constructor(grant: Grant) {
-    this.found = found(grant);
-  }
-
-  /** As a hub without a site reads it. */
-  readonly grant = async () => this.found?.stored ?? null;
-  readonly beginAttempt = async (grant: Partial<Grant>) => {
-    this.#write('beginAttempt', grant);
-    return { kind: 'begun', sendBefore: null } as const;
-  };
-  readonly endAttempt = async (grant: Partial<Grant>) => this.#write('endAttempt', grant);
-  readonly replaceGrant = async (grant: Partial<Grant>) => this.#write('replaceGrant', grant);
-  readonly markTokenRejected = async (connection: string, generation: number) =>
-    this.#write('markTokenRejected', { connection, generation });
-
-  #write(write: string, grant: Partial<Grant>): boolean {
-    this.#check();
-    this.writes.push({ write, grant });
-    return this.hasGeneration;
-  }
-
-  #check(): void {
-    if (this.isAway) throw new Failure('store_unwritable', 'the database is away');
-  }
-}
-
-const found = (grant: Grant, attempt: RefreshAttempt | null = null, mayHaveLostWrites = false): FoundGrant => ({
-  stored: { grant, attempt },
-  mayHaveLostWrites,
-});
-
-/** A hub that holds a grant at {@link NOW}, as the database of its site has it. */
-function hub(grant = sampleGrant(), unsaved: SaveGrant | null = null) {
-  const logged: string[] = [];
-  const emitted: string[] = [];
-  const environment = {
-    clock: { now: () => NOW },
-    random: { ...systemRandom, fraction: () => 0.5 },
-    log: logTo((event) => logged.push(event)),
-    emit: ({ kind }: { readonly kind: string }) => void emitted.push(kind),
-  };
-  const referenceClock = new ReferenceClock(environment);
-  const schedule = new RefreshSchedule(
-    environment,
-    referenceClock,
-    () => undefined,
-    () => 0.5,
-  );
-  const logger = new RefreshLogger(environment, schedule, () => undefined);
-  const database = new Database(grant);
-  const stopping = new AbortController().signal;
-  const context = { environment, store: database, referenceClock, schedule, logger, stopping };
-  return { held: new HeldGrant(context, grant, unsaved), database, logged, emitted };
-}
+import { attemptFor, found, type GrantDatabase, holdGrant } from './grant-database.ts';
 
 const login = (pairing: string, at: number) => ({
   login: { pairing, at: instantAt(at), portalTime: null, refreshTokenLifetime: null },
@@ -105,18 +18,12 @@ const other = (changes: Partial<Grant> = {}) =>
 /** The version of the grant that the hub holds. */
 const own = sampleGrant({ generation: 3 });
 
-/** An attempt for the refresh token of a grant. @param leasedUntil undefined if this hub has begun it */
-const attemptFor = ({ refreshToken }: Grant, leasedUntil?: number): RefreshAttempt => ({
-  ...{ token: sha256(refreshToken?.reveal() ?? ''), at: instantAt(9 * MINUTE) },
-  ...(leasedUntil === undefined ? {} : { leasedUntil }),
-});
-
 const rejectedAt = instantAt(8 * MINUTE);
 
 describe('news of a grant', () => {
   test('a hub takes over newer tokens of another hub, and those of its own generation', () => {
     for (const generation of [3, 4]) {
-      const { held } = hub(own);
+      const { held } = holdGrant(own);
       const news = other({ generation });
       expect(held.applyNews(found(news))).toBeNull();
       expect(held.grant).toEqual(news);
@@ -125,7 +32,7 @@ describe('news of a grant', () => {
 
   test('a hub keeps newer tokens than those of the database, and writes them again only if it may have lost them', () => {
     for (const mayHaveLostWrites of [false, true]) {
-      const { held } = hub(own);
+      const { held } = holdGrant(own);
       const news = found(other({ generation: 2 }), null, mayHaveLostWrites);
       expect(held.applyNews(news)).toBe(mayHaveLostWrites ? own : null);
       expect(held.grant).toBe(own);
@@ -133,18 +40,18 @@ describe('news of a grant', () => {
   });
 
   test('a hub keeps tokens of the same generation if the database may have lost what is known of them', () => {
-    const { held } = hub(own);
+    const { held } = holdGrant(own);
     expect(held.applyNews(found(other(), null, true))).toBe(held.grant);
     expect(held.grant).toEqual(own);
   });
 
-  test.each([
-    ['are being refreshed', (held: HeldGrant) => (held.isSending = true)],
-    ['have an attempt whose outcome is not written', (held: HeldGrant) => (held.hasUnwrittenEnd = true)],
-    ['are not written', (held: HeldGrant) => (held.unsaved = async () => true)],
-  ])('a hub keeps tokens of the same generation that %s, but a rejection by another hub counts', (_, prepare) => {
-    const { held } = hub(own);
-    prepare(held);
+  test.each<[string, Partial<HeldGrant>]>([
+    ['are being refreshed', { isSending: true }],
+    ['have an attempt whose outcome is not written', { hasUnwrittenEnd: true }],
+    ['are not written', { unsaved: async () => true }],
+  ])('a hub keeps tokens of the same generation that %s, but a rejection by another hub counts', (_, state) => {
+    const { held } = holdGrant(own);
+    Object.assign(held, state);
     expect(held.applyNews(found(other({ accessTokenRejectedAt: rejectedAt })))).toBeNull();
     expect(held.grant).toEqual({ ...own, accessTokenRejectedAt: rejectedAt });
     expect(held.applyNews(found(other({ accessTokenRejectedAt: null })))).toBeNull();
@@ -155,14 +62,14 @@ describe('news of a grant', () => {
   });
 
   test('a new login that is not written yet stays, whatever the database has, until its write decides', () => {
-    const { held } = hub(own, async () => true);
+    const { held } = holdGrant(own, async () => true);
     expect(held.applyNews(found(other({ generation: 9, ...login('later', HOUR) }), null, true))).toBeNull();
     expect(held.grant).toEqual(own);
     expect(held.unsaved).not.toBeNull();
   });
 
   test('a grant that was replaced or deleted takes over nothing', () => {
-    const { held } = hub(own);
+    const { held } = holdGrant(own);
     held.end();
     expect(held.applyNews(found(other({ generation: 4 }), null, true))).toBeNull();
     expect(held.grant).toBe(own);
@@ -171,7 +78,7 @@ describe('news of a grant', () => {
   test('a hub takes over a later login of any generation, and returns what the database may have lost before it', () => {
     for (const mayHaveLostWrites of [false, true]) {
       const former = { ...own, ...login('former', 0) };
-      const { held } = hub(former);
+      const { held } = holdGrant(former);
       const later = other({ generation: 2, ...login('later', SECOND) });
       expect(held.applyNews(found(later, null, mayHaveLostWrites))).toBe(mayHaveLostWrites ? former : null);
       expect(held.grant).toEqual(later);
@@ -185,7 +92,7 @@ describe('state of a grant in the database', () => {
   const doubt = { lostAt: instantAt(MINUTE), sends: 1 };
 
   test('a hub goes on with its own backoff if only the attempt of another hub has changed', () => {
-    const { held } = hub(own);
+    const { held } = holdGrant(own);
     held.health = failing;
     held.applyStored({ grant: { ...own, obtained: instantAt(1) }, attempt: attemptFor(own, HOUR) });
     expect(held).toMatchObject({ health: failing, leasedUntil: HOUR, grant: { obtained: instantAt(1) } });
@@ -200,7 +107,7 @@ describe('state of a grant in the database', () => {
     ['has wrong credentials', {}, { misconfigured: instantAt(MINUTE) }],
     ['has the right credentials', { misconfigured: instantAt(MINUTE) }, {}],
   ])('a hub begins anew with a grant that, by the outcome of another hub, %s', (_, before, changes) => {
-    const { held } = hub({ ...own, ...before });
+    const { held } = holdGrant({ ...own, ...before });
     held.health = failing;
     held.applyStored({ grant: { ...own, ...changes }, attempt: null });
     expect(held.health).not.toBe(failing);
@@ -208,7 +115,7 @@ describe('state of a grant in the database', () => {
   });
 
   test('a hub begins anew with a grant that nothing but the database tells of, and without a site always', () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     held.health = failing;
     held.applyStored({ grant: own, attempt: null }, false);
     expect(held.health).toEqual({ kind: 'good' });
@@ -219,7 +126,7 @@ describe('state of a grant in the database', () => {
   });
 
   test('an attempt of this hub without an end counts as a lost answer, and is logged', () => {
-    const { held, logged } = hub(own);
+    const { held, logged } = holdGrant(own);
     held.applyStored({ grant: own, attempt: attemptFor(own) });
     expect(held.grant.doubt).toEqual({ lostAt: instantAt(9 * MINUTE), sends: 1 });
     expect(held).toMatchObject({ leasedUntil: null, health: { kind: 'failing', problem: { code: 'answer_lost' } } });
@@ -228,14 +135,14 @@ describe('state of a grant in the database', () => {
 
   test.each([undefined, HOUR])('an attempt for another refresh token, or without one, does not count (%s)', (until) => {
     for (const grant of [own, { ...own, refreshToken: null }]) {
-      const { held } = hub(grant);
+      const { held } = holdGrant(grant);
       held.applyStored({ grant, attempt: attemptFor(other(), until) });
       expect(held).toMatchObject({ leasedUntil: null, health: { kind: 'good' }, grant: { doubt: null } });
     }
   });
 
   test('an access token that was rejected stays rejected if the database does not say so, and a new one is not', () => {
-    const { held } = hub({ ...own, accessTokenRejectedAt: rejectedAt });
+    const { held } = holdGrant({ ...own, accessTokenRejectedAt: rejectedAt });
     held.applyStored({ grant: { ...own, generation: 4 }, attempt: null });
     expect(held.grant.accessTokenRejectedAt).toEqual(rejectedAt);
     const later = instantAt(9 * MINUTE);
@@ -246,7 +153,7 @@ describe('state of a grant in the database', () => {
   });
 
   test('nothing of a grant is only in memory any more after the version of the database was taken over', () => {
-    const { held } = hub(own, async () => true);
+    const { held } = holdGrant(own, async () => true);
     held.hasUnwrittenEnd = true;
     held.applyStored({ grant: other(), attempt: null });
     expect(held).toMatchObject({ unsaved: null, hasUnwrittenEnd: false, health: { kind: 'good' } });
@@ -256,7 +163,7 @@ describe('state of a grant in the database', () => {
 describe('attempt of another hub', () => {
   test('who waits for it learns of its end, whether it has an outcome or the grant ends', async () => {
     for (const end of [(held: HeldGrant) => held.setAttemptElsewhere(null), (held: HeldGrant) => held.end()]) {
-      const { held } = hub(own);
+      const { held } = holdGrant(own);
       expect(held.endedElsewhere).toBeNull();
       held.setAttemptElsewhere({ leasedUntil: HOUR });
       const ended = held.endedElsewhere;
@@ -274,7 +181,7 @@ describe('attempt of another hub', () => {
 describe('writing what is only in memory', () => {
   test('a new login that is not written counts as a failure of the store until it is', async () => {
     const results = [false, true];
-    const { held } = hub(own, async () => results.shift() ?? expect.fail());
+    const { held } = holdGrant(own, async () => results.shift() ?? expect.fail());
     expect(held.health).toMatchObject({
       problem: {
         code: 'store_unwritable',
@@ -289,7 +196,7 @@ describe('writing what is only in memory', () => {
   });
 
   test('a grant that follows while another one is written is not written yet', async () => {
-    const { held } = hub(own, async () => true);
+    const { held } = holdGrant(own, async () => true);
     const saving = held.save();
     const next = async () => true;
     held.unsaved = next;
@@ -298,7 +205,7 @@ describe('writing what is only in memory', () => {
   });
 
   test('the health of a grant that is written already stays as it is', async () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     held.fail({ kind: 'not_sent', detail: 'no route' });
     expect(await held.save()).toBe(true);
     expect(held.health).toMatchObject({ problem: { code: 'portal_unreachable' } });
@@ -306,19 +213,19 @@ describe('writing what is only in memory', () => {
   });
 
   test('the outcome of an attempt is written before the grant, and only once', async () => {
-    const { held, database } = hub(own, async () => database.replaceGrant(own));
+    const { held, database } = holdGrant(own, async () => database.replaceGrant(own));
     held.hasUnwrittenEnd = true;
     database.isAway = true;
     await expect(held.save()).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(held.hasUnwrittenEnd).toBe(true);
     database.isAway = false;
     expect(await held.save()).toBe(true);
-    expect(database.writes.map(({ write }) => write)).toEqual(['endAttempt', 'replaceGrant']);
+    expect(database.written).toEqual(['endAttempt', 'replaceGrant']);
     expect(held.hasUnwrittenEnd).toBe(false);
   });
 
   test('if another hub has written the grant, neither the outcome of an attempt nor the grant is written', async () => {
-    const { held, database } = hub(own, async () => expect.fail());
+    const { held, database } = holdGrant(own, async () => expect.fail());
     held.hasUnwrittenEnd = true;
     database.hasGeneration = false;
     expect(await held.save()).toBe(false);
@@ -326,7 +233,7 @@ describe('writing what is only in memory', () => {
   });
 
   test('a rejection that could not be written is written with the grant, until a write reaches the generation', async () => {
-    const { held, database } = hub({ ...own, accessTokenRejectedAt: rejectedAt });
+    const { held, database } = holdGrant({ ...own, accessTokenRejectedAt: rejectedAt });
     database.isAway = true;
     await expect(held.writeRejection()).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(held.hasUnwrittenRejection).toBe(true);
@@ -343,7 +250,7 @@ describe('writing what is only in memory', () => {
   });
 
   test('no rejection is written for an access token that was not rejected', async () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     held.hasUnwrittenRejection = true;
     await held.writeRejection();
     expect(held.hasUnwrittenRejection).toBe(false);
@@ -353,7 +260,7 @@ describe('writing what is only in memory', () => {
 
 describe('grant that another hub has written', () => {
   test('a hub takes over the newer version of the database, and writes nothing', async () => {
-    const { held, database, logged } = hub(own);
+    const { held, database, logged } = holdGrant(own);
     database.found = found(other({ generation: 4 }), null, true);
     await held.reload();
     expect(held.grant).toEqual(other({ generation: 4 }));
@@ -362,7 +269,7 @@ describe('grant that another hub has written', () => {
   });
 
   test('a hub without a site logs that something else has changed its store', async () => {
-    const { held, database, logged } = hub(own);
+    const { held, database, logged } = holdGrant(own);
     database.site = null;
     database.found = found(other({ generation: 4 }));
     await held.reload();
@@ -371,7 +278,7 @@ describe('grant that another hub has written', () => {
   });
 
   test('a grant that the database has no more ends, after a hub of a site has tried to write it again', async () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     database.found = null;
     await held.reload();
     expect(held.hasEnded).toBe(true);
@@ -379,7 +286,7 @@ describe('grant that another hub has written', () => {
   });
 
   test('a grant without a site that the store has no more ends', async () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     database.site = null;
     database.found = null;
     await held.reload();
@@ -388,7 +295,7 @@ describe('grant that another hub has written', () => {
 
   test('a grant that ended while the database was read changes no more', async () => {
     for (const news of [null, found(other({ generation: 4 }))]) {
-      const { held, database, logged } = hub(own);
+      const { held, database, logged } = holdGrant(own);
       database.found = news;
       const reloading = held.reload();
       held.end();
@@ -401,24 +308,26 @@ describe('grant that another hub has written', () => {
 
   test('a hub keeps its grant if the database cannot be read, or only a damaged row of it', async () => {
     for (const prepare of [
-      (database: Database) => (database.isAway = true),
-      (database: Database) => {
+      (database: GrantDatabase) => {
+        database.isAway = true;
+      },
+      (database: GrantDatabase) => {
         database.found = null;
         database.damagedGrants.add(own.connection);
       },
     ]) {
-      const { held, database, emitted } = hub(own);
+      const { held, database, emitted } = holdGrant(own);
       prepare(database);
       await held.reload();
       expect(held).toMatchObject({ hasEnded: false, health: { problem: { code: 'store_unwritable' } } });
-      expect(emitted).toEqual(['refresh_failed']);
+      expect(emitted).toMatchObject([{ kind: 'refresh_failed', took: null }]);
       expect(database.writes).toEqual([]);
     }
   });
 
   test('a hub writes its grant again if the database has lost it, and then takes over what that has made of it', async () => {
     for (const generation of [2, 3]) {
-      const { held, database } = hub(own);
+      const { held, database } = holdGrant(own);
       database.found = found(other({ generation }), null, true);
       const newest = other({ generation: 4 });
       database.reconciled = found(newest);
@@ -434,7 +343,7 @@ describe('grant that another hub has written', () => {
       [attemptFor(other(), HOUR), null],
     ];
     for (const [attempt, until] of attempts) {
-      const { held, database } = hub(own);
+      const { held, database } = holdGrant(own);
       held.setAttemptElsewhere({ leasedUntil: MINUTE });
       database.found = found(other(), attempt, true);
       await held.reload();
@@ -444,16 +353,16 @@ describe('grant that another hub has written', () => {
   });
 
   test('a grant that was only in memory counts as written once the database has its generation', () => {
-    const { held } = hub(own, async () => true);
+    const { held } = holdGrant(own, async () => true);
     held.applyNewest(found(own, null, true));
     expect(held).toMatchObject({ unsaved: null, grant: own });
-    const older = hub(own, async () => true).held;
+    const older = holdGrant(own, async () => true).held;
     older.applyNewest(found({ ...own, generation: 2 }, null, true));
     expect(older.unsaved).not.toBeNull();
   });
 
   test('what the hub knows is written again only if the database may have lost it', async () => {
-    const { held, database } = hub(own);
+    const { held, database } = holdGrant(own);
     expect(await held.reconcileIfLost()).toBe(false);
     expect(database.writes).toEqual([]);
     for (const lost of [null, found(own, null, true)]) {
@@ -463,7 +372,7 @@ describe('grant that another hub has written', () => {
     }
     held.end();
     expect(await held.reconcileIfLost()).toBe(false);
-    const alone = hub(own);
+    const alone = holdGrant(own);
     alone.database.site = null;
     expect(await alone.held.reconcileIfLost()).toBe(false);
     expect([...database.writes, ...alone.database.writes]).toEqual([]);

@@ -5,7 +5,7 @@ import {
   isSameIssuer,
   portalIdentityOf,
 } from '../../src/core/portals/identity.ts';
-import { isFromIssuer, type LoginLink, typedUserCode } from '../../src/core/portals/login-link.ts';
+import { isFromIssuer, type LoginLink, type RedirectLink, typedUserCode } from '../../src/core/portals/login-link.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, MINUTE, SAMPLE_LINK } from './samples.ts';
 
@@ -47,15 +47,10 @@ describe('issuer of a grant', () => {
 });
 
 describe('link to log in', () => {
-  const redirect = (issuer: string | null, requiresIssuer: boolean) =>
-    ({
-      ...{
-        kind: 'redirect',
-        authorizeUrl: 'https://portal.example/authorize',
-        redirect: 'https://hub.example/callback',
-      },
-      ...{ state: 'the-state', verifier: null, issuer, requiresIssuer },
-    }) as const;
+  const redirect = (issuer: string | null, requiresIssuer: boolean): RedirectLink => ({
+    ...{ kind: 'redirect', authorizeUrl: 'https://portal.example/authorize', redirect: 'https://hub.example/callback' },
+    ...{ state: 'the-state', verifier: null, issuer, requiresIssuer },
+  });
   const known = 'https://portal.example';
 
   test.each<[string, string | null, boolean, string | null, boolean]>([

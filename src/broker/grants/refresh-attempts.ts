@@ -5,6 +5,7 @@ import { afterFailure, type RefreshFailure } from '../../core/grants/refresh-sta
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
+import type { Portal } from '../../core/portals/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { AttemptStart } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -15,6 +16,11 @@ import type { GrantContext, HeldGrant } from './held-grant.ts';
  * When the end of another hub's lease is looked at again if the store can't be read, or says that it goes on, in ms.
  */
 const LEASE_CHECK_DELAY = 5000;
+
+/** Where an attempt is sent. */
+interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
+  readonly portal: Pick<Portal, 'refresh'>;
+}
 
 /** The attempts to refresh a grant, one after another: each is written ahead, sent once, and its outcome committed. */
 export class RefreshAttempts {
@@ -27,7 +33,7 @@ export class RefreshAttempts {
   }
 
   /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
-  async make(connectionPortal: ConnectionPortal): Promise<void> {
+  async make(connectionPortal: RefreshingPortal): Promise<void> {
     const { refreshToken } = this.#held.grant;
     if (refreshToken === null) return this.commitEnd();
     if (this.#held.leasedUntil !== null) return this.endElsewhere();
@@ -47,7 +53,7 @@ export class RefreshAttempts {
   async #send(
     refreshToken: Secret,
     { sendBefore }: Extract<AttemptStart, { kind: 'begun' }>,
-    { name, portal, identity }: ConnectionPortal,
+    { name, portal, identity }: RefreshingPortal,
   ): Promise<'committed' | 'superseded' | 'discarded'> {
     const { environment, referenceClock, logger } = this.#context;
     const { connection, generation } = this.#held.grant;

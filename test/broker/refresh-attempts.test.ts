@@ -1,0 +1,446 @@
+// One attempt to refresh a grant: what is written before and after it, and what another hub of the site changes meanwhile.
+import { describe, expect, test } from 'vitest';
+import { RefreshAttempts } from '../../src/broker/grants/refresh-attempts.ts';
+import type { Grant } from '../../src/core/grants/grant.ts';
+import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
+import { attemptFor, found, type GrantHolder, holdGrant, START } from './grant-database.ts';
+
+const identity = { ...sampleGrant().issuer, origin: 'https://moved.example', otherOrigins: [] };
+const rejectedAt = instantAt(START - MINUTE);
+
+const granted = (changes: Partial<Extract<TokenOutcome, { kind: 'granted' }>['tokens']> = {}): TokenOutcome => ({
+  kind: 'granted',
+  tokens: {
+    accessToken: new Secret('new'),
+    refreshToken: new Secret('new-r'),
+    scope: null,
+    lifetime: HOUR,
+    ...changes,
+  },
+  portalTime: instantAt(START).wall,
+});
+const refused: TokenOutcome = { kind: 'refused', detail: 'HTTP 400 invalid_grant', portalTime: null };
+const notSent: TokenOutcome = { kind: 'not_sent', detail: 'no route' };
+const ambiguous: TokenOutcome = { kind: 'ambiguous', detail: 'HTTP 500' };
+
+/** A version of the grant that another hub has written. */
+const other = sampleGrant({ generation: 2, accessToken: new Secret('other'), refreshToken: new Secret('other-r') });
+
+/** The time passes at a hub. */
+const pass = (ms: number) => (hub: GrantHolder) => {
+  hub.uptime += ms;
+};
+const replace = (hub: GrantHolder) => {
+  hub.held.grant = other;
+};
+const end = (hub: GrantHolder) => hub.held.end();
+const reject = (hub: GrantHolder) => {
+  hub.held.grant = { ...hub.held.grant, accessTokenRejectedAt: rejectedAt };
+};
+/** What may happen to a grant while an attempt waits. */
+const CHANGES = [replace, end];
+
+/**
+ * A hub that may attempt to refresh a grant.
+ * @param respond what the portal responds; `maySend` asks the hub once more, right before the request
+ */
+function attempting(
+  grant: Partial<Grant> = {},
+  respond: (maySend: () => boolean) => TokenOutcome | Promise<TokenOutcome> = () => granted(),
+  unsaved: Parameters<typeof holdGrant>[1] = null,
+) {
+  const holder = holdGrant(sampleGrant(grant), unsaved);
+  const sent: string[] = [];
+  const portal = {
+    refresh: async (token: Secret, maySend: () => boolean = () => true) => {
+      if (maySend()) sent.push(token.reveal());
+      return respond(maySend);
+    },
+  };
+  const attempts = new RefreshAttempts(holder.context, holder.held);
+  const make = () => attempts.make({ name: 'wallbox', portal, identity });
+  return Object.assign(holder, { sent, attempts, make });
+}
+
+const problemOf = ({ held: { health } }: GrantHolder) => (health.kind === 'good' ? null : health.problem.code);
+
+describe('attempt that brings new tokens', () => {
+  test('it is written ahead, sent once, and committed, and the age of the tokens counts from when it was sent', async () => {
+    const hub = attempting({}, () => {
+      expect(hub.held.isSending).toBe(true);
+      hub.uptime += 20 * SECOND;
+      return granted();
+    });
+    await hub.make();
+    expect(hub.database.writes).toMatchObject([
+      { write: 'beginAttempt', attempt: { ...attemptFor(sampleGrant()), at: instantAt(START) } },
+      { write: 'replaceGrant', grant: { generation: 2, obtained: instantAt(START) } },
+    ]);
+    expect(hub.sent).toEqual(['the-refresh-token']);
+    expect(hub.held).toMatchObject({
+      ...{ isSending: false, unsaved: null, health: { kind: 'good' }, lastForcedRefresh: null },
+      grant: {
+        generation: 2,
+        accessToken: new Secret('new'),
+        refreshToken: new Secret('new-r'),
+        obtained: instantAt(START),
+      },
+    });
+    expect(hub.held.grant.issuer).toEqual({ ...sampleGrant().issuer, origin: 'https://moved.example' });
+    expect(hub.held.throttledUntil).toBe(START - 59 * 30 * SECOND);
+    expect(hub.emitted).toMatchObject([{ kind: 'refreshed', took: 20 * SECOND }]);
+    // The portal's clock gives the true time.
+    expect(hub.context.referenceClock.confirmed?.wall).toBe(instantAt(START).wall);
+  });
+
+  test('a response without a refresh token keeps the former one', async () => {
+    const hub = attempting({}, () => granted({ refreshToken: null }));
+    await hub.make();
+    expect(hub.held.grant.refreshToken).toEqual(new Secret('the-refresh-token'));
+  });
+
+  test('an attempt for a rejected access token is the last forced one, and the next token is not rejected', async () => {
+    const hub = attempting({ accessTokenRejectedAt: rejectedAt });
+    await hub.make();
+    expect(hub.held).toMatchObject({ lastForcedRefresh: START, grant: { accessTokenRejectedAt: null } });
+    expect(hub.held.hasUnwrittenRejection).toBe(false);
+  });
+
+  test('an access token that was rejected while the same one was written again stays rejected, and that is written', async () => {
+    const hub = attempting({}, () => granted({ accessToken: new Secret('the-access-token') }));
+    hub.database.meanwhile = () => {
+      if (hub.database.writes.length === 1) hub.held.grant = { ...hub.held.grant, accessTokenRejectedAt: rejectedAt };
+    };
+    await hub.make();
+    expect(hub.held.grant).toMatchObject({ generation: 2, accessTokenRejectedAt: rejectedAt });
+    expect(hub.held.hasUnwrittenRejection).toBe(true);
+    hub.database.meanwhile = () => undefined;
+    await hub.held.save();
+    expect(hub.database.written).toEqual(['beginAttempt', 'replaceGrant', 'markTokenRejected']);
+  });
+
+  test('tokens that could not be written are used from memory, and written by the next save', async () => {
+    const hub = attempting();
+    hub.database.isAway = ['replaceGrant'];
+    await hub.make();
+    expect(hub.held.grant).toMatchObject({ generation: 2, accessToken: new Secret('new') });
+    expect(problemOf(hub)).toBe('store_unwritable');
+    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', problem: 'store_unwritable', took: 0 }]);
+    hub.database.isAway = false;
+    expect(await hub.held.save()).toBe(true);
+    expect(hub.database.writes.at(-1)).toMatchObject({ write: 'replaceGrant', grant: { generation: 2 } });
+    expect(hub.held).toMatchObject({ unsaved: null, health: { kind: 'good' } });
+  });
+});
+
+describe('attempt that brings no tokens', () => {
+  test('its outcome is committed before it counts', async () => {
+    const hub = attempting({}, () => refused);
+    hub.database.meanwhile = () => expect(hub.held.grant.refused).toBeNull();
+    await hub.make();
+    expect(hub.database.writes.at(-1)).toMatchObject({ write: 'endAttempt', grant: { refused: instantAt(START) } });
+    expect(hub.held).toMatchObject({ grant: { refused: instantAt(START) }, isSending: false, hasUnwrittenEnd: false });
+    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', problem: 'refused', took: 0 }]);
+  });
+
+  test('the event of an attempt says how long the portal took, unless nothing was sent', async () => {
+    const took = async (outcome: TokenOutcome) => {
+      const hub = attempting({}, () => {
+        hub.uptime += SECOND;
+        return outcome;
+      });
+      await hub.make();
+      return hub.emitted;
+    };
+    expect(await took(ambiguous)).toMatchObject([{ kind: 'refresh_failed', took: SECOND }]);
+    expect(await took(notSent)).toMatchObject([{ kind: 'refresh_failed', took: null }]);
+  });
+
+  test('an outcome that could not be written counts, and a hub of a site writes it later', async () => {
+    for (const isSite of [true, false]) {
+      const hub = attempting({}, () => ambiguous);
+      if (!isSite) hub.database.site = null;
+      hub.database.isAway = ['endAttempt'];
+      await hub.make();
+      expect(problemOf(hub)).toBe('answer_lost');
+      expect(hub.held.hasUnwrittenEnd).toBe(isSite);
+      expect(hub.logged).toContain('store_unwritable');
+    }
+  });
+
+  test('a portal whose client fails in an unknown way may have got the request', async () => {
+    const hub = attempting({}, () => Promise.reject(new Error('unexpected')));
+    await hub.make();
+    expect(hub.held.grant.doubt).toEqual({ lostAt: instantAt(START), sends: 1 });
+    expect(hub.logged).toContain('refresh_crashed');
+  });
+});
+
+describe('attempt that is not sent', () => {
+  test('nothing is sent if the store cannot be written', async () => {
+    const hub = attempting();
+    hub.database.isAway = true;
+    await hub.make();
+    expect([hub.sent, problemOf(hub)]).toEqual([[], 'store_unwritable']);
+    expect(hub.held).toMatchObject({ isSending: false, throttledUntil: Number.NEGATIVE_INFINITY });
+  });
+
+  test('nothing is sent while another hub refreshes the grant, and its lease is known from then on', async () => {
+    const hub = attempting();
+    hub.database.start = { kind: 'under_way', until: HOUR };
+    await hub.make();
+    expect(hub.sent).toEqual([]);
+    expect(hub.held).toMatchObject({ leasedUntil: HOUR, isSending: false, health: { kind: 'good' } });
+  });
+
+  test('nothing is sent if another hub has written the grant, which is taken over', async () => {
+    const hub = attempting();
+    hub.database.start = { kind: 'superseded' };
+    hub.database.found = found(other);
+    await hub.make();
+    expect([hub.sent, hub.held.grant, hub.held.isSending]).toEqual([[], other, false]);
+  });
+
+  test('nothing is sent if the grant changed or ended while the attempt was written ahead', async () => {
+    for (const change of CHANGES) {
+      const hub = attempting();
+      hub.database.found = found(other);
+      hub.database.meanwhile = () => change(hub);
+      await hub.make();
+      expect(hub.sent).toEqual([]);
+      expect(hub.database.written).toEqual(['beginAttempt']);
+    }
+  });
+
+  test('a grant that was only in memory is written first, and refreshed only if it is still due then', async () => {
+    const late = attempting({}, undefined, async () => true);
+    late.uptime = 48 * MINUTE;
+    await late.make();
+    expect(late.sent).toHaveLength(1);
+    const early = attempting({}, undefined, async () => true);
+    early.uptime = 48 * MINUTE - 1;
+    await early.make();
+    expect([early.sent, early.database.written]).toEqual([[], []]);
+    expect(early.held).toMatchObject({ unsaved: null, health: { kind: 'good' } });
+    // The same grant, if it was saved before: a person forces the refresh.
+    await early.make();
+    expect(early.sent).toHaveLength(1);
+  });
+
+  test('a grant that was only in memory, and that another hub has replaced, is taken over', async () => {
+    for (const isWritten of [false, true]) {
+      const hub = attempting({}, undefined, async () => {
+        hub.held.grant = { ...hub.held.grant, generation: 7 };
+        return isWritten;
+      });
+      hub.uptime = 48 * MINUTE;
+      hub.database.found = found(other);
+      await hub.make();
+      expect([hub.sent, hub.database.written]).toEqual([[], []]);
+      expect(hub.held.grant).toEqual(other);
+    }
+  });
+
+  test('right before it is sent, an attempt is given up if its grant has changed or ended, or its time is over', async () => {
+    const sends = async (change: (hub: GrantHolder) => void) => {
+      const answers: boolean[] = [];
+      const hub = attempting({}, (maySend) => {
+        answers.push(maySend());
+        change(hub);
+        answers.push(maySend());
+        return notSent;
+      });
+      hub.database.start = { kind: 'begun', sendBefore: START + SECOND };
+      await hub.make();
+      return answers;
+    };
+    expect(await sends(() => undefined)).toEqual([true, true]);
+    expect(await sends(pass(SECOND - 1))).toEqual([true, true]);
+    expect(await sends(pass(SECOND))).toEqual([true, false]);
+    expect(await sends(replace)).toEqual([true, false]);
+    expect(await sends(end)).toEqual([true, false]);
+    // A rejection of its access token is no reason.
+    expect(await sends(reject)).toEqual([true, true]);
+  });
+});
+
+describe('grant that changes while an attempt is under way', () => {
+  test.each([granted(), refused])(
+    'an outcome for a grant that has changed or ended is discarded: $kind',
+    async (outcome) => {
+      for (const change of CHANGES) {
+        const hub = attempting({}, () => {
+          change(hub);
+          return outcome;
+        });
+        await hub.make();
+        expect(hub.database.written).toEqual(['beginAttempt']);
+        expect(hub.logged).toContain('refresh_superseded');
+        expect(hub.held).toMatchObject({ isSending: false, health: { kind: 'good' } });
+      }
+    },
+  );
+
+  test.each([granted(), refused])('what changed while the outcome was written stays: $kind', async (outcome) => {
+    for (const change of CHANGES) {
+      const hub = attempting({}, () => outcome);
+      hub.database.meanwhile = () => hub.database.writes.length === 1 && change(hub);
+      await hub.make();
+      expect(hub.database.written).toHaveLength(2);
+      expect([sampleGrant(), other]).toContainEqual(hub.held.grant);
+      expect(hub.held.health).toEqual({ kind: 'good' });
+      expect(hub.emitted).toEqual([]);
+    }
+  });
+
+  test.each([granted(), refused])(
+    'an outcome does not count if another hub has written the grant: $kind',
+    async (outcome) => {
+      const hub = attempting({}, () => outcome);
+      hub.database.hasGeneration = false;
+      hub.database.found = found(other);
+      await hub.make();
+      expect(hub.database.written).toHaveLength(2);
+      expect(hub.held).toMatchObject({ grant: other, isSending: false, health: { kind: 'good' } });
+      expect(hub.emitted).toEqual([]);
+    },
+  );
+
+  test('an outcome is written once more after the database has got back the attempt that it had lost', async () => {
+    const hub = attempting();
+    hub.database.hasGeneration = [false, true];
+    hub.database.found = found(sampleGrant(), null, true);
+    await hub.make();
+    expect(hub.database.written).toEqual(['beginAttempt', 'replaceGrant', 'reconcile', 'replaceGrant']);
+    expect(hub.held.grant).toMatchObject({ generation: 2, accessToken: new Secret('new') });
+  });
+});
+
+describe('end of a grant without a refresh token', () => {
+  const without = { refreshToken: null };
+
+  test('nothing happens until its access token has ended', async () => {
+    const hub = attempting(without);
+    hub.held.fail(notSent);
+    await hub.make();
+    expect([hub.sent, hub.database.written]).toEqual([[], []]);
+    expect(hub.held.health).toEqual({ kind: 'good' });
+  });
+
+  test('it counts as refused when its access token has ended, once', async () => {
+    const hub = attempting({ ...without, lifetime: START });
+    await hub.make();
+    await hub.make();
+    expect(hub.database.writes).toMatchObject([{ write: 'endAttempt', grant: { refused: instantAt(START) } }]);
+    expect(hub.held.grant.refused).toEqual(instantAt(START));
+    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', took: null }]);
+  });
+
+  test('it is written first if it is only in memory, and does not count as refused if that fails', async () => {
+    const results = [() => Promise.reject(new Error('the database is away')), () => Promise.resolve(false)];
+    const hub = attempting({ ...without, lifetime: START }, undefined, () => results.shift()?.() ?? expect.fail());
+    await hub.make();
+    expect([problemOf(hub), hub.database.written]).toEqual(['store_unwritable', []]);
+    hub.database.found = found(other);
+    await hub.make();
+    expect(hub.held.grant).toEqual(other);
+    expect(hub.database.written).toEqual([]);
+  });
+
+  test('its end does not count if it was replaced, before or while that was written', async () => {
+    const ended = attempting({ ...without, lifetime: START });
+    ended.held.end();
+    await ended.make();
+    expect(ended.database.written).toEqual([]);
+    const hub = attempting({ ...without, lifetime: START });
+    hub.database.hasGeneration = false;
+    hub.database.found = found(other);
+    await hub.make();
+    expect(hub.held.grant).toEqual(other);
+  });
+});
+
+describe('lease of another hub that has ended', () => {
+  /** A hub that waits for the refresh of another one, whose lease ends now. */
+  function waiting(leasedUntil = START) {
+    const hub = attempting();
+    hub.database.found = found(sampleGrant(), attemptFor(sampleGrant(), leasedUntil));
+    hub.held.setAttemptElsewhere({ leasedUntil: START });
+    return hub;
+  }
+
+  test('its attempt counts as a lost answer, which is written and reported once, and nothing is sent', async () => {
+    const hub = waiting();
+    await hub.make();
+    expect(hub.sent).toEqual([]);
+    const doubt = { lostAt: attemptFor(sampleGrant()).at, sends: 1 };
+    expect(hub.database.writes).toMatchObject([{ write: 'endAttempt', grant: { doubt } }]);
+    expect(hub.held).toMatchObject({ leasedUntil: null, grant: { doubt } });
+    expect(hub.logged).toEqual(['answer_lost', 'refresh_interrupted']);
+    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', at: doubt.lostAt, took: null }]);
+  });
+
+  test('nothing counts while the lease goes on, or after its hub has ended the attempt', async () => {
+    const longer = waiting(START + 1);
+    await longer.make();
+    expect(longer.held).toMatchObject({ leasedUntil: START + 1, grant: { doubt: null } });
+    const ended = waiting();
+    ended.database.found = found(other);
+    await ended.make();
+    expect(ended.held).toMatchObject({ leasedUntil: null, grant: other });
+    const own = waiting();
+    own.database.found = found(other, attemptFor(sampleGrant()));
+    await own.make();
+    expect(own.held).toMatchObject({ leasedUntil: null, grant: other });
+    for (const hub of [longer, ended, own]) expect([hub.database.writes, hub.emitted]).toEqual([[], []]);
+  });
+
+  test('a grant that was deleted meanwhile ends, and one that has ended changes no more', async () => {
+    const deleted = waiting();
+    deleted.database.found = null;
+    await deleted.make();
+    expect(deleted.held.hasEnded).toBe(true);
+    const ended = waiting();
+    ended.database.meanwhile = () => ended.held.end();
+    await ended.make();
+    expect(ended.held.grant.doubt).toBeNull();
+    expect(ended.database.writes).toEqual([]);
+  });
+
+  test('if another hub was faster to write it, its version is taken over, and nothing is reported', async () => {
+    const hub = waiting();
+    hub.database.hasGeneration = false;
+    hub.database.meanwhile = () => {
+      // It is written between the two times that the hub reads.
+      if (hub.held.grant.doubt !== null) hub.database.found = found(other);
+    };
+    await hub.make();
+    expect(hub.held).toMatchObject({ leasedUntil: null, grant: other });
+    expect(hub.emitted).toEqual([]);
+  });
+
+  test('a lease that goes on by the clock of the database is looked at again after five seconds', async () => {
+    const hub = waiting();
+    hub.database.hasGeneration = false;
+    await hub.make();
+    expect(hub.held.leasedUntil).toBe(START + 5 * SECOND);
+    const longer = waiting();
+    longer.database.hasGeneration = false;
+    longer.database.meanwhile = () => {
+      if (longer.held.grant.doubt !== null)
+        longer.database.found = found(sampleGrant(), attemptFor(sampleGrant(), START + MINUTE));
+    };
+    await longer.make();
+    expect(longer.held.leasedUntil).toBe(START + MINUTE);
+  });
+
+  test('if the database cannot be read, it is looked at again after five seconds, too', async () => {
+    const hub = waiting();
+    hub.database.isAway = true;
+    await hub.make();
+    expect(hub.held.leasedUntil).toBe(START + 5 * SECOND);
+    expect(problemOf(hub)).toBe('store_unwritable');
+  });
+});
