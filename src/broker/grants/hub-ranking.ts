@@ -1,11 +1,16 @@
-import type { SiteStore } from '../../core/site.ts';
+import type { SiteHub, SiteStore } from '../../core/site.ts';
+
+/** The hubs of a site, as one of them sees them. */
+interface RankedSite extends Pick<SiteStore, 'hubId'> {
+  readonly hubs: readonly Pick<SiteHub, 'id' | 'isAlive'>[];
+}
 
 /**
  * Which hub of a site refreshes a connection: the place of this hub among those that are alive, 0 for the first. Each
  * connection has an order of its own, in which a hub that comes or goes moves no other (rendezvous hashing). The others
  * stand in if the first one does not refresh it in time. Without a site it is always 0.
  */
-export function createHubRanking(site: SiteStore | null): (connection: string) => number {
+export function createHubRanking(site: RankedSite | null): (connection: string) => number {
   if (site === null) return () => 0;
   return (connection) => {
     const own = weight(site.hubId, connection);
