@@ -145,6 +145,17 @@ describe('notice of an appliance', () => {
     expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
   });
 
+  test.each<[remaining: number | null, words: string]>([
+    [0, ', and the current token has expired'],
+    [1, ', and the current token expires soon'],
+    [null, ', and the current token expires soon'],
+  ])('the notice of a token that ends says whether it has expired: %s ms left', (remaining, words) => {
+    const found = subjectNotice(facts('retrying', 'portal_unreachable', { remaining }), { duration: HOUR, since });
+    expect(found?.message.endsWith(`; it has had no new token since ${since}${words}`)).toBe(true);
+    const valid = facts('retrying', 'portal_rejected', { remaining: DAY, lifetime: DAY });
+    expect(subjectNotice(valid, { duration: DAY, since })?.message).toMatch(/; it has had no new token since [^,]*$/);
+  });
+
   test("the notice of an appliance that needs pairing names the page's address and the command", () => {
     const found = subjectNotice(facts('needs_pairing', 'refused'), null);
     expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox or run "latchkey pair wallbox"');
@@ -314,6 +325,7 @@ test('only answer_lost, login_ending, store_recovered and wrong_setup_codes are 
 
 test.each<[facts: SubjectNoticeInput | undefined, end: string]>([
   [facts('active', null), 'wallbox is connected again'],
+  [facts('retrying', 'portal_unreachable'), 'wallbox is connected again'],
   [facts('unpaired', null, null), 'wallbox no longer needs attention'],
   [undefined, 'wallbox was removed from the hub'],
 ])('the message of a resolved notice says how the problem ended', (now, end) => {

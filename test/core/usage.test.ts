@@ -26,6 +26,7 @@ describe('the counts of tokens', () => {
       days: [day(13, 2), day(1, 12), day(0, 16)],
     });
     expect(mergeUsage(null, later, TODAY)).toEqual(later);
+    expect(mergeUsage({ ...earlier, days: [day(0, 1)] }, later, TODAY).days).toEqual([day(1, 8), day(0, 17)]);
   });
 
   it('days that a wrong clock has counted in the future are dropped', () => {
@@ -52,12 +53,18 @@ describe('unusual usage', () => {
     ['asked a week ago', { last: weekAgo, today: 0 }, null],
     ['asked more than a week ago', { last: weekAgo - 1, today: 0 }, 'silent'],
     ['asked then, and could not ask since', { last: weekAgo - 1, today: 0, available: HOUR - 1 }, null],
+    ['asked then, and could ask just one lifetime ago', { last: weekAgo - 1, today: 0, available: HOUR }, 'silent'],
     ['asked then, and its token has not expired', { last: weekAgo - 1, today: 0, lifetime: 8 * DAY }, null],
     ['did not ask when its token of eight days expired', { last: weekAgo - 2 * DAY, lifetime: 8 * DAY }, 'silent'],
     [
       'did not ask on the first day of such a hub',
       { last: weekAgo - 2 * DAY, lifetime: 8 * DAY, available: DAY - 1 },
       null,
+    ],
+    [
+      'did not ask on the second day of such a hub',
+      { last: weekAgo - 2 * DAY, lifetime: 8 * DAY, available: DAY },
+      'silent',
     ],
     ['asked a hundred times for each token', { today: 1200 }, null],
     ['asked more often than that', { today: 1201 }, 'asks_often'],
