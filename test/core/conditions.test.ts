@@ -107,7 +107,7 @@ test('a login that ends soon is a warning, which says why, until it has ended', 
 });
 
 test('a pairing that failed is shown with its cause and an advice that begins with a capital letter', () => {
-  const pairingFailed = { reason: 'refused_by_user', at: since } as const;
+  const pairingFailed = { reason: 'refused_by_user', at: since, message: '' } as const;
   const [condition, ...more] = conditionsOf([connectionStatus({ name: 'wallbox', pairingFailed })]);
   expect(condition).toMatchObject({ code: 'pairing_failed', severity: 'info', since });
   expect(condition?.what_to_do).toMatch(/^[A-Z][a-z]/);
