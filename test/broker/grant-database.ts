@@ -37,9 +37,10 @@ export class GrantDatabase implements GrantStore {
   /** What happens elsewhere while it reads or writes. */
   meanwhile: () => void = () => undefined;
   site: GrantStore['site'] = {
-    findGrants: async () => {
+    findGrants: async (connections) => {
       this.#visit(null);
-      return new Map(this.found === null ? [] : [[sampleGrant().connection, this.found]]);
+      const { connection } = sampleGrant();
+      return new Map(this.found === null || connections?.has(connection) === false ? [] : [[connection, this.found]]);
     },
     reconcile: async (grants) => {
       for (const grant of grants) this.writes.push({ write: 'reconcile', grant });

@@ -91,10 +91,15 @@ describe('state of a grant in the database', () => {
   const failing = { kind: 'failing', problem, failures: 4, retryAt: HOUR } as const;
   const doubt = { lostAt: instantAt(MINUTE), sends: 1 };
 
-  test('a hub goes on with its own backoff if only the attempt of another hub has changed', () => {
-    const { held } = holdGrant(own);
+  test.each<[string, Partial<Grant>]>([
+    ['is good', {}],
+    ['is in doubt', { doubt }],
+    ['was refused', { refused: instantAt(MINUTE) }],
+    ['has wrong credentials', { misconfigured: instantAt(MINUTE) }],
+  ])('a hub goes on with its own backoff if only the attempt of another hub has changed: the grant %s', (_, state) => {
+    const { held } = holdGrant({ ...own, ...state });
     held.health = failing;
-    held.applyStored({ grant: { ...own, obtained: instantAt(1) }, attempt: attemptFor(own, HOUR) });
+    held.applyStored({ grant: { ...own, ...state, obtained: instantAt(1) }, attempt: attemptFor(own, HOUR) });
     expect(held).toMatchObject({ health: failing, leasedUntil: HOUR, grant: { obtained: instantAt(1) } });
   });
 
@@ -171,6 +176,8 @@ describe('attempt of another hub', () => {
       held.setAttemptElsewhere({ leasedUntil: 2 * HOUR });
       expect(held.leasedUntil).toBe(2 * HOUR);
       expect(held.endedElsewhere).toBe(ended);
+      const first = await Promise.race([ended?.then(() => 'ended'), new Promise((resolve) => setImmediate(resolve))]);
+      expect(first).toBeUndefined();
       end(held);
       await ended;
       expect([held.leasedUntil, held.endedElsewhere]).toEqual([null, null]);
@@ -181,7 +188,7 @@ describe('attempt of another hub', () => {
 describe('writing what is only in memory', () => {
   test('a new login that is not written counts as a failure of the store until it is', async () => {
     const results = [false, true];
-    const { held } = holdGrant(own, async () => results.shift() ?? expect.fail());
+    const { held, logged } = holdGrant(own, async () => results.shift() ?? expect.fail());
     expect(held.health).toMatchObject({
       problem: {
         code: 'store_unwritable',
@@ -190,9 +197,11 @@ describe('writing what is only in memory', () => {
     });
     expect(await held.save()).toBe(false);
     expect(held).toMatchObject({ unsaved: expect.any(Function), health: { kind: 'failing' } });
+    expect(logged).toEqual(['refresh_failed']);
     expect(await held.save()).toBe(true);
     expect(held).toMatchObject({ unsaved: null, health: { kind: 'good' } });
     expect(await held.save()).toBe(true);
+    expect(logged).toEqual(['refresh_failed', 'store_writable']);
   });
 
   test('a grant that follows while another one is written is not written yet', async () => {
@@ -249,6 +258,12 @@ describe('writing what is only in memory', () => {
     expect(database.writes).toHaveLength(2);
   });
 
+  test('a rejection that the store has already is not written again', async () => {
+    const { held, database } = holdGrant({ ...own, accessTokenRejectedAt: rejectedAt });
+    expect(await held.save()).toBe(true);
+    expect(database.writes).toEqual([]);
+  });
+
   test('no rejection is written for an access token that was not rejected', async () => {
     const { held, database } = holdGrant(own);
     held.hasUnwrittenRejection = true;
@@ -268,13 +283,23 @@ describe('grant that another hub has written', () => {
     expect(logged).toEqual([]);
   });
 
-  test('a hub without a site logs that something else has changed its store', async () => {
-    const { held, database, logged } = holdGrant(own);
-    database.site = null;
+  test('a hub without a site takes over what its store has, and logs that something else has changed it', async () => {
+    for (const generation of [2, 3, 4]) {
+      const { held, database, logged } = holdGrant(own);
+      database.site = null;
+      database.found = found(other({ generation }));
+      await held.reload();
+      expect(held.grant).toEqual(other({ generation }));
+      expect(logged).toEqual(['grant_changed_elsewhere']);
+    }
+  });
+
+  test('a grant whose row was damaged once is taken over when the database has it again', async () => {
+    const { held, database } = holdGrant(own);
+    database.damagedGrants.add(own.connection);
     database.found = found(other({ generation: 4 }));
     await held.reload();
     expect(held.grant).toEqual(other({ generation: 4 }));
-    expect(logged).toEqual(['grant_changed_elsewhere']);
   });
 
   test('a grant that the database has no more ends, after a hub of a site has tried to write it again', async () => {
@@ -307,19 +332,22 @@ describe('grant that another hub has written', () => {
   });
 
   test('a hub keeps its grant if the database cannot be read, or only a damaged row of it', async () => {
-    for (const prepare of [
-      (database: GrantDatabase) => {
-        database.isAway = true;
-      },
-      (database: GrantDatabase) => {
-        database.found = null;
-        database.damagedGrants.add(own.connection);
-      },
-    ]) {
+    const cases: [string, (database: GrantDatabase) => void][] = [
+      ['the database is away', (database) => Object.assign(database, { isAway: true })],
+      [
+        'the grant in the store was damaged or changed by something else',
+        (database) => {
+          database.found = null;
+          database.damagedGrants.add(own.connection);
+        },
+      ],
+    ];
+    for (const [why, prepare] of cases) {
       const { held, database, emitted } = holdGrant(own);
       prepare(database);
       await held.reload();
-      expect(held).toMatchObject({ hasEnded: false, health: { problem: { code: 'store_unwritable' } } });
+      const message = `The hub can't write its store: ${why}`;
+      expect(held).toMatchObject({ hasEnded: false, health: { problem: { code: 'store_unwritable', message } } });
       expect(emitted).toMatchObject([{ kind: 'refresh_failed', took: null }]);
       expect(database.writes).toEqual([]);
     }
@@ -374,6 +402,7 @@ describe('grant that another hub has written', () => {
     expect(await held.reconcileIfLost()).toBe(false);
     const alone = holdGrant(own);
     alone.database.site = null;
+    alone.database.found = null;
     expect(await alone.held.reconcileIfLost()).toBe(false);
     expect([...database.writes, ...alone.database.writes]).toEqual([]);
   });

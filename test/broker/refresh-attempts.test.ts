@@ -126,7 +126,8 @@ describe('attempt that brings new tokens', () => {
     hub.database.isAway = ['replaceGrant'];
     await hub.make();
     expect(hub.held.grant).toMatchObject({ generation: 2, accessToken: new Secret('new') });
-    expect(problemOf(hub)).toBe('store_unwritable');
+    const message = "The hub can't write its store: the database is away";
+    expect(hub.held.health).toMatchObject({ problem: { code: 'store_unwritable', message } });
     expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', problem: 'store_unwritable', took: 0 }]);
     hub.database.isAway = false;
     expect(await hub.held.save()).toBe(true);

@@ -197,18 +197,19 @@ export class HeldGrant implements ScheduledGrant {
 
   /** As {@link #find}, after what this hub knows was written again if the database has lost it. */
   async findNewest(): Promise<FoundGrant | null> {
+    const { site } = this.#context.store;
     const found = await this.#find();
-    if (this.hasEnded || !this.#isNewerThan(found)) return found;
-    await this.#context.store.site?.reconcile([this.grant]);
+    if (site === null || this.hasEnded || !this.#isNewerThan(found)) return found;
+    await site.reconcile([this.grant]);
     return this.#find();
   }
 
   /**
-   * Whether this hub knows more of the grant than the database, which has lost it, or may have.
+   * Whether this hub knows more of the grant than the database of the site, which has lost it, or may have.
    * @param found null if it has no such grant: it may have lost the whole row, or another hub has deleted the grant
    */
   #isNewerThan(found: FoundGrant | null): boolean {
-    if (found === null) return this.#context.store.site !== null;
+    if (found === null) return true;
     return found.mayHaveLostWrites && found.stored.grant.generation <= this.grant.generation;
   }
 

@@ -182,9 +182,10 @@ export class RefreshAttempts {
       if (this.#held.hasEnded) return;
       if (found === null) return this.#held.end();
       this.#held.applyNewest(found);
-      const { leasedUntil, at } = found.stored.attempt ?? {};
-      if (at === undefined || leasedUntil === undefined || leasedUntil > environment.clock.now().uptime) return;
-      this.#held.applyStored({ ...found.stored, attempt: { token: found.stored.attempt?.token ?? '', at } });
+      const { attempt } = found.stored;
+      if (attempt?.leasedUntil === undefined || attempt.leasedUntil > environment.clock.now().uptime) return;
+      const { token, at } = attempt;
+      this.#held.applyStored({ ...found.stored, attempt: { token, at } });
       logger.refreshInterrupted(this.#held);
       if (await this.endInterrupted(at)) return;
       await this.#held.reload();
