@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import {
-  appendFileSync,
   chmodSync,
   chownSync,
   mkdirSync,
@@ -13,7 +12,7 @@ import {
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkService } from '../../src/doctor/checks/machine.ts';
@@ -21,21 +20,33 @@ import { createDoctorContext } from '../../src/doctor/context.ts';
 import { runChecks } from '../../src/doctor/run-checks.ts';
 import { readUnit } from '../../src/doctor/systemd-unit.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
+import { jsonOn, startOn } from '../cli/command.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { httpResponse, startRawServer } from '../support/raw-server.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
+/** Runs, with a paired appliance. */
+let running: HubProcess;
+/** Its configuration before a test changes it. */
+let intact: string;
 
-beforeAll(async () => {
-  emulator = await startEmulator();
+setUpOnce(async (parts) => {
+  emulator = parts.use(await startEmulator());
+  running = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true }));
+  await running.addAppliance('wallbox');
+  await running.pair('wallbox', emulator);
+  intact = readFileSync(configurationOf(running), 'utf8');
 });
 
-afterAll(() => emulator[Symbol.asyncDispose]());
+afterEach(() => writeFileSync(configurationOf(running), intact));
+
+const configurationOf = (hub: HubProcess) => join(hub.directory, 'latchkey.toml');
 
 /** The doctor's findings for a hub that is prepared, and does not run. */
 async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<NamedCheckResult[]> {
   const examination = {
-    file: join(hub.directory, 'latchkey.toml'),
+    file: configurationOf(hub),
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_STATE_HOME: hub.directory, ...env },
   };
   return runChecks(await createDoctorContext(examination));
@@ -49,7 +60,7 @@ function finding(checks: readonly NamedCheckResult[], name: string): NamedCheckR
 
 /** Replaces text in a hub's configuration. */
 function edit(hub: HubProcess, pattern: RegExp, replacement: string): void {
-  const file = join(hub.directory, 'latchkey.toml');
+  const file = configurationOf(hub);
   const text = readFileSync(file, 'utf8');
   expect(text).toMatch(pattern);
   writeFileSync(file, text.replace(pattern, replacement));
@@ -83,9 +94,8 @@ it('the doctor says that the hub is stopped, and how to start it', async () => {
 
 describe('the doctor and the configuration', () => {
   it('the doctor names an unknown key, and says that the running hub continues', async () => {
-    await using hub = await HubProcess.start({ emulator, here: true });
-    appendFileSync(join(hub.directory, 'latchkey.toml'), '\n[hubb]\nname = "x"\n');
-    const checks = await found(hub);
+    edit(running, /$/, '\n[hubb]\nname = "x"\n');
+    const checks = await found(running);
     const { result, detail } = finding(checks, 'configuration');
     expect(result).toBe('fail');
     expect(detail).toMatch(/hubb: unknown key \(did you mean hub\?\);.*; the running hub still uses/);
@@ -118,13 +128,10 @@ describe('the doctor and the configuration', () => {
   });
 
   it("the doctor uses the running hub's information about a portal if the configuration of the portal is wrong", async () => {
-    await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true });
-    await hub.addAppliance('wallbox');
-    await hub.pair('wallbox', emulator);
-    edit(hub, /base_url = .*/, 'base_url = "portal"');
-    edit(hub, /http_port = .*/, 'http_port = "web"');
-    edit(hub, /listen = "127\.0\.0\.1:0"/, 'listen = 0');
-    const checks = await found(hub);
+    edit(running, /base_url = .*/, 'base_url = "portal"');
+    edit(running, /http_port = .*/, 'http_port = "web"');
+    edit(running, /listen = "127\.0\.0\.1:0"/, 'listen = 0');
+    const checks = await found(running);
     expect(finding(checks, 'portal.home').detail).toMatch(/; the running hub reports no problem with it$/);
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
     expect(finding(checks, 'metrics').detail).toMatch(/ serves metrics and health$/);
@@ -138,11 +145,10 @@ describe('the doctor and the configuration', () => {
     [/\[hub]/, '[hubb]'],
     [/\[hub]/, '[hub'],
   ])('the doctor finds the running hub also if %s in the configuration is wrong', async ([setting, replacement]) => {
-    await using hub = await HubProcess.start({ emulator, here: true });
     await using stopped = await HubProcess.prepare({ emulator });
-    edit(hub, setting, replacement);
+    edit(running, setting, replacement);
     edit(stopped, setting, replacement);
-    const checks = await found(hub);
+    const checks = await found(running);
     expect(new Set(checks.filter(({ result }) => result === 'fail').map(({ name }) => name))).toEqual(
       new Set(['configuration']),
     );
@@ -338,55 +344,18 @@ describe('the doctor and the machine', () => {
 
   it("the doctor reports a failed, disabled or restarted service from systemd's data", async () => {
     await using hub = await HubProcess.prepare({ emulator });
-    let env: NodeJS.ProcessEnv = {};
-    const setUnitProperties = (...lines: string[]) => {
-      env = replaceProgram(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${lines.join(' ')}`);
+    const check = async (active: string, enabled: string, result: string, status = 0, restarts = 0) => {
+      const unit = `ActiveState=${active} UnitFileState=${enabled} Result=${result}`;
+      const counts = `ExecMainStatus=${status} NRestarts=${restarts}`;
+      const env = replaceProgram(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${unit} ${counts}`);
+      const [found] = await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) });
+      return `${found?.result}: ${found?.detail}`;
     };
-    const check = async () =>
-      (await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
-    setUnitProperties(
-      'ActiveState=failed',
-      'UnitFileState=enabled',
-      'Result=exit-code',
-      'ExecMainStatus=78',
-      'NRestarts=0',
-    );
-    expect(await check()).toMatchObject({
-      result: 'fail',
-      detail: expect.stringMatching(/exit status 78\).*journalctl/),
-    });
-    setUnitProperties(
-      'ActiveState=active',
-      'UnitFileState=disabled',
-      'Result=success',
-      'ExecMainStatus=0',
-      'NRestarts=0',
-    );
-    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringContaining('systemctl enable') });
-    setUnitProperties(
-      'ActiveState=active',
-      'UnitFileState=enabled',
-      'Result=watchdog',
-      'ExecMainStatus=0',
-      'NRestarts=3',
-    );
-    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/3 times.*watchdog/) });
-    setUnitProperties(
-      'ActiveState=active',
-      'UnitFileState=enabled',
-      'Result=success',
-      'ExecMainStatus=0',
-      'NRestarts=1',
-    );
-    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/was restarted once: /) });
-    setUnitProperties(
-      'ActiveState=active',
-      'UnitFileState=enabled',
-      'Result=success',
-      'ExecMainStatus=0',
-      'NRestarts=0',
-    );
-    expect(await check()).toMatchObject({ result: 'ok' });
+    expect(await check('failed', 'enabled', 'exit-code', 78)).toMatch(/^fail: .*exit status 78\).*journalctl/);
+    expect(await check('active', 'disabled', 'success')).toMatch(/^warn: .*systemctl enable/);
+    expect(await check('active', 'enabled', 'watchdog', 0, 3)).toMatch(/^warn: .*3 times.*watchdog/);
+    expect(await check('active', 'enabled', 'success', 0, 1)).toMatch(/^warn: .*was restarted once: /);
+    expect(await check('active', 'enabled', 'success')).toMatch(/^ok: /);
   });
 });
 
@@ -414,33 +383,32 @@ it('the doctor advises to restart an unresponsive hub in the way in which it was
 
 it('the doctor recognises a hub in test mode, and does not check what that hub does not use', async () => {
   await using hub = await HubProcess.start({ serve: ['--test-mode'] });
-  const { status, stdout } = await hub.cli('doctor', '--json');
-  const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
-  expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
+  const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
+  expect(checks.filter(({ result }) => result === 'fail')).toEqual([]);
   expect(finding(checks, 'hub').detail).toMatch(
     / is running, version .*; it is in test mode, with an emulated portal, and stores nothing$/,
   );
-  expect((await hub.cli('status')).stdout).toMatch(
+  expect((await startOn(hub, 'status').ended).stdout).toMatch(
     /^mode +test mode: with an emulated portal, and nothing is stored$/m,
   );
   for (const name of ['configuration', 'state', 'store', 'portal', 'network', 'clock']) {
     expect(finding(checks, name).result, name).toBe('ok');
   }
   const refused = 'set command or webhook under [notify] in the configuration, and stop the hub and start it again';
-  expect(await hub.cli('notify', '--test')).toMatchObject({ status: 1, stderr: expect.stringContaining(refused) });
-  expect(await hub.cli('reload')).toMatchObject({ status: 1 });
+  expect(await startOn(hub, 'notify', '--test').ended).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining(refused),
+  });
+  expect(await startOn(hub, 'reload').ended).toMatchObject({ status: 1 });
   edit(hub, /address = .*/, 'address = 7');
   expect(finding(await found(hub), 'configuration').result).toBe('warn');
 });
 
 it('the doctor says for each appliance what to do', async () => {
-  await using hub = await HubProcess.start({ emulator, here: true });
-  await hub.addAppliance('boiler');
-  await hub.addAppliance('wallbox');
-  await hub.pair('wallbox', emulator);
+  await running.addAppliance('boiler');
   for (const { id } of emulator.grants()) emulator.revoke(id);
-  await hub.ask((control) => control.refresh('wallbox')).catch(() => undefined);
-  const checks = await found(hub);
+  expect(await running.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
+  const checks = await found(running);
   expect(finding(checks, 'appliance.wallbox')).toMatchObject({
     result: 'fail',
     detail: expect.stringMatching(/Log in again to connect wallbox: .*"latchkey pair wallbox"$/),
