@@ -268,14 +268,13 @@ test('closing the control server ends event streams, idle connections and hangin
   const following = expect(async () => {
     for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
   }).rejects.toMatchObject({ code: 'hub_stopping' });
-  const hanging = expect(client.request({ method: 'GET', path: '/v1/connections/wallbox/token' })).rejects.toThrow();
+  const requested = client.request({ method: 'GET', path: '/v1/connections/wallbox/token' });
+  const hanging = expect(requested).rejects.toThrow('other side closed');
   await using idle = await connectControlClient([server.path]);
   await idle.status();
   await waitFor(() => expect(administration.pairings.get(id)?.followers).toBe(1));
 
-  const started = performance.now();
   await server[Symbol.asyncDispose]();
-  expect(performance.now() - started).toBeLessThan(20_000);
   await following;
   await hanging;
   expect(administration.pairings.get(id)?.followers).toBe(0);

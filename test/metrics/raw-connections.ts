@@ -22,12 +22,11 @@ export async function sendRaw(
   return received;
 }
 
-/** Opens a connection that sends nothing, and waits a moment for the other end to close it. */
+/** Opens a connection that sends nothing. */
 export async function openIdleConnection(port: number | null): Promise<Socket> {
-  const socket = connect(port ?? 0, '127.0.0.1');
-  socket.on('error', () => undefined);
+  const socket = connect(port ?? 0, '127.0.0.1')
+    .on('error', () => undefined)
+    .resume();
   await once(socket, 'connect');
-  socket.resume();
-  await Promise.race([once(socket, 'close'), new Promise((resolve) => setTimeout(resolve, 300))]);
   return socket;
 }

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { webhookHook } from '../../src/notify/webhook.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const SECRET = 'topic-5b1f09a7d3';
 rememberSecrets([SECRET]);
@@ -99,6 +100,7 @@ describe('a webhook', () => {
     respond = () => undefined;
     const ending = new AbortController();
     const delivered = webhookHook(new Secret(address()), 60_000).deliver('{}', ending.signal);
+    await waitFor(() => expect(taken).toHaveLength(1));
     ending.abort();
     expect(await delivered).toMatchObject({ ok: false });
   });

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { HubProcess } from '../../support/hub-process.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { OtherClient } from '../../support/other-client.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
@@ -24,7 +24,7 @@ client_secret_file = "portal.secret"
 revocation_endpoint = "${baseUrl}/oauth2/revoke?key=of-the-maker"
 login_lifetime = "7d"
 `;
-  hub = parts.use(await HubProcess.start({ emulator, toml: away, portal: 'redirect = "off"', here: true }));
+  hub = parts.use(await HubProcess.start({ emulator, toml: away, here: true }));
   await hub.addConnection('heating', 'Monitoring');
   await hub.addAppliance('thermostat', null, null, 'heating');
   await hub.addAppliance('dashboard', null, null, 'heating');
@@ -133,14 +133,16 @@ describe('commands for a shared connection', () => {
 
   it('of two imports into one connection at once, one is refused with one clear line', async () => {
     const other = await OtherClient.logIn(emulator);
-    emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1 });
+    emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3 });
+    const requests = emulator.requests.length;
     const command = ['connection', 'import', 'cloud', '--config', join(hub.directory, 'latchkey.toml')];
-    const imports = await Promise.all([1, 2].map(() => runLatchkey(command, {}, other.refreshToken)));
-    const [done, refused] = imports.toSorted((one, two) => Number(one.status) - Number(two.status));
-    expect([done?.status, refused?.status]).toEqual([0, 1]);
-    expect(refused?.stderr).toMatch(
-      /^latchkey: an import to the connection cloud is under way: wait until it has ended\n$/,
-    );
+    const first = runLatchkey(command, {}, other.refreshToken);
+    await eventually(async () => emulator.requests.length > requests);
+    expect(await runLatchkey(command, {}, other.refreshToken)).toMatchObject({
+      status: 1,
+      stderr: 'latchkey: an import to the connection cloud is under way: wait until it has ended\n',
+    });
+    expect((await first).status).toBe(0);
     expect(await hub.connection('cloud')).toMatchObject({ state: 'active', appliances: [] });
     expect(await other.refresh()).toBe(400);
     expect(await startOn(hub, 'refresh', 'cloud').ended).toMatchObject({ status: 0 });

@@ -1,3 +1,4 @@
+import { request } from 'undici';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import type { RunningCommand } from '../running-command.ts';
 
@@ -9,10 +10,11 @@ export function eventsIn(stdout: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
-/** A person logs in through the link that `pair --all --json` shows for a connection. */
+/** A person logs in through the link that `pair --all --json` shows for a connection, and comes back to the hub. */
 export async function logInAtLink(emulator: Emulator, running: RunningCommand, connection: string, user = 'demo') {
   const shown = await running.stdout(new RegExp(`"waiting".*"connection":"${connection}".*\\n`));
   const waiting = eventsIn(shown).findLast((line) => line['event'] === 'waiting' && line['connection'] === connection);
   const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
-  await emulator.login({ state, user });
+  const { location } = await emulator.login({ state, user });
+  await (await request(location)).body.dump();
 }

@@ -13,7 +13,7 @@ let hub: HubProcess;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ users }));
-  hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"', here: true }));
+  hub = parts.use(await HubProcess.start({ emulator, here: true }));
 });
 
 const pairAll = (...args: string[]) => startOn(hub, 'pair', '--all', ...args);
