@@ -57,7 +57,7 @@ export function runShell(command: string, env: NodeJS.ProcessEnv = {}): Promise<
   const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
   writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(MAIN)} "$@"\n`, { mode: 0o755 });
   chmodSync(dirname(LATCHKEY), 0o755);
-  return watchProcess(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
+  return watchProcess(spawn('/usr/bin/bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
 }
 
 /** Starts `latchkey` on a pseudoterminal as {@link startLatchkey} does; all of its output comes as standard output. */

@@ -112,7 +112,7 @@ test('a user without access to the control socket learns which group to join', a
   await using hub = await serveFakeAdministration();
   chmodSync(hub.env.LATCHKEY_HUB_CONTROL_SOCKET, 0);
   // Without capabilities, root is refused too.
-  const unprivileged = process.getuid?.() === 0 ? 'setpriv --inh-caps=-all --bounding-set=-all' : '';
+  const unprivileged = process.getuid?.() === 0 ? '/usr/bin/setpriv --inh-caps=-all --bounding-set=-all' : '';
   const refused = await runShell(`${unprivileged} $LATCHKEY status`, hub.env);
   expect(refused).toMatchObject({ status: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^latchkey: this user has no access to the hub at .*latchkey-admin.*\n$/);

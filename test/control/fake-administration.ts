@@ -17,7 +17,7 @@ import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/c
 import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { ApplianceLabel, PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
-import type { PortalCheck, PortalStatus } from '../../src/core/portals/portal-status.ts';
+import type { PortalCheck } from '../../src/core/portals/portal-status.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { HookTestResult, Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -165,12 +165,8 @@ export class FakeAdministration implements Administration {
     return ['home'];
   }
 
-  configuredPortals: PortalStatus[] = [];
+  describePortals = unscripted;
   portalChecks: PortalCheck[] = [];
-
-  async describePortals(): Promise<readonly PortalStatus[]> {
-    return this.configuredPortals;
-  }
 
   async checkPortal(name: string): Promise<readonly PortalCheck[]> {
     if (name !== 'home') throw new Failure('portal_unknown', `there is no portal ${name}: see latchkey portals`);
@@ -276,11 +272,7 @@ export class FakeAdministration implements Administration {
     return this.#setLogin(name, { scope: existing?.scope ?? scope, portal, state: 'active', expiresIn: 3000 });
   }
 
-  readonly forgottenHubs: string[] = [];
-
-  async removeHub(name: string): Promise<void> {
-    this.forgottenHubs.push(name);
-  }
+  removeHub = unscripted;
 
   async removeAppliance(name: string): Promise<void> {
     this.#find(name);

@@ -133,6 +133,8 @@ describe('commands for a shared connection', () => {
 
   it('of two imports into one connection at once, one is refused with one clear line', async () => {
     const other = await OtherClient.logIn(emulator);
+    // Two processes that have started already, so that the second import comes while the first is under way.
+    await Promise.all([1, 2].map(() => startOn(hub, 'status').ended));
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3 });
     const requests = emulator.requests.length;
     const command = ['connection', 'import', 'cloud', '--config', join(hub.directory, 'latchkey.toml')];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startEmulator } from '../../../src/emulator/index.ts';
-import { HubProcess } from '../../support/hub-process.ts';
+import type { EmulatorOptions } from '../../../src/emulator/index.ts';
 import { startOn } from '../command.ts';
+import { startCloudHub } from './cloud-hub.ts';
 
 /** The `waiting` events that `pair --json` has printed. */
 function waitingEvents(stdout: string): { authorize_url: string; user_code: string; reason?: string }[] {
@@ -11,25 +11,9 @@ function waitingEvents(stdout: string): { authorize_url: string; user_code: stri
     .map((line) => JSON.parse(line));
 }
 
-async function startDeviceHub(options: Parameters<typeof startEmulator>[0]) {
-  const emulator = await startEmulator({ clients: [{ id: 'the-hub' }], deviceInterval: 1, ...options });
-  const hub = await HubProcess.start({
-    here: true,
-    toml: `[portals.cloud]
-type = "oauth2"
-issuer = "${emulator.frontendUrl}"
-client_id = "the-hub"
-login = "device"
-[connections.wallbox]`,
-  });
-  return {
-    emulator,
-    pair: (...args: string[]) => startOn(hub, 'pair', 'wallbox', ...args),
-    async [Symbol.asyncDispose]() {
-      await hub[Symbol.asyncDispose]();
-      await emulator[Symbol.asyncDispose]();
-    },
-  };
+async function startDeviceHub(options: EmulatorOptions) {
+  const house = await startCloudHub('login = "device"', {}, { deviceInterval: 1, ...options });
+  return { ...house, pair: (...args: string[]) => startOn(house.hub, 'pair', 'wallbox', ...args) };
 }
 
 test('pair prints the link and the code of a device login, and ends when the person has allowed it', async () => {

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startEmulator } from '../../../src/emulator/index.ts';
-import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { runLatchkey, shareFakeAdministration, startOn } from '../command.ts';
+import { startCloudHub } from './cloud-hub.ts';
 
 const ADDRESS = 'https://app.example/callback?code=the-code&state=the-state';
 const waiting = {
@@ -16,26 +15,17 @@ const QUESTION = /If the browser ends on an error page, paste its address here:/
 
 const fake = shareFakeAdministration();
 
-/** A hub with a connection at the emulator as a generic cloud, whose redirect URI is not the hub's. */
+/** A hub whose redirect URI is not its own. */
 async function startPasteHub() {
-  const emulator = await startEmulator({
-    clients: [{ id: 'the-hub', redirectUris: ['http://127.0.0.1:9/callback'] }],
-    autoLogin: true,
-    codeLifetime: 3600,
-  });
-  const hub = await HubProcess.start({
-    here: true,
-    toml: `[portals.cloud]
-type = "oauth2"
-issuer = "${emulator.frontendUrl}"
-client_id = "the-hub"
-login = "paste"
-redirect_uri = "http://127.0.0.1:9/callback"
-[connections.wallbox]`,
-  });
+  const redirectUri = 'http://127.0.0.1:9/callback';
+  const house = await startCloudHub(
+    `login = "paste"\nredirect_uri = "${redirectUri}"`,
+    { redirectUris: [redirectUri] },
+    { autoLogin: true, codeLifetime: 3600 },
+  );
   /** Starts a pairing and logs in. @returns the address on which the browser ends */
   async function logIn(): Promise<string> {
-    const { status, stdout } = await startOn(hub, 'pair', 'wallbox', '--no-wait', '--json').ended;
+    const { status, stdout } = await startOn(house.hub, 'pair', 'wallbox', '--no-wait', '--json').ended;
     expect(status).toBe(0);
     const { authorize_url: link } = JSON.parse(stdout);
     const { headers } = await fetch(link, { redirect: 'manual' });
@@ -43,15 +33,7 @@ redirect_uri = "http://127.0.0.1:9/callback"
     rememberSecrets([new URL(address).searchParams.get('code') ?? '']);
     return address;
   }
-  return {
-    hub,
-    emulator,
-    logIn,
-    async [Symbol.asyncDispose]() {
-      await hub[Symbol.asyncDispose]();
-      await emulator[Symbol.asyncDispose]();
-    },
-  };
+  return { ...house, logIn };
 }
 
 test('pair --paste hands the address to the open pairing and says how it ended', async () => {

@@ -40,9 +40,9 @@ setUpOnce(
     fan = await hub.addAppliance('fan');
     await hub.pair('fan', emulator);
     // The machine's own roots, in a mount namespace of each command: the root of the ACME server.
-    const [hash = ''] = (await run('openssl', ['x509', '-noout', '-subject_hash', '-in', acme.rootFile])).stdout.split(
-      '\n',
-    );
+    const [hash = ''] = (
+      await run('/usr/bin/openssl', ['x509', '-noout', '-subject_hash', '-in', acme.rootFile])
+    ).stdout.split('\n');
     await mkdir(join(folder, 'roots'));
     await writeFile(join(folder, 'roots', `${hash}.0`), await readFile(acme.rootFile));
     // What certbot's plugin for a DNS provider does.
@@ -94,7 +94,7 @@ async function type(command: string, env: NodeJS.ProcessEnv = {}): Promise<strin
     .replaceAll('/etc/latchkey/dns.env', `${folder}/dns.env`)
     .replaceAll('/var/lib/lego', `${folder}/lego`);
   const { stdout, stderr } = await run(
-    'unshare',
+    '/usr/bin/unshare',
     ['--mount', 'sh', '-ec', `mount --bind ${folder}/roots /etc/ssl/certs\n${typed}`],
     {
       timeout: scaleDeadline(30_000),
@@ -142,7 +142,7 @@ describe('a certificate of an ACME server', () => {
     const home = join(folder, 'browser');
     const store = join(home, '.pki/nssdb');
     await mkdir(store, { recursive: true });
-    await run('certutil', ['-N', '-d', `sql:${store}`, '--empty-password']);
+    await run('/usr/bin/certutil', ['-N', '-d', `sql:${store}`, '--empty-password']);
     const open = async () => {
       await using browser = await startBrowser({ whole: true, home, names: [NAME] });
       await using visit = await browser.visit(DESKTOP);
@@ -150,7 +150,7 @@ describe('a certificate of an ACME server', () => {
       return [visit.page.url(), await visit.page.title()];
     };
     await expect(open()).rejects.toThrow('ERR_CERT_AUTHORITY_INVALID');
-    await run('certutil', ['-A', '-d', `sql:${store}`, '-n', 'acme', '-t', 'C,,', '-i', acme.rootFile]);
+    await run('/usr/bin/certutil', ['-A', '-d', `sql:${store}`, '-n', 'acme', '-t', 'C,,', '-i', acme.rootFile]);
     const [url, title] = await open();
     expect(url?.startsWith(pageUrl())).toBe(true);
     expect(title).toBe('Sign in');
