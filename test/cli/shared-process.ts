@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { SHARED_CACHE } from '../support/program.ts';
+import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { type RunningCommand, watchCommand } from './running-command.ts';
 import type { SharedProcessCommand } from './shared-process-worker.ts';
 
@@ -21,6 +21,8 @@ const idle: Record<'pipes' | 'terminal', SharedProcess[]> = { pipes: [], termina
  */
 export function startInSharedProcess(command: SharedProcessCommand): RunningCommand {
   const kind = command.screen === undefined ? 'pipes' : 'terminal';
+  // A late signal may have ended an idle process.
+  idle[kind] = idle[kind].filter(({ child }) => child.connected);
   const shared = idle[kind].pop() ?? startProcess(kind);
   const { child, exited } = shared;
   const end = async (marked: Promise<unknown>) => {
@@ -40,7 +42,11 @@ function startProcess(kind: 'pipes' | 'terminal'): SharedProcess {
   const [program = '', ...args] =
     kind === 'pipes' ? worker : ['/usr/bin/script', '-qefc', `exec '${worker.join("' '")}'`, '/dev/null'];
   const child = spawn(program, args, {
-    env: { NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'), PATH: process.env['PATH'] },
+    env: {
+      LATCHKEY_TEST_MAIN: MAIN,
+      NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'),
+      PATH: process.env['PATH'],
+    },
     stdio: ['pipe', 'pipe', 'pipe', 'ipc'],
   });
   const exited = once(child, 'exit').then(([status, signal]) => {
