@@ -275,8 +275,8 @@ export class HubProcess implements AsyncDisposable {
   async cli(...args: string[]): Promise<ProcessResult> {
     const command = { args: [...args, '--config', this.#config], env: this.#env };
     if (!this.#isHere) return runLatchkey(command.args, command.env);
-    const { runInSharedProcess } = await import('../cli/shared-process.ts');
-    const { status, stdout, stderr } = await runInSharedProcess(command);
+    const { startInSharedProcess } = await import('../cli/shared-process.ts');
+    const { status, stdout, stderr } = await startInSharedProcess(command).ended;
     return { status, stdout, stderr };
   }
 
