@@ -11,7 +11,7 @@ import type { PostgresProxy } from '../support/postgres/proxy.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { skipIfUnavailable } from '../support/set-up.ts';
 
-export const SITE_KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
+const SITE_KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
 /** How to connect to a test database. */
 export function addressOf(url: string, port?: number): DatabaseAddress {

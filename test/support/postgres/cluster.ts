@@ -147,7 +147,7 @@ async function clusterTemplate(): Promise<string> {
 let user: Promise<{ readonly uid: number; readonly gid: number }> | null = null;
 
 /** The user that PostgreSQL runs as. */
-export function postgresUser(): Promise<{ readonly uid: number; readonly gid: number }> {
+function postgresUser(): Promise<{ readonly uid: number; readonly gid: number }> {
   user ??= run('getent', ['passwd', 'postgres']).then(({ stdout }) => {
     const [, , uid, gid] = stdout.split(':');
     return { uid: Number(uid), gid: Number(gid) };
