@@ -5,7 +5,15 @@ import type { SiteNews } from '../../../src/core/site.ts';
 import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { sampleGrant } from '../../core/samples.ts';
-import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import {
+  HUB_A,
+  HUB_B,
+  NO_INTERVALS,
+  openSiteStore,
+  type SiteHubOptions,
+  siteAddress,
+  useSiteServer,
+} from '../../site/site-harness.ts';
 import { addAppliance, ownConnection, WALLBOX } from '../../store/test-store.ts';
 import type { TestDatabase } from '../../support/postgres/server.ts';
 
@@ -31,6 +39,21 @@ async function connect(database: TestDatabase): Promise<Client> {
   const client = new Client({ connectionString: database.url });
   await client.connect();
   return client;
+}
+
+/** A hub, the news that it gets, and a client of its database that changes what it likes. */
+async function startWatched(options: SiteHubOptions = { timers: NO_INTERVALS }) {
+  await using parts = new AsyncDisposableStack();
+  const database = await (await siteServer()).createDatabase();
+  const store = parts.use(await openSiteStore(siteAddress(database), HUB_A, options));
+  const client = await connect(database);
+  parts.defer(() => client.end());
+  const restores = { count: 0 };
+  store.onRestored(() => {
+    restores.count += 1;
+  });
+  const owned = parts.move();
+  return { store, client, restores, news: collectNews(store), [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 test('a hub gets the news of another hub, and none of its own', async () => {
@@ -62,17 +85,14 @@ test('a hub gets the news of another hub, and none of its own', async () => {
 });
 
 test('news whose notification was lost are found by looking, once', async () => {
-  const database = await (await siteServer()).createDatabase();
-  await using store = await openSiteStore(siteAddress(database), HUB_A);
-  const news = collectNews(store);
-  const client = await connect(database);
+  await using watched = await startWatched({});
+  const { store, client, news } = watched;
   await client.query(CHANGE, [['grants/1']]);
   await expect.poll(() => news).toEqual(['grants/1']);
   await client.query(CHANGE, [['grants/2']]);
   await store.catchUp();
   await store.catchUp();
   expect(news).toEqual(['grants/1', 'grants/2']);
-  await client.end();
 });
 
 test('news of transactions that end late are neither lost nor found twice, and nor are those after them', async () => {
@@ -119,64 +139,44 @@ test('news that are longer than a notification are complete', async () => {
   await expect.poll(() => news.toSorted()).toEqual(expected);
 });
 
-test.each([
-  '5',
-  '[]',
-  'no JSON',
-  '{}',
-  '{"id":"1","hub":"another","news":5}',
-  '{"id":"1","hub":"another","news":[null]}',
-  '{"id":"1","hub":"another","news":["restored"]}',
-])('a notification of a stranger, %s, only makes a hub look for news', async (payload) => {
-  const database = await (await siteServer()).createDatabase();
-  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
-  const news = collectNews(store);
-  let restores = 0;
-  store.onRestored(() => {
-    restores += 1;
-  });
-  const client = await connect(database);
-  await client.query(CHANGE, [['grants/1']]);
-  await client.query('SELECT pg_notify($1, $2)', ['latchkey', payload]);
-  await expect.poll(() => news).toEqual(['grants/1']);
-  expect(restores).toBe(0);
-  await client.end();
+test('a notification of a stranger, whatever it contains, only makes a hub look for news', async () => {
+  await using watched = await startWatched();
+  const { client, news, restores } = watched;
+  const payloads = [
+    ...['5', '[]', 'no JSON', '{}', '{"id":"1","hub":"another","news":5}'],
+    ...['{"id":"1","hub":"another","news":[null]}', '{"id":"1","hub":"another","news":["restored"]}'],
+  ];
+  for (const [index, payload] of payloads.entries()) {
+    await client.query(CHANGE, [[`grants/${index}`]]);
+    await client.query('SELECT pg_notify($1, $2)', ['latchkey', payload]);
+    await expect.poll(() => news, payload).toEqual(payloads.slice(0, index + 1).map((_, each) => `grants/${each}`));
+  }
+  expect(restores.count).toBe(0);
 });
 
 test('news that nobody can read may be anything', async () => {
-  const database = await (await siteServer()).createDatabase();
-  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
-  const news = collectNews(store);
-  const client = await connect(database);
+  await using watched = await startWatched();
+  const { store, client, news } = watched;
   await client.query(CHANGE, [[null, 'grants/1']]);
   await store.catchUp();
   expect(news).toEqual(['all', 'grants/1']);
-  await client.end();
 });
 
 test('news of a database that was copied from a server with more transactions are not found again and again', async () => {
-  const database = await (await siteServer()).createDatabase();
-  await using store = await openSiteStore(siteAddress(database), HUB_A, { timers: NO_INTERVALS });
-  let restores = 0;
-  store.onRestored(() => {
-    restores += 1;
-  });
-  const client = await connect(database);
-  await client.query(CHANGE.replace('(id,', '(transaction_id, id,').replace('(gen', `('9000000000', gen`), [
-    ['restored'],
-  ]);
+  await using watched = await startWatched();
+  const { store, client, restores } = watched;
+  const later = CHANGE.replace('(id,', '(transaction_id, id,').replace('(gen', `('9000000000', gen`);
+  await client.query(later, [['restored']]);
   for (let look = 0; look < 4; look += 1) await store.catchUp();
-  expect(restores).toBe(0);
-  await client.end();
+  expect(restores.count).toBe(0);
 });
 
 test('a hub that was suspended for longer than changes are kept reads everything again', async () => {
-  const database = await (await siteServer()).createDatabase();
   let suspended = 0;
   const running = systemClock('boot-a');
   const clock = { now: () => ({ ...running.now(), uptime: running.now().uptime + suspended }) };
-  await using store = await openSiteStore(siteAddress(database), HUB_A, { clock });
-  const news = collectNews(store);
+  await using watched = await startWatched({ clock });
+  const { store, news } = watched;
   await store.catchUp();
   expect(news).toEqual([]);
   suspended = 3 * 3_600_000;
@@ -185,22 +185,18 @@ test('a hub that was suspended for longer than changes are kept reads everything
   expect(news).toEqual(['all']);
 });
 
-test.each(['of_a_newer_version/1', 'constructor/1'])(
-  'news that this version does not know may be anything: %s',
-  async (unknown) => {
-    const database = await (await siteServer()).createDatabase();
-    await using store = await openSiteStore(siteAddress(database), HUB_A);
-    const news = collectNews(store);
-    const client = await connect(database);
+test('news that this version does not know may be anything', async () => {
+  await using watched = await startWatched({});
+  const { store, client, news } = watched;
+  for (const unknown of ['of_a_newer_version/1', 'constructor/1']) {
     await client.query(CHANGE, [[unknown]]);
     await store.catchUp();
     await client.query("NOTIFY latchkey, 'nonsense'");
     await client.query(CHANGE, [['grants/3']]);
     await store.catchUp();
-    expect(news).toEqual(['all', 'grants/3']);
-    await client.end();
-  },
-);
+    expect(news.splice(0), unknown).toEqual(['all', 'grants/3']);
+  }
+});
 
 test('news are delivered one after the other, and a listener that fails does not end them', async () => {
   const database = await (await siteServer()).createDatabase();
