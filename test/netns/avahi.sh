@@ -5,6 +5,6 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/dbus /run/avahi-daemon
 chown avahi:avahi /run/avahi-daemon
 printf '[server]\nhost-name=%s\nuse-ipv4=yes\nuse-ipv6=no\nenable-dbus=yes\n' "$2" > "$1/avahi.conf"
-dbus-daemon --system --nopidfile --fork --address="unix:path=$1/bus"
+/usr/bin/dbus-daemon --system --nopidfile --fork --address="unix:path=$1/bus"
 export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$1/bus"
-exec avahi-daemon --no-drop-root --no-chroot -f "$1/avahi.conf"
+exec /usr/sbin/avahi-daemon --no-drop-root --no-chroot -f "$1/avahi.conf"

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { scaleDeadline } from './deadlines.ts';
 
 const run = promisify(execFile);
+const IP = '/usr/sbin/ip';
 
 /** A home network on this machine: hosts in their own network namespaces, joined by a bridge in another one. */
 export interface Lan<Name extends string> extends AsyncDisposable {
@@ -66,7 +67,7 @@ let made = 0;
  */
 export async function lanSkipReason(tools: readonly string[] = []): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
-  for (const tool of ['/usr/sbin/ip', ...tools]) {
+  for (const tool of [IP, ...tools]) {
     const missing = await access(tool, constants.X_OK).then(
       () => false,
       () => true,
@@ -166,14 +167,14 @@ function hostIn(
     name,
     namespace,
     spawn(command, args, options = {}) {
-      const child = spawn('ip', inside(command, args), { stdio: 'pipe', ...options });
+      const child = spawn(IP, inside(command, args), { stdio: 'pipe', ...options });
       const process = watch(child, `${command} ${args.join(' ')}`);
       resources.defer(async () => void (await process.stop('SIGTERM')));
       return process;
     },
     async run(command, args, options = {}) {
       return (
-        await run('ip', inside(command, args), { timeout: scaleDeadline(10_000), killSignal: 'SIGKILL', ...options })
+        await run(IP, inside(command, args), { timeout: scaleDeadline(10_000), killSignal: 'SIGKILL', ...options })
       ).stdout;
     },
   };
@@ -245,7 +246,7 @@ function watch(child: ChildProcess, title: string): Process {
 
 /** Runs commands of ip(8) in one process. */
 async function ip(options: readonly string[], ...commands: readonly string[]): Promise<void> {
-  const running = run('ip', [...options, '-batch', '-'], { timeout: scaleDeadline(10_000) });
+  const running = run(IP, [...options, '-batch', '-'], { timeout: scaleDeadline(10_000) });
   running.child.stdin?.end(`${commands.join('\n')}\n`);
   await running;
 }
