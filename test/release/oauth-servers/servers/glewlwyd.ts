@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,8 +18,6 @@ import { missingFilesReason, startServer } from './server-program.ts';
 
 const PROGRAM = '/usr/bin/glewlwyd';
 const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
-const WEB_APP = '/usr/share/glewlwyd/webapp';
-const WEB_APP_CONFIG = '/usr/share/glewlwyd/templates/config.json';
 /** The administrator that the schema creates. */
 const ADMINISTRATOR = { username: 'admin', password: 'password' };
 /** The plugin instance, which gives the endpoints their paths. */
@@ -27,7 +25,7 @@ const PLUGIN = 'oidc';
 
 /** Why glewlwyd can't be started here; null if it can. */
 export function glewlwydSkipReason(): string | null {
-  return missingFilesReason([PROGRAM, SCHEMA, WEB_APP, WEB_APP_CONFIG]);
+  return missingFilesReason([PROGRAM, SCHEMA]);
 }
 
 /**
@@ -83,30 +81,17 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Writes the database, the configuration and the pages. */
+/** Writes the database and the configuration. There are no pages: logins use the API. */
 async function prepareFolder(folder: string, origin: string): Promise<void> {
   const file = join(folder, 'glewlwyd.db');
   const database = new Database(file);
   database.exec(await readFile(SCHEMA, 'utf8'));
   database.close();
-  // The server follows no symbolic links out of the folder, which the package has many of.
-  const pages = join(folder, 'webapp');
-  await cp(WEB_APP, pages, { recursive: true, dereference: true, filter: (path) => !path.endsWith('/config.json') });
-  await cp(WEB_APP_CONFIG, join(pages, 'config.json'));
-  const types = {
-    html: 'text/html',
-    css: 'text/css',
-    js: 'application/javascript',
-    json: 'application/json',
-    png: 'image/png',
-    woff2: 'font/woff2',
-  };
   const settings = {
     external_url: origin,
     bind_address: '127.0.0.1',
     login_url: 'login.html',
     api_prefix: 'api',
-    static_files_path: `${pages}/`,
     log_mode: 'console',
     log_level: 'WARNING',
     admin_scope: 'g_admin',
@@ -122,9 +107,6 @@ async function prepareFolder(folder: string, origin: string): Promise<void> {
     'cookie_secure = 0',
     ...Object.entries(settings).map(([name, value]) => `${name} = "${value}"`),
     `database = { type = "sqlite3"; path = "${file}"; };`,
-    `static_files_mime_types = (${Object.entries(types)
-      .map(([extension, type]) => `{ extension = ".${extension}"; mime_type = "${type}"; }`)
-      .join(', ')})`,
   ];
   await writeFile(join(folder, 'glewlwyd.conf'), configuration.join('\n'));
 }
