@@ -149,7 +149,9 @@ test('a notification of a stranger, whatever it contains, only makes a hub look 
   for (const [index, payload] of payloads.entries()) {
     await client.query(CHANGE, [[`grants/${index}`]]);
     await client.query('SELECT pg_notify($1, $2)', ['latchkey', payload]);
-    await expect.poll(() => news, { message: payload }).toEqual(payloads.slice(0, index + 1).map((_, each) => `grants/${each}`));
+    await expect
+      .poll(() => news, { message: payload })
+      .toEqual(payloads.slice(0, index + 1).map((_, each) => `grants/${each}`));
   }
   expect(restores.count).toBe(0);
 });
