@@ -40,7 +40,7 @@ function traceScript(folder: string, settings: number, failing?: number): System
   spawnSync('mkdir', ['-m', '700', state]);
   if (failing !== undefined) trace.push('-e', `inject=fdatasync:error=EIO:when=${failing}`);
   const script = [process.execPath, '--input-type=module', '-e', SCRIPT, state, String(settings)];
-  spawnSync('strace', [...trace, ...script], { env: { ...process.env, ...ONE_POOL_THREAD } });
+  spawnSync('/usr/bin/strace', [...trace, ...script], { env: { ...process.env, ...ONE_POOL_THREAD } });
   return parseSystemCalls(readFileSync(file, 'utf8')).filter(({ on }) => /latchkey\.db(-wal)?$/.test(on));
 }
 

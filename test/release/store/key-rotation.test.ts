@@ -50,7 +50,7 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
   const strace = ['-f', '-o', '/dev/null', '-e', 'signal=none', ...inject];
   const pathArgs = names.flatMap((name) => ['-P', join(path, name)]);
   const rotation = [process.execPath, '--input-type=module', '-e', SCRIPT, path];
-  const { status } = spawnSync('strace', [...strace, ...pathArgs, ...rotation], {
+  const { status } = spawnSync('/usr/bin/strace', [...strace, ...pathArgs, ...rotation], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey'), ...ONE_POOL_THREAD },
   });
   if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);

@@ -77,7 +77,9 @@ function traceScript(folder: string, state: string, failing: readonly string[], 
   const options = ['-f', '-y', '-xx', '-s', '1000000', '-o', log, '-e', `trace=${calls}`, '-e', 'signal=none', ...only];
   for (const fault of failing) options.push('-e', `inject=${fault}`);
   const script = [process.execPath, '--input-type=module', '-e', SCRIPT, state, messages, String(rounds)];
-  const { stderr } = spawnSync('strace', [...options, ...script], { env: { ...process.env, ...ONE_POOL_THREAD } });
+  const { stderr } = spawnSync('/usr/bin/strace', [...options, ...script], {
+    env: { ...process.env, ...ONE_POOL_THREAD },
+  });
   expect(stderr.toString()).toBe('');
   return parseDiskEvents(readFileSync(log, 'utf8'), messages);
 }
