@@ -14,7 +14,7 @@ export function createHubRanking(site: RankedSite | null): (connection: string) 
   if (site === null) return () => 0;
   return (connection) => {
     const own = weight(site.hubId, connection);
-    return site.hubs.filter(({ id, isAlive }) => isAlive && id !== site.hubId && weight(id, connection) > own).length;
+    return site.hubs.filter(({ id, isAlive }) => isAlive && weight(id, connection) > own).length;
   };
 }
 
