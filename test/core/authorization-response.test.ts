@@ -58,6 +58,7 @@ describe('address that a person pasted', () => {
     'https://hub.example/callback?state=s&code=abc#top\nsecond line',
     '?state=s&code=abc',
     'state=s&code=abc',
+    ' state=s&code=abc\n',
   ])('its response is found in %j', (text) => {
     expect(parsePastedAddress(text)).toEqual(response);
   });

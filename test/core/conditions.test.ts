@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { groupByConnection } from '../../src/core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
+import { explainPairingFailure } from '../../src/core/reports/pairing-failure.ts';
 import type { Problem } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionStatus } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
@@ -61,6 +62,7 @@ test('the condition of a shared connection names the appliances that it concerns
   expect(messageFor([])).toBe('The login wallbox is not paired yet');
   expect(messageFor(['wallbox'], true)).toBe('wallbox is not paired yet');
   expect(messageFor(['heater'])).toBe('The login wallbox is not paired yet; heater is affected');
+  expect(messageFor(['heater', 'fan'])).toBe('The login wallbox is not paired yet; heater and fan are affected');
   expect(messageFor(['heater', 'fan', 'pump'])).toBe(
     'The login wallbox is not paired yet; heater, fan and pump are affected',
   );
@@ -75,6 +77,15 @@ test('a connection has no condition while all of its appliances wait for approva
   expect(codes(waiting('heater'), waiting('fan'))).toEqual(['approval_needed', 'approval_needed']);
   expect(codes(waiting('heater'), approved('fan'))).toEqual(['approval_needed', 'not_paired']);
   expect(codes(approved('heater'), approved('fan'))).toEqual(['not_paired']);
+});
+
+test('an appliance that registered itself is shown with its address, if that is known', () => {
+  const messageFrom = (address: string | null) => {
+    const waiting = { ...waitingForApproval({ since }), address };
+    return conditionsOf([], [applianceStatus({ name: 'heater', waitingForApproval: waiting })])[0]?.message;
+  };
+  expect(messageFrom('192.168.1.20')).toMatch(/^heater has registered itself from 192\.168\.1\.20 with the code /);
+  expect(messageFrom(null)).toMatch(/^heater has registered itself with the code /);
 });
 
 test('a connection whose portal has changed may be one whose change was not intended', () => {
@@ -110,6 +121,8 @@ test('a pairing that failed is shown with its cause and an advice that begins wi
   const pairingFailed = { reason: 'refused_by_user', at: since, message: '' } as const;
   const [condition, ...more] = conditionsOf([connectionStatus({ name: 'wallbox', pairingFailed })]);
   expect(condition).toMatchObject({ code: 'pairing_failed', severity: 'info', since });
+  const { advice } = explainPairingFailure('refused_by_user', 'wallbox', { portal: 'home' });
+  expect(condition?.what_to_do).toBe(`${advice.charAt(0).toUpperCase()}${advice.slice(1)}`);
   expect(condition?.what_to_do).toMatch(/^[A-Z][a-z]/);
   expect(more).toEqual([]);
 });
