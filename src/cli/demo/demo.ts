@@ -47,10 +47,11 @@ async function demo(options: DemoOptions): Promise<void> {
   const waitingFor = new Set(options.auto === true ? appliancesOf(environment).map(({ name }) => name) : []);
   let isOver = false;
   if (options.for !== undefined) {
-    systemTimers.after(options.for * 1000, () => {
+    const endInTime = () => {
       isOver = true;
       if (waitingFor.size === 0) ending.abort();
-    });
+    };
+    parts.defer(systemTimers.after(options.for * 1000, endInTime));
     parts.defer(systemTimers.after(options.for * 1000 + MAX_OVERTIME_MS, () => ending.abort()));
   }
   const end = options.for === undefined ? null : clock.now().uptime + options.for * 1000;
