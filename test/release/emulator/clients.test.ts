@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { outcomesOfFaults, UNNOTICED } from '../../emulator/fault-outcomes.ts';
 import { HEATER, obtainCode, startTestEmulator } from '../../emulator/portal-client.ts';
 import { GO_CACHE } from '../../support/program.ts';
 import { setUpOnce } from '../../support/set-up.ts';
@@ -62,20 +61,6 @@ describe('requests-oauthlib', () => {
     const scope = ['Monitoring', 'RemoteControl'];
     expect(await client.run(emulator, { scope })).toEqual({ scope, expires_in: 3600, rotated: true, user: 'alice' });
   });
-
-  test('requests-oauthlib reports or survives each kind of fault', async () => {
-    await using emulator = await startTestEmulator(options);
-    expect(await outcomesOfFaults(emulator, () => client.run(emulator, { scope: ['Monitoring'] }))).toEqual({
-      status: expect.stringMatching(/TemporarilyUnavailable/),
-      redirect: expect.stringMatching(/Connection refused/),
-      not_json: expect.stringMatching(/MissingToken/),
-      reset_before: expect.stringMatching(/Connection reset by peer/),
-      commit_then_drop: expect.stringMatching(/Connection reset by peer/),
-      truncate: expect.stringMatching(/MissingToken/),
-      content_type: 'good',
-      ...UNNOTICED,
-    });
-  });
 });
 
 describe('golang.org/x/oauth2', () => {
@@ -104,19 +89,4 @@ describe('golang.org/x/oauth2', () => {
       expect(emulator.observations.codesRepeated).toBe(0);
     },
   );
-
-  test('golang.org/x/oauth2 reports or survives each kind of fault', async () => {
-    await using emulator = await startTestEmulator();
-    const refresh = async () => client.run(emulator, { code: await obtainCode(emulator) });
-    expect(await outcomesOfFaults(emulator, refresh)).toEqual({
-      status: expect.stringMatching(/503 Service Unavailable/),
-      redirect: expect.stringMatching(/connection refused/),
-      not_json: expect.stringMatching(/invalid character/),
-      reset_before: expect.stringMatching(/connection reset by peer/),
-      commit_then_drop: expect.stringMatching(/connection reset by peer/),
-      truncate: expect.stringMatching(/unexpected EOF/),
-      content_type: expect.stringMatching(/missing access_token/),
-      ...UNNOTICED,
-    });
-  });
 });
