@@ -7,7 +7,6 @@ import { mountSmallDisk } from '../store/small-disk.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
   exchangeCode,
-  FakeClock,
   get,
   HEATER,
   type HelperConfig,
@@ -20,7 +19,6 @@ import {
   requestTokens,
   startTestEmulator,
   stateOf,
-  type Tokens,
   whoami,
 } from './portal-client.ts';
 
@@ -76,26 +74,12 @@ test("after a kill the emulator's tokens, codes, links, keys and client are stil
   ]);
 });
 
-test('the emulator writes a rotation to disk before its response', async () => {
-  using folder = stateFolder();
-  await using emulator = await startTestEmulator({ state: join(folder.path, 'emulator.db') });
-  let held = await obtainTokens(emulator);
-  for (let i = 0; i < 5; i += 1) {
-    const former = held;
-    held = await parseTokens(await refreshTokens(emulator, held.refresh_token));
-    using killed = copyOf(folder);
-    await using after = await startTestEmulator({ state: killed.state });
-    expect((await refreshTokens(after, former.refresh_token)).status).toBe(400);
-    await parseTokens(await refreshTokens(after, held.refresh_token));
-  }
-});
-
 test("the emulator's clock and findings outlive a kill, and its settings, faults and log do not", async () => {
   using folder = stateFolder();
   await using before = await startTestEmulator({
     ...{ state: join(folder.path, 'emulator.db'), onReuse: 'revoke-family' },
   });
-  before.advance(864_000);
+  before.advance(864_000.5);
   const early = await parseTokens(await refreshTokens(before, (await obtainTokens(before)).refresh_token));
   const reused = await obtainTokens(before);
   for (let i = 0; i < 2; i += 1) await refreshTokens(before, reused.refresh_token);
@@ -115,7 +99,8 @@ test("the emulator's clock and findings outlive a kill, and its settings, faults
   using killed = copyOf(folder);
   {
     await using after = await startTestEmulator({ state: killed.state, refreshGrace: 1 });
-    expect(after.clock.offset).toBe(864_000);
+    expect(after.clock.offset).toBe(864_000.5);
+    expect(after.observations).toMatchObject({ refreshTokensRepeated: 1, codesRepeated: 1 });
     expect(after.findings()).toEqual({ ...found, polls: [] });
     expect(after.settings).toMatchObject({ tokenLifetime: 3600, refreshGrace: 1 });
     expect([after.faults, after.requests]).toEqual([[], []]);
@@ -125,7 +110,7 @@ test("the emulator's clock and findings outlive a kill, and its settings, faults
   }
   {
     await using after = await startTestEmulator({ state: killed.state });
-    expect(after.clock.offset).toBe(867_600);
+    expect(after.clock.offset).toBe(867_600.5);
     await after.reset();
   }
   await using after = await startTestEmulator({ state: killed.state });
@@ -133,32 +118,11 @@ test("the emulator's clock and findings outlive a kill, and its settings, faults
   expect(Object.values(after.findings()).flat()).toEqual([]);
 });
 
-test("the emulator's counts continue after a restart, and a clock of its own is advanced as before", async () => {
-  using folder = stateFolder();
-  const state = join(folder.path, 'emulator.db');
-  const clock = new FakeClock();
-  {
-    await using emulator = await startTestEmulator({ state, clock });
-    emulator.advance(60.5);
-    const { refresh_token } = await obtainTokens(emulator);
-    for (let i = 0; i < 3; i += 1) await refreshTokens(emulator, refresh_token);
-    expect(emulator.observations.refreshTokensRepeated).toBe(2);
-  }
-  await using emulator = await startTestEmulator({ state, clock });
-  expect(emulator.clock).toEqual({ now: '2031-05-05T06:08:08.500Z', offset: 60.5 });
-  expect(emulator.observations).toEqual({
-    refreshTokensRepeated: 2,
-    codesRepeated: 0,
-    overlappingRefreshes: 0,
-    fastPolls: 0,
-  });
-});
-
 test("the emulator's CA, waiting logins and revocations outlive a restart, a reset clears the file, and it is private", async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   let ca: string | null = null;
-  let revoked = '';
+  let [revoked, kept, ended] = ['', '', ''];
   {
     await using emulator = await startTestEmulator({ state, tls: true });
     ca = emulator.ca;
@@ -175,12 +139,17 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
     await using emulator = await startTestEmulator({ state });
     revoked = (await obtainTokens(emulator)).refresh_token;
     emulator.revoke(emulator.grants()[0]?.id ?? '');
+    ({ refresh_token: kept, access_token: ended } = await obtainTokens(emulator));
+    const form = { client_id: HEATER.id, client_secret: HEATER.secret, token: ended };
+    expect((await post(`${emulator.baseUrl}/oauth2/revoke`, form)).status).toBe(200);
     const response = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
     await get(((await response.json()) as HelperConfig).authorize_url);
   }
   {
     await using emulator = await startTestEmulator({ state });
     expect((await refreshTokens(emulator, revoked)).status).toBe(400);
+    expect((await whoami(emulator, ended)).status).toBe(401);
+    expect((await refreshTokens(emulator, kept)).status).toBe(200);
     const [waiting] = emulator.logins();
     const { location } = await emulator.login({ state: waiting?.state ?? '', user: 'alice' });
     expect(stateOf(location)).not.toBe('');
@@ -190,53 +159,16 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
   expect([emulator.grants(), emulator.logins()]).toEqual([[], []]);
 });
 
-test('an access token that was revoked on its own stays revoked after a restart', async () => {
-  using folder = stateFolder();
-  const state = join(folder.path, 'emulator.db');
-  let tokens: Tokens;
-  {
-    await using emulator = await startTestEmulator({ state });
-    tokens = await obtainTokens(emulator);
-    const form = { client_id: HEATER.id, client_secret: HEATER.secret, token: tokens.access_token };
-    expect((await post(`${emulator.baseUrl}/oauth2/revoke`, form)).status).toBe(200);
-  }
-  await using emulator = await startTestEmulator({ state });
-  expect((await whoami(emulator, tokens.access_token)).status).toBe(401);
-  expect((await refreshTokens(emulator, tokens.refresh_token)).status).toBe(200);
-});
-
-test('emulators without clients of their own that use one state file have the same client', async () => {
-  using folder = stateFolder();
-  const state = join(folder.path, 'emulator.db');
-  const seen: string[][] = [];
-  for (let i = 0; i < 2; i += 1) {
-    await using emulator = await startEmulator({ state });
-    seen.push([emulator.clientId, emulator.clientSecret]);
-  }
-  expect(seen[0]).toEqual(seen[1]);
-});
-
 test('the emulator rejects a file that is not its state, or of another version, in one line and leaves it unchanged', async () => {
   using folder = stateFolder();
   const pathOf = (name: string) => join(folder.path, name);
   writeFileSync(pathOf('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
-  new Database(pathOf('foreign')).exec('CREATE TABLE diary (day TEXT)').close();
   await (await startTestEmulator({ state: pathOf('newer') })).close();
   const newer = new Database(pathOf('newer'));
   newer.pragma('user_version = 7');
   newer.close();
-  await (await startTestEmulator({ state: pathOf('damaged') })).close();
-  const damaged = new Database(pathOf('damaged'));
-  damaged.exec("UPDATE state SET json = 'soon'");
-  damaged.close();
-  await expect(startTestEmulator({ state: pathOf('damaged') })).rejects.toThrow(
-    /^the state file .*damaged is damaged; choose another file$/,
-  );
   await expect(startTestEmulator({ state: pathOf('text') })).rejects.toThrow(
     /^the file .*text is not a state file of the emulator; choose/,
-  );
-  await expect(startTestEmulator({ state: pathOf('foreign') })).rejects.toThrow(
-    /^the file .*foreign is not a state file of the emulator; choose/,
   );
   await expect(startTestEmulator({ state: pathOf('newer') })).rejects.toThrow(
     /newer was written by another version \(schema 7, expected/,
@@ -244,52 +176,27 @@ test('the emulator rejects a file that is not its state, or of another version, 
   await expect(startTestEmulator({ state: pathOf('none/at/all') })).rejects.toThrow(
     /^the state file .*can't be opened \(ENOENT\)/,
   );
-  await expect(startTestEmulator({ state: folder.path })).rejects.toThrow(/^the state file .*can't be opened/);
   const reopened = new Database(pathOf('newer'));
   expect(reopened.pragma('user_version', { simple: true })).toBe(7);
   reopened.close();
 });
 
-test.each([
-  'null',
-  '[]',
-  '{"client":"emulator"}',
-  '{"authority":{"certificate":"PEM"}}',
-  '{"stateKey":""}',
-  '{"tokenKey":7}',
-  '{"clockOffset":"soon"}',
-  '{"grants":{}}',
-  '{"grants":[null]}',
-  '{"grants":[{"id":"a grant"}]}',
-  '{"codes":[{}]}',
-  '{"runs":[{"state":null}]}',
-  '{"notes":[7]}',
-  '{"authentications":[{"client":7}]}',
-])('the emulator rejects a state of another shape, %s, in one line, and releases the file', async (json) => {
-  using folder = stateFolder();
-  const state = join(folder.path, 'emulator.db');
-  await (await startEmulator({ state })).close();
-  const database = new Database(state);
-  database.prepare('UPDATE state SET json = ?').run(json);
-  database.close();
-  for (let i = 0; i < 2; i += 1) {
-    await expect(startEmulator({ state, tls: true })).rejects.toThrow(
-      /^the state file .*emulator.db is damaged; choose another file$/,
-    );
-  }
-});
-
-test('a start that fails after it has opened the state file releases it for the next start', async () => {
-  using folder = stateFolder();
-  const state = join(folder.path, 'emulator.db');
-  await (await startEmulator({ state })).close();
-  const database = new Database(state);
-  const authority = { certificate: 'no PEM', key: 'no PEM' };
-  database.prepare('UPDATE state SET json = ?').run(JSON.stringify({ authority }));
-  database.close();
-  await expect(startEmulator({ state, tls: true })).rejects.toThrow();
-  await (await startEmulator({ state })).close();
-});
+test.each(['null', '{"tokenKey":7}', '{"grants":[{"id":"a grant"}]}'])(
+  'the emulator rejects a state of another shape, %s, in one line, and releases the file',
+  async (json) => {
+    using folder = stateFolder();
+    const state = join(folder.path, 'emulator.db');
+    await (await startEmulator({ state })).close();
+    const database = new Database(state);
+    database.prepare('UPDATE state SET json = ?').run(json);
+    database.close();
+    for (let i = 0; i < 2; i += 1) {
+      await expect(startEmulator({ state, tls: true })).rejects.toThrow(
+        /^the state file .*emulator.db is damaged; choose another file$/,
+      );
+    }
+  },
+);
 
 test('the emulator answers an error to what a full disk can not store, and continues', async (ctx) => {
   using disk = mountSmallDisk(ctx, '512k');
