@@ -1,9 +1,5 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emulatorRequests } from '../../scripts/fuzz.d/emulator/plans.ts';
 import { CLIENTS, emulatorSubject, startEmulatorSubject, USERS } from '../../scripts/fuzz.d/emulator/subject.ts';
-import { KnownValues } from '../../scripts/fuzz.d/known-values.ts';
-import { parseOptions } from '../../scripts/fuzz.d/options.ts';
 import { fuzz } from '../../scripts/fuzz.d/run.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -65,44 +61,4 @@ test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its s
   expect(again).toMatch(/^GET \/api\/whoami answered 500\n/);
   spoil = false;
   expect((await fuzz(subject, { ...run, path, stopped: () => false })).problems).toEqual([]);
-});
-
-test('the fuzzer repeats the requests of a seed, and another seed changes them', () => {
-  const facts = {
-    baseUrl: 'http://127.0.0.1:1',
-    clientId: 'a',
-    clientSecret: 'b',
-    victimId: 'c',
-    user: 'd',
-    password: 'e',
-    known: new KnownValues({
-      states: ['f.g.h'],
-      codes: ['i'],
-      accessTokens: ['j.1.2.3'],
-      refreshTokens: ['k.1.2.3'],
-      grants: ['l'],
-      faults: ['1'],
-      deviceCodes: ['o'],
-      userCodes: ['BCDF-GHJK'],
-    }),
-    victimPayload: 'm',
-  };
-  const some = (seed: number) => fc.sample(emulatorRequests(facts), { seed, numRuns: 500 });
-  expect(some(1)).toEqual(some(1));
-  expect(some(1)).not.toEqual(some(2));
-});
-
-test.each([
-  ['--requests', '0'],
-  ['--requests', '1e9'],
-  ['--seed', '-1'],
-  ['--seed', 'x'],
-  ['--path', '1:'],
-  ['--target', 'portal'],
-  ['--nonsense', '1'],
-  ['10', '20'],
-])('the fuzzer rejects %s %s in one line', (name, value) => {
-  expect(() => parseOptions([name, value])).toThrow(
-    /^.*; allowed are --target emulator or hub, --requests N and --seed S, whole numbers, and --path P of a finding$/,
-  );
 });
