@@ -137,14 +137,6 @@ test('an emulator without options has one client with a UUID, and closes both or
   await expect(get(base)).rejects.toThrow();
 });
 
-test('the URLs of an emulator on a wildcard address contain the public name', async () => {
-  await using emulator = await startTestEmulator({ host: '0.0.0.0', publicHost: 'localhost' });
-  const urls = await requestConfig(emulator);
-  expect([emulator.baseUrl, emulator.frontendUrl, urls.code_url]).toEqual(
-    [1, 2, 3].map(() => expect.stringMatching(/^http:\/\/localhost:\d+/)),
-  );
-});
-
 test('the emulator rejects an unusable option and names it', async () => {
   await expect(startTestEmulator({ port: 70_000 })).rejects.toThrow(/^port: must be .*\(found 70000\)/);
   await expect(startTestEmulator({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);

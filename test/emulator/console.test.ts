@@ -105,25 +105,6 @@ describe("the emulator's console in a browser", () => {
     expect((await get(second.authorize_url)).status).toBe(200);
   });
 
-  it('the console adds a fault, counts its hits and removes it', async () => {
-    await using opened = await open();
-    const { emulator, section } = opened;
-    const { refresh_token } = await obtainTokens(emulator);
-    const faults = section('Faults');
-    await faults.getByText('The portal works normally').waitFor();
-    await faults.getByLabel('What happens').selectOption('respond with a status');
-    await faults.getByLabel('Grant type').selectOption('refresh_token');
-    await faults.getByLabel('How often').fill('2');
-    await faults.getByRole('button', { name: 'Add the fault' }).click();
-    await faults.getByText('0 hits, 2 left').waitFor();
-    expect((await refreshTokens(emulator, refresh_token)).status).toBe(503);
-    await faults.getByText('1 hit, 1 left').waitFor();
-    await section('Requests').getByText('503 Service Unavailable').waitFor();
-    await faults.getByRole('button', { name: 'Remove the fault' }).click();
-    await faults.getByText('The portal works normally').waitFor();
-    await parseTokens(await refreshTokens(emulator, refresh_token));
-  });
-
   it('the console shows names and client input as text, whatever markup they contain', async () => {
     const name = '<img src=x onerror=alert(1)>';
     const client = { ...HEATER, name };

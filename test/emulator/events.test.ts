@@ -1,7 +1,4 @@
-import { fastify } from 'fastify';
 import { expect } from 'vitest';
-import { sendEvents } from '../../src/emulator/api/events.ts';
-import { ChangeEmitter } from '../../src/emulator/change-emitter.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { get, obtainTokens, requestConfig, startTestEmulator, test } from './portal-client.ts';
 
@@ -55,36 +52,6 @@ test('the event stream reports requests and changes as they happen, with masked 
     expect(await events.next()).toMatchObject({ event: 'change', data: { what: subject } });
   const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(received).includes(secret));
   expect(secrets).toEqual([]);
-});
-
-test('the event stream sends keep-alives on a quiet connection until the listener disconnects', async () => {
-  const beats: (() => void)[] = [];
-  let cancelled = 0;
-  const timers = {
-    after(delay: number, run: () => void) {
-      expect(delay).toBe(15_000);
-      beats.push(run);
-      return () => {
-        cancelled += 1;
-      };
-    },
-  };
-  const app = fastify({ forceCloseConnections: true });
-  const portal = { changes: new ChangeEmitter(), now: () => 0 };
-  app.get('/_emulator/events', async (request, reply) => sendEvents(portal, timers, request, reply));
-  const leave = new AbortController();
-  const response = await fetch(`${await app.listen({ host: '127.0.0.1', port: 0 })}/_emulator/events`, {
-    signal: leave.signal,
-  });
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let read = '';
-  for (const sequence of [1, 2]) {
-    beats[sequence - 1]?.();
-    while (read.split(': alive\n\n').length <= sequence) read += (await reader?.read())?.value ?? '';
-  }
-  leave.abort();
-  await expect.poll(() => cancelled).toBe(1);
-  await app.close();
 });
 
 test('the event stream ends when the emulator closes', async () => {

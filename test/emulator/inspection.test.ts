@@ -74,20 +74,6 @@ test('the request log of the emulator shows secrets unmasked with showSecrets', 
   expect(exchanged?.answer).toMatchObject({ access_token, refresh_token });
 });
 
-test('the request log of the emulator shows a long value in the same masked form, however often it is read', async ({
-  emulator,
-}) => {
-  for (const length of [10, 30_000]) {
-    await requestTokens(emulator, { grant_type: 'refresh_token', refresh_token: 'x', padding: 'p'.repeat(length) });
-  }
-  const [short, long] = emulator.requests;
-  const shown = { ...short, number: 2, time: long?.time, form: { ...short?.form, padding: long?.form['padding'] } };
-  expect(long).toEqual(shown);
-  expect(short?.form['padding']).toMatch(/^#[\w-]{8}$/);
-  expect(long?.form['padding']).toMatch(/^#[\w-]{8}$/);
-  expect(emulator.requests).toEqual([short, long]);
-});
-
 test('a login is listed as waiting from the opening of its page until it succeeds, is refused or the link expires', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock });

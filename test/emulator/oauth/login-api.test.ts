@@ -25,14 +25,6 @@ test("a login by the emulator's API stores the code, and its location is the nex
   expect(location).toBe(`${CALLBACK}?code=${code}`);
 });
 
-test('the location of an API login without a redirect_url is a page that says that it can be closed', async () => {
-  await using emulator = await startTestEmulator();
-  const urls = await requestConfig(emulator);
-  const { location } = await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
-  expect((await get(urls.code_url)).status).toBe(200);
-  expect(await (await get(location)).text()).toContain('You can close this page');
-});
-
 test("the emulator's API answers 400 to an invalid login, and names the member and what is allowed", async ({
   emulator,
 }) => {

@@ -9,7 +9,6 @@ import {
   redirectLocation,
   requestConfig,
   startTestEmulator,
-  stateOf,
   test,
 } from '../portal-client.ts';
 
@@ -57,15 +56,6 @@ test('a refused login redirects to the redirect_url with error=access_denied unl
     else expect([helper.status, await helper.text()]).toEqual([200, expect.stringContaining('Refused')]);
     expect((await get(urls.code_url)).status).toBe(404);
   }
-});
-
-test('an authorize_url is invalid after its code was exchanged', async ({ emulator }) => {
-  const urls = await requestConfig(emulator);
-  await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
-  const { code } = (await (await get(urls.code_url)).json()) as { code: string };
-  await exchangeCode(emulator, code);
-  const page = await get(urls.authorize_url);
-  expect([page.status, await page.text()]).toEqual([400, expect.stringContaining('used before')]);
 });
 
 test('an ordinary authorization with code/set as the redirect_uri ends on a page that shows the code', async () => {

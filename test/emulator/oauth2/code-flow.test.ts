@@ -20,14 +20,21 @@ test.for(['oauth2', 'oidc'] as const)('%s discovery names the issuer and all end
   });
 });
 
-test('discovery leaves out what a setting turns off', async () => {
+test('discovery leaves out what a setting turns off, and a flow that is turned off is refused', async () => {
   await using cloud = await startCloud({ flows: 'device', pkce: 'ignored', clientAuthentication: 'none' });
   const { server } = await StockClient.discover(cloud);
   expect(server).not.toHaveProperty('authorization_endpoint');
   expect(server).not.toHaveProperty('code_challenge_methods_supported');
   expect(server.token_endpoint_auth_methods_supported).toEqual(['none']);
-  cloud.emulator.change({ flows: 'code' });
-  expect((await StockClient.discover(cloud)).server).not.toHaveProperty('device_authorization_endpoint');
+  cloud.emulator.change({ flows: 'code', clientAuthentication: 'any' });
+  const stock = await StockClient.discover(cloud);
+  expect(stock.server).not.toHaveProperty('device_authorization_endpoint');
+  const client = { client_id: TOOL.id, client_secret: TOOL.secret };
+  const device = await post(`${stock.server.issuer}/oauth2/device_authorization`, client);
+  expect(await errorOf(device)).toEqual([400, 'unauthorized_client']);
+  const url = stock.authorizationUrl();
+  cloud.emulator.change({ flows: 'device' });
+  expect(redirectLocation(await get(url))).toContain('error=unauthorized_client');
 });
 
 test('a standard client logs in with code and PKCE, refreshes and revokes', async () => {
@@ -164,12 +171,4 @@ test('the codes of the portal and those of the OAuth 2.0 server are not valid at
   const helper = await obtainCode(cloud.emulator);
   expect((await post(`${cloud.emulator.frontendUrl}/oauth2/token`, { ...form, code: helper })).status).toBe(400);
   expect((await post(`${cloud.emulator.frontendUrl}/sso/token`, { ...form, code: helper })).status).toBe(200);
-});
-
-test('the code flow can be turned off', async () => {
-  await using cloud = await startCloud();
-  const stock = await StockClient.discover(cloud);
-  const url = stock.authorizationUrl();
-  cloud.emulator.change({ flows: 'device' });
-  expect(redirectLocation(await get(url))).toContain('error=unauthorized_client');
 });

@@ -91,15 +91,6 @@ test('PKCE protects the device flow too', async () => {
   expect((await stock.poll(device_code, { code_verifier })).token_type).toBe('bearer');
 });
 
-test('the device flow can be turned off', async () => {
-  await using started = await startPublicCloud();
-  const { cloud, stock } = started;
-  const { device_code } = await stock.beginDevice();
-  cloud.emulator.change({ flows: 'code' });
-  await expect(stock.beginDevice()).rejects.toMatchObject(refusal('unauthorized_client'));
-  await expect(stock.poll(device_code)).rejects.toMatchObject(refusal('unsupported_grant_type'));
-});
-
 test('a person enters the user code, logs in and allows access, and is only asked to confirm the next time', async () => {
   await using started = await startPublicCloud();
   const { stock } = started;

@@ -11,7 +11,6 @@ import {
   PUMP,
   parseTokens,
   postConfig,
-  redirectLocation,
   refreshTokens,
   requestConfig,
   requestTokens,
@@ -50,17 +49,6 @@ async function loggedIn(emulator: Emulator) {
 const refused = (status: number, error: string) => ({ name: 'ResponseBodyError', status, error });
 const dead = refused(400, 'invalid_grant');
 
-test('autoLogin: an ordinary authorization URL returns the code at once, or shows a login page if it is off', async () => {
-  await using emulator = await startTestEmulator({ autoLogin: true });
-  const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
-  const url = oauth.buildAuthorizationUrl(stock(emulator), { redirect_uri, state: 's', scope: 'Monitoring' });
-  const landed = new URL(redirectLocation(await get(url.href)));
-  const tokens = await oauth.authorizationCodeGrant(stock(emulator), landed, { expectedState: 's' });
-  expect(tokens.scope).toBe('Monitoring');
-  emulator.change({ autoLogin: false });
-  expect((await get(url.href)).status).toBe(200);
-});
-
 test('stateLifetime: a link is valid until its lifetime is over', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, stateLifetime: 60 });
@@ -73,16 +61,6 @@ test('stateLifetime: a link is valid until its lifetime is over', async () => {
   expect((await get(late.authorize_url)).status).toBe(400);
 });
 
-test('codeLifetime: a code is valid until its lifetime is over', async () => {
-  const clock = new FakeClock();
-  await using emulator = await startTestEmulator({ clock, codeLifetime: 30 });
-  const [inTime, late] = [await obtainCode(emulator), await obtainCode(emulator)];
-  clock.pass(29);
-  await exchange(stock(emulator), inTime);
-  clock.pass(1);
-  await expect(exchange(stock(emulator), late)).rejects.toMatchObject(dead);
-});
-
 test('tokenLifetime: the token response gives the lifetime of its access token', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, tokenLifetime: 120 });
@@ -93,18 +71,6 @@ test('tokenLifetime: the token response gives the lifetime of its access token',
   ]);
   clock.pass(120);
   expect((await whoami(emulator, first.access_token)).status).toBe(401);
-});
-
-test('refreshLifetime: an unused refresh token expires, and each new one has its own lifetime', async () => {
-  const clock = new FakeClock();
-  await using emulator = await startTestEmulator({ clock, refreshLifetime: 100 });
-  const { refresh } = await loggedIn(emulator);
-  clock.pass(99);
-  const second = await refresh();
-  clock.pass(99);
-  const third = await refresh(second.refresh_token);
-  clock.pass(100);
-  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
 });
 
 test('grantLifetime: a grant ends when its lifetime is over, however often it was refreshed', async () => {
@@ -227,15 +193,6 @@ test.for<[string, EmulatorOptions, number, boolean]>([
   expect(emulator.grants()).toMatchObject([{ generation: 2, revoked }]);
 });
 
-test('basic: HTTP Basic is accepted, or refused with a challenge that uses up no code', async ({ emulator }) => {
-  const byHeader = stock(emulator, oauth.ClientSecretBasic(HEATER.secret));
-  await exchange(byHeader, await obtainCode(emulator));
-  emulator.change({ basic: 'refuse' });
-  const code = await obtainCode(emulator);
-  await expect(exchange(byHeader, code)).rejects.toMatchObject({ name: 'WWWAuthenticateChallengeError', status: 401 });
-  await exchange(stock(emulator), code);
-});
-
 test('codeUrlAfterExchange: after the exchange code_url answers 404, or returns the code that is no longer valid', async () => {
   await using emulator = await startTestEmulator({ codeUrlAfterExchange: 'served' });
   const { code_url } = await requestConfig(emulator);
@@ -247,13 +204,6 @@ test('codeUrlAfterExchange: after the exchange code_url answers 404, or returns 
   await expect(exchange(stock(emulator), code)).rejects.toMatchObject(dead);
   emulator.change({ codeUrlAfterExchange: 'gone' });
   expect((await poll()).status).toBe(404);
-});
-
-test('refuseRedirectUrls: config refuses matching addresses, and the client can still poll', async () => {
-  await using emulator = await startTestEmulator({ refuseRedirectUrls: '^http://(10|192\\.168)\\.' });
-  expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback')).status).toBe(400);
-  expect((await postConfig(emulator, 'http://hub.example/callback')).status).toBe(200);
-  await exchange(stock(emulator), await obtainCode(emulator));
 });
 
 test.for(['json', 'html', 'empty'] as const)(
