@@ -49,11 +49,13 @@ export class HubAtServer implements AsyncDisposable {
     return this.hub.addPortal(name, { ...own, ...keys }, secrets);
   }
 
-  /** Adds an appliance at the portal of this name, and logs in. @param logIn default: without a browser */
-  async connect(name: string, server: OAuthServer, logIn = this.#byScript(name, server), portal = name): Promise<void> {
-    if (!this.#appliances.has(name)) this.#appliances.set(name, await this.hub.addAppliance(name, SCOPE, portal));
+  /** Adds an appliance at the portal of this name, and logs in. */
+  async connect(name: string, server: OAuthServer): Promise<void> {
+    if (!this.#appliances.has(name)) this.#appliances.set(name, await this.hub.addAppliance(name, SCOPE, name));
     const { href } = await this.hub.beginPairing(name);
-    await logIn(href);
+    const end = await server.loginByScript(href);
+    const problem = endsWithRedirect(href) ? await this.bringResponse(name, end) : null;
+    if (problem !== null) throw new Error(`the hub did not take the response: ${problem}`);
     await this.hub.until(name, ({ state }) => state === 'active', 30);
   }
 
@@ -75,9 +77,9 @@ export class HubAtServer implements AsyncDisposable {
     const appliance = this.#appliances.get(name);
     if (appliance === undefined) throw new Error(`there is no appliance ${name}`);
     const { status, body } = await this.hub.requestToken(appliance);
-    const { access_token: token, scope, expires_in: lifetime } = body;
+    const { access_token: token, scope } = body;
     if (typeof token === 'string') rememberSecrets([token]);
-    return { status, token, scope, lifetime };
+    return { status, token, scope };
   }
 
   /** Forces a refresh, as `latchkey refresh` does. */
@@ -93,14 +95,6 @@ export class HubAtServer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hub[Symbol.asyncDispose]();
-  }
-
-  #byScript(name: string, server: OAuthServer) {
-    return async (url: string) => {
-      const end = await server.loginByScript(url);
-      const problem = endsWithRedirect(url) ? await this.bringResponse(name, end) : null;
-      if (problem !== null) throw new Error(`the hub did not take the response: ${problem}`);
-    };
   }
 }
 

@@ -1,7 +1,5 @@
 import { exportJWK, generateKeyPair } from 'jose';
-import { describe, test } from 'vitest';
-import { browserSkipReason, startBrowser } from '../../support/browser.ts';
-import { skipIfUnavailable } from '../../support/set-up.ts';
+import { describe } from 'vitest';
 import { TOKEN_LIFETIME, testServer } from './server-tests.ts';
 import { type OidcProvider, startOidcProvider } from './servers/oidc-provider.ts';
 
@@ -11,7 +9,7 @@ describe('a hub at oidc-provider', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
   const key = JSON.stringify(await exportJWK(privateKey));
 
-  const started = testServer<OidcProvider>({
+  testServer<OidcProvider>({
     start: async (redirectUris, parts) =>
       parts.use(
         await startOidcProvider({
@@ -30,17 +28,5 @@ describe('a hub at oidc-provider', async () => {
     logins: ['device', 'redirect', 'paste'],
     refreshes: { retry_lost_answer: 'late' },
     reuse: 'refused',
-  });
-
-  describe('with a browser', () => {
-    skipIfUnavailable(browserSkipReason);
-
-    test.for(['device', 'redirect'])('a hub gets tokens after a login by %s', async (login) => {
-      const { bench, server } = started;
-      await using browser = await startBrowser();
-      const { page } = await browser.visit();
-      const name = `${login}-by-browser`;
-      await bench.connect(name, server, (url) => server.login(page, url), `basic-${login}`);
-    });
   });
 });

@@ -1,12 +1,9 @@
-"""Authorization servers by Authlib whose responses have the quirks of real clouds. Argument: settings as JSON, with a list
-of quirks for each server. Prints their ports when they listen. The control path returns the last token response, and
-revokes all refresh tokens."""
+"""An authorization server by Authlib. Argument: settings as JSON. Prints its port when it listens."""
 import json
 import logging
 import os
 import secrets
 import sys
-import threading
 from types import SimpleNamespace
 
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
@@ -16,7 +13,7 @@ from authlib.oauth2.rfc6749 import InvalidScopeError, grants
 from authlib.oauth2.rfc6749.models import AuthorizationCodeMixin, ClientMixin, TokenMixin
 from authlib.oauth2.rfc6750 import BearerTokenGenerator
 from authlib.oauth2.rfc7636 import CodeChallenge
-from flask import Flask, Response, request
+from flask import Flask, request
 from werkzeug.serving import make_server
 
 given = json.loads(sys.argv[1])
@@ -72,11 +69,9 @@ class Token(SimpleNamespace, TokenMixin):
         return given["accessTokenTtl"]
 
 
-def make_app(quirks):
-    separator = "," if "comma-scopes" in quirks else " "
+def make_app():
     codes = {}
     refresh_tokens = {}
-    last_response = {}
 
     class CodeGrant(grants.AuthorizationCodeGrant):
         TOKEN_ENDPOINT_AUTH_METHODS = AUTHENTICATION
@@ -101,7 +96,7 @@ def make_app(quirks):
 
     class RefreshGrant(grants.RefreshTokenGrant):
         TOKEN_ENDPOINT_AUTH_METHODS = AUTHENTICATION
-        INCLUDE_NEW_REFRESH_TOKEN = "no-new-refresh-token" not in quirks
+        INCLUDE_NEW_REFRESH_TOKEN = True
 
         def authenticate_refresh_token(self, refresh_token):
             return refresh_tokens.get(refresh_token)
@@ -110,36 +105,12 @@ def make_app(quirks):
             return given["user"]["name"]
 
         def revoke_old_credential(self, credential):
-            if self.INCLUDE_NEW_REFRESH_TOKEN:
-                del refresh_tokens[credential.refresh_token]
+            del refresh_tokens[credential.refresh_token]
 
     class Server(AuthorizationServer):
         def validate_requested_scope(self, scope, state=None):
-            if not set((scope or "").split(separator)) <= set(given["scopes"]):
+            if not set((scope or "").split(" ")) <= set(given["scopes"]):
                 raise InvalidScopeError(state=state)
-
-        def handle_response(self, status_code, payload, headers):
-            if isinstance(payload, dict):
-                return with_quirks(status_code, payload, dict(headers))
-            return super().handle_response(status_code, payload, headers)
-
-    def with_quirks(status, body, headers):
-        error = body.get("error")
-        if error is None:
-            if "string-expires-in" in quirks:
-                body = {**body, "expires_in": str(body["expires_in"])}
-            if "no-token-type" in quirks:
-                body = {name: value for name, value in body.items() if name != "token_type"}
-            if "narrowed-scope" in quirks and request.form.get("grant_type") == "refresh_token":
-                body = {**body, "scope": body["scope"].split(separator)[0]}
-        if error == "invalid_grant" and "invalid-grant-401" in quirks:
-            status = 401
-        if error is not None and "html-errors" in quirks:
-            return Response("<!doctype html><h1>Sorry</h1>", status=status, content_type="text/html")
-        if "envelope" in quirks:
-            body = {"status": 0, "body": body} if error is None else {"status": status, "body": {}, "error": error}
-            status = 200
-        return Response(json.dumps(body), status=status, headers=headers)
 
     def save_token(token, request):
         if "refresh_token" in token:
@@ -167,22 +138,13 @@ def make_app(quirks):
 
     @app.post("/token")
     def token():
-        response = server.create_token_response()
-        last_response.update(status=response.status_code, body=response.get_data(as_text=True))
-        return response
-
-    @app.route(given["controlPath"], methods=["GET", "DELETE"])
-    def control():
-        if request.method == "DELETE":
-            refresh_tokens.clear()
-        return last_response
+        return server.create_token_response()
 
     return app
 
 
 # It would log every request, and their URLs contain codes.
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
-listening = [make_server("127.0.0.1", 0, make_app(set(quirks)), threaded=True) for quirks in given["quirks"]]
-print(json.dumps([server.server_port for server in listening]), flush=True)
-for server in listening:
-    threading.Thread(target=server.serve_forever).start()
+server = make_server("127.0.0.1", 0, make_app(), threaded=True)
+print(server.server_port, flush=True)
+server.serve_forever()

@@ -4,8 +4,8 @@ export interface OAuthServer {
   readonly issuer: string | null;
   readonly endpoints: OAuthEndpoints;
   /**
-   * Authenticates by its secret, with HTTP Basic or in the form. glewlwyd and Authlib do not decode the credentials of
-   * HTTP Basic (RFC 6749, 2.3.1), so that a client that encodes the hyphens is refused.
+   * Authenticates by its secret, with HTTP Basic or in the form. Authlib does not decode the credentials of HTTP Basic
+   * (RFC 6749, 2.3.1), so that a client that encodes the hyphens is refused.
    */
   readonly client: OAuthClient;
   /**

@@ -1,15 +1,7 @@
 import { join } from 'node:path';
 import type { JWK } from 'jose';
-import type { Page } from 'playwright-core';
 import { visitForms } from './form-visitor.ts';
-import {
-  APPLIANCE_SCOPES,
-  CLIENT,
-  endsWithRedirect,
-  type OAuthServer,
-  type OAuthServerOptions,
-  USER,
-} from './oauth-server.ts';
+import { APPLIANCE_SCOPES, CLIENT, type OAuthServer, type OAuthServerOptions, USER } from './oauth-server.ts';
 import { startServerOnOwnPort } from './server-program.ts';
 
 interface OidcProviderOptions extends OAuthServerOptions {
@@ -30,8 +22,6 @@ interface OidcProviderClients {
 export interface OidcProvider extends OAuthServer, AsyncDisposable {
   /** Client ids; the secret is that of `client`, which is `basic`. */
   readonly clientIds: OidcProviderClients;
-  /** Logs in as {@link OAuthServer.loginByScript} does, with a browser, and goes on until its response is at the hub. */
-  login(page: Page, url: string): Promise<void>;
 }
 
 /** Starts oidc-provider in its own process. */
@@ -73,20 +63,6 @@ export async function startOidcProvider({
     },
     client: CLIENT,
     clientIds,
-    async login(page, url) {
-      const next = page.getByRole('button', { name: 'Continue' });
-      const loginName = page.getByPlaceholder('Enter any login');
-      await page.goto(url);
-      if (!endsWithRedirect(url)) await next.click();
-      await loginName.fill(USER.name);
-      await page.getByPlaceholder('and password').fill(USER.password);
-      await page.getByRole('button', { name: 'Sign-in' }).click();
-      await next.click();
-      const end = endsWithRedirect(url)
-        ? page.getByText('is connected')
-        : page.getByRole('heading', { name: 'Sign-in Success' });
-      await end.first().waitFor();
-    },
     async loginByScript(url) {
       const end = await visitForms(url, { login: USER.name, password: USER.password });
       if (end.text !== null && !end.text.includes('Sign-in Success')) throw new Error(`login failed: ${end.text}`);

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { createWriteStream, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { logFile, rememberSecrets } from '../../../support/logs.ts';
-import { waitFor } from '../../../support/wait-for.ts';
 import { CLIENT } from './oauth-server.ts';
 
 /** Why a server can't run here: what is missing of its packages; null if nothing is. */
@@ -12,37 +11,15 @@ export function missingFilesReason(files: readonly string[]): string | null {
   return missing.length === 0 ? null : `missing: ${missing.join(', ')}`;
 }
 
-/**
- * Starts a server, and ends it when it is disposed of.
- * @param name for its log
- * @param isReady rejects until the server listens
- * @throws Error if it exits before
- */
-export async function startServer(
-  name: string,
-  command: readonly string[],
-  isReady: () => Promise<unknown>,
-): Promise<AsyncDisposable> {
-  const { child, ended } = spawnServer(name, command);
-  try {
-    await Promise.race([waitFor(isReady), ended]);
-  } catch (error) {
-    await kill(child);
-    throw error;
-  }
-  return { [Symbol.asyncDispose]: () => kill(child) };
-}
-
-/** Starts a program that prints the ports of its servers when they listen: one, or a list as JSON. */
+/** Starts a program that prints the port of its server when it listens. */
 export async function startServerOnOwnPort(
   name: string,
   command: readonly string[],
-): Promise<AsyncDisposable & { readonly origin: string; readonly ports: readonly number[] }> {
+): Promise<AsyncDisposable & { readonly origin: string }> {
   const { child, ended } = spawnServer(name, command);
   const printed = once(createInterface({ input: child.stdout }), 'line');
-  const [line] = await Promise.race([printed, ended]);
-  const ports: number[] = [JSON.parse(line)].flat();
-  return { origin: `http://127.0.0.1:${ports[0]}`, ports, [Symbol.asyncDispose]: () => kill(child) };
+  const [port] = await Promise.race([printed, ended]);
+  return { origin: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => kill(child) };
 }
 
 function spawnServer(name: string, [program = '', ...args]: readonly string[]) {
