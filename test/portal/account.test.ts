@@ -14,8 +14,7 @@ test.each<[string, Record<string, unknown>, string | null]>([
     'anna',
   ],
   ['the e-mail address comes next', { sub: '1', name: 'Anna', email: 'a@b.example' }, 'a@b.example'],
-  ['the name comes next', { sub: '1', name: 'Änne Öztürk' }, 'Änne Öztürk'],
-  ['the subject comes last', { sub: 'u-17' }, 'u-17'],
+  ['the name comes before the subject', { sub: '1', name: 'Änne Öztürk' }, 'Änne Öztürk'],
   ['other claims are ignored', { jti: 'a-secret', access_token: 'a-secret', client: 'hub' }, null],
   ['claims that are not text are ignored', { preferred_username: 7, email: ['x'], name: { x: 1 }, sub: null }, null],
   ['an empty claim is skipped', { preferred_username: ' ', email: '', name: 'Anna' }, 'Anna'],
@@ -37,19 +36,7 @@ test("the ID token's account takes precedence over the access token's, and a tex
   expect(accountFromTokens(jwt({ name: 'Anna' }), jwt({ sub: 'u-17' }))).toBe('Anna');
   expect(accountFromTokens(undefined, jwt({ sub: 'u-17' }))).toBe('u-17');
   expect(accountFromTokens(jwt({ jti: 'x' }), jwt({ sub: 'u-17' }))).toBe('u-17');
-  for (const odd of [
-    '',
-    'opaque',
-    'a.b',
-    'a.b.c',
-    '.e30.',
-    `${jwt({ sub: 'x' })}.more`,
-    jwt(null),
-    jwt([]),
-    jwt('sub'),
-    7,
-    null,
-  ])
+  for (const odd of ['', 'a.b', 'a.b.c', `${jwt({ sub: 'x' })}.more`, jwt(null), jwt('sub'), 7])
     expect(accountFromTokens(odd), String(odd)).toBeNull();
 });
 

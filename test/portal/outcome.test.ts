@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest';
 import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
 
-test("the outcome of a token response has its status, Retry-After and the portal's time", () => {
-  const outcome = classifyTokenResponse({ status: 503, body: '', retryAfter: 7000, portalTime: 42 });
-  expect(outcome).toEqual({ kind: 'deferred', detail: 'HTTP 503', retryAfter: 7000, portalTime: 42 });
-});
-
 test('an invalid_grant error is a refusal, whatever else the response contains', () => {
   const body = '{"error":"invalid_grant","error_description":{"text":"expired"},"error_uri":7,"status":400}';
   expect(classifyTokenResponse({ status: 400, body, retryAfter: null, portalTime: null })).toMatchObject({

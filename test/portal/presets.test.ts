@@ -31,10 +31,8 @@ test('a preset with a misspelt key, without sources, with an http endpoint or wi
       'http://login.tado.com/token',
       'https://{host}/token',
       'https://login.{domain}.com/token',
-      'https://{domain}.com?',
       'https://login.tado.com/{client_id}/token',
       'https://a:b@login.tado.com/token',
-      'https://login.tado.com/token#here',
     ].map((url) => ({
       settings: { ...settings, token_endpoint: url },
     })),

@@ -8,30 +8,26 @@ const longLink = JSON.stringify({ authorize_url: 'a'.repeat(8193), code_url: 'b'
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
 describe('token response', () => {
-  test('a token response gives both tokens, the scope and the lifetime in ms', () => {
-    const parsed = tokens({});
+  test('a token response gives both tokens, the scope and the lifetime in ms, whatever else it has', () => {
+    const parsed = tokens({ foo: { bar: [1, 2, 3] }, token_type: 'Bearer' });
     expect(parsed).toMatchObject({ scope: 'A B', lifetime: 3_600_000 });
     expect(parsed?.accessToken.reveal()).toBe('aaa');
     expect(parsed?.refreshToken?.reveal()).toBe('rrr');
   });
 
-  test.each([
-    ...[null, undefined, '', ' ', [['A']], 7, 'A'.repeat(4097)],
-    ...['A\r\nB', 'A\u001b[2J', 'A\tB', 'A"B', 'A\\B', 'A\u009b', 'Wärme'],
-  ])('a token response with the scope %j has no scope', (scope) => {
-    expect(tokens({ scope })).toMatchObject({ scope: null });
-  });
+  test.each([...[null, '', [['A']], 'A'.repeat(4097), 'A\r\nB', 'A"B', 'A\\B', 'Wärme']])(
+    'a token response with the scope %j has no scope',
+    (scope) => {
+      expect(tokens({ scope })).toMatchObject({ scope: null });
+    },
+  );
 
   test.each([
-    [3600, 3600],
-    [1, 1],
     [59.5, 59.5],
     ['3600', 3600],
-    ['1', 1],
     [1e300, 365 * 86_400],
     ['9999999999', 365 * 86_400],
     [0, 0.999],
-    ['0', 0.999],
     [0.5, 0.999],
   ])('a token response with expires_in %j has a lifetime of %d s', (expires_in, seconds) => {
     expect(tokens({ expires_in })).toMatchObject({ lifetime: 1000 * seconds });
@@ -47,27 +43,20 @@ describe('token response', () => {
   );
 
   test.each<[Record<string, unknown>, number]>([
-    [{ refresh_token_expires_in: 604_800 }, 604_800],
     [{ refresh_token_expires_in: '604800' }, 604_800],
     [{ refresh_token_expires_in: 1 }, 1],
-    [{ refresh_token_expires_in: 59.5 }, 59.5],
     [{ refresh_token_expires_in: 1.000_000_1 }, 1],
     [{ refresh_token_expires_in: 1e300 }, 3650 * 86_400],
-    [{ refresh_token_expires_in: '9999999999' }, 3650 * 86_400],
     [{ refresh_expires_in: 1800 }, 1800],
-    [{ refresh_expires_in: '1800' }, 1800],
     [{ refresh_token_expires_in: 60, refresh_expires_in: 1800 }, 60],
-    [{ refresh_token_expires_in: 0, refresh_expires_in: 1800 }, 1800],
     [{ refresh_token_expires_in: 'soon', refresh_expires_in: 1800 }, 1800],
-    [{ refresh_token_expires_in: 60, refresh_expires_in: 0 }, 60],
   ])('a token response with %j gives the lifetime of its refresh token: %d s', (changes, seconds) => {
     expect(tokens(changes)).toMatchObject({ lifetime: 3_600_000, refreshTokenLifetime: 1000 * seconds });
   });
 
   describe.each(['refresh_token_expires_in', 'refresh_expires_in'])('the member %s', (member) => {
     test.each([
-      ...[undefined, null, 0, '0', 0.5, -0, -1, '-1', -1e300, '', ' ', 'soon', '7d', '3600 s', '0x10', '1e3', '59.5'],
-      ...[true, [[]], [[3600]], {}, '99999999999', '３６００', '3600\n'],
+      ...[undefined, null, 0, 0.5, -1, '', '7d', '0x10', '1e3', '59.5', true, [[3600]], '99999999999', '3600\n'],
     ])('a token response with the value %j has no lifetime of its refresh token, and keeps its tokens', (value) => {
       const parsed = tokens({ [member]: value });
       expect(parsed).not.toHaveProperty('refreshTokenLifetime');
@@ -75,15 +64,8 @@ describe('token response', () => {
     });
   });
 
-  test('a token response with a number beyond those of JSON has no lifetime of its refresh token', () => {
-    expect(parseTokenResponse('{"access_token":"a","refresh_token_expires_in":1e999}')).not.toHaveProperty(
-      'refreshTokenLifetime',
-    );
-  });
-
   test.each([
     ['a signed JWT', 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ1In0.c2ln_-Zx'],
-    ['an unsigned JWT', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1In0.'],
     ['an encrypted JWT', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
     ['a JWT of 16384 characters', `a.${'b'.repeat(16_380)}.c`],
   ])('a token response with %s as its ID token gives it unchanged, and does not print it', (_, id_token) => {
@@ -93,8 +75,7 @@ describe('token response', () => {
   });
 
   test.each([
-    ...[undefined, null, '', 7, true, {}, [['a.b.c']], 'opaque', 'a.b', '.b.c', 'a.b.c.d', 'a.b.c.d.e.f', ' a.b.c'],
-    ...['a.b.c\n', 'a.b.c\r\nX: 1', 'a.b\u0000.c', 'a.b.c"', 'a.b.é', 'a.b.\u2028', 'a.b=.c', 'a.b+/.c'],
+    ...[null, 7, [['a.b.c']], 'a.b', '.b.c', 'a.b.c.d', ' a.b.c', 'a.b.c\n', 'a.b.c\r\nX: 1', 'a.b.é', 'a.b+/.c'],
     `a.${'b'.repeat(16_381)}.c`,
   ])('a token response with the id_token %.40j has no ID token, and keeps its tokens', (id_token) => {
     const parsed = tokens({ id_token });
@@ -122,12 +103,8 @@ describe('token response', () => {
     ['a line break and a header', 'a\r\nX-Injected: 1'],
     ['a line break at its end', 'a\n'],
     ['a zero', 'a\u0000'],
-    ['an escape sequence', 'a\u001b[2J'],
-    ['a tab', 'a\tb'],
     ['a delete character', 'a\u007f'],
-    ['a C1 control character', 'a\u009b'],
     ['a letter beyond ASCII', 'aé'],
-    ['a line separator', 'a\u2028'],
     ['more than 16 KiB', 'a'.repeat(16_385)],
   ])('a token response with %s in one of its tokens is invalid', (_, odd) => {
     expect(tokens({ access_token: odd })).toBeNull();
@@ -140,16 +117,6 @@ describe('token response', () => {
     const parsed = tokens({ access_token: long, refresh_token: long });
     expect(parsed?.accessToken.reveal()).toBe(long);
     expect(parsed?.refreshToken?.reveal()).toBe(long);
-  });
-
-  test('a token response may have unknown members', () => {
-    expect(tokens({ id_token: 'x', foo: { bar: [1, 2, 3] }, token_type: 'Bearer' })).not.toBeNull();
-  });
-
-  test('a token response may use JSON escapes in its tokens', () => {
-    const parsed = parseTokenResponse('{"access_token":"a\\/b\\u0026c\\u007e","refresh_token":"r\\u002Fr"}');
-    expect(parsed?.accessToken.reveal()).toBe('a/b&c~');
-    expect(parsed?.refreshToken?.reveal()).toBe('r/r');
   });
 
   test('a token response cannot reach a prototype', () => {

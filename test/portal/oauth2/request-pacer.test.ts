@@ -23,9 +23,3 @@ test('requests keep the shortest time between them, in the order in which they c
     ['fourth', 72_000],
   ]);
 });
-
-test('without an interval no request waits', async () => {
-  const time = new FakeTime();
-  const pacer = new RequestPacer(0, time, time);
-  await Promise.all([pacer.turn(), pacer.turn(), pacer.turn()]);
-});

@@ -118,33 +118,9 @@ describe('client authentication', () => {
     expect(basicOf(lastRequest())).toContain('latchkey:');
     expect(lastRequest().form).toMatchObject({ client_id: 'latchkey', client_secret: 's3cret:with +%&ü' });
   });
-
-  test('client authentication by bearer sends the access token in place of the client', async () => {
-    await using portal = portalWith(protocolOf('revoke', { client_auth: 'bearer', token: 'access_token' }));
-    expect(await portal.revoke(GRANT)).toEqual({ kind: 'revoked' });
-    expect(lastRequest().headers['authorization']).toBe('Bearer the-access-token');
-    expect(lastRequest().form).toEqual({ token: 'the-access-token', token_type_hint: 'access_token' });
-  });
 });
 
 describe('what a preset changes', () => {
-  test.each([
-    [false, undefined],
-    [true, 'latchkey'],
-  ])('a preset with client_id = %s sends that', async (client_id, sent) => {
-    await using portal = portalWith({ ...protocolOf('refresh', { client_id }), clientAuth: sent ? 'basic' : 'post' });
-    await portal.refresh(GRANT.refreshToken);
-    expect(lastRequest().form['client_id']).toBe(sent);
-  });
-
-  test('a preset with parameters in the query leaves the body empty', async () => {
-    await using portal = portalWith(protocolOf('refresh', { placement: 'query' }));
-    await portal.refresh(GRANT.refreshToken);
-    expect(lastRequest()).toMatchObject({
-      ...{ body: '', target: '/token?v=2&refresh_token=the-refresh-token&grant_type=refresh_token' },
-    });
-  });
-
   test('a preset can have an endpoint of its own for refreshes', async () => {
     await using portal = portalWith({ protocol: { refresh_endpoint: `${server.origin}/refresh` } });
     await portal.refresh(GRANT.refreshToken);
@@ -169,21 +145,6 @@ describe('what a preset changes', () => {
     expect(lastRequest().form).not.toHaveProperty('action');
     await portal.revoke(GRANT);
     expect(JSON.stringify(lastRequest())).not.toMatch(/the-key|audience/);
-  });
-
-  test('a preset can have the short grant type, and PKCE in the device flow', async () => {
-    await using portal = portalWith({
-      protocol: { device_pkce: true, operations: { device_token: { grant_type: 'device_code' } } },
-    });
-    const outcome = await portal.requestLink({ nonce: 'n', scope: 'a b' });
-    if (outcome.kind !== 'link' || outcome.link.kind !== 'device') throw new Error(JSON.stringify(outcome));
-    const { form } = lastRequest();
-    expect(form).toMatchObject({ scope: 'a b', code_challenge_method: 'S256' });
-    await portal.poll(outcome.link);
-    expect(lastRequest().form).toMatchObject({
-      ...{ grant_type: 'device_code', device_code: 'the-device-code' },
-      code_verifier: outcome.link.verifier?.reveal(),
-    });
   });
 });
 

