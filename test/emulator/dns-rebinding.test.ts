@@ -18,18 +18,7 @@ test('a web page whose own host name resolves to the emulator can read nothing f
   const { access_token } = await obtainTokens(emulator);
   const { code_url, authorize_url } = await requestConfig(emulator);
   const host = (url: string) => `evil.example:${new URL(url).port}`;
-  const paths = [
-    '',
-    'requests',
-    'findings',
-    'grants',
-    'logins',
-    'settings',
-    'faults',
-    'clock',
-    'events',
-    'openapi.json',
-  ];
+  const paths = ['', 'requests', 'grants', 'logins', 'settings', 'events'];
   const urls = [
     ...paths.map((path) => `${emulator.baseUrl}/_emulator/${path}`),
     ...[`${emulator.baseUrl}/api/whoami`, `${emulator.baseUrl}/nothing`, code_url, authorize_url],
@@ -51,7 +40,7 @@ test('a web page whose own host name resolves to the emulator can read nothing f
   expect(emulator.requests.at(-1)).toMatchObject({ endpoint: 'config', status: 421 });
 });
 
-test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.evil.example', 'localhost:0', ''])(
+test.each(['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', ''])(
   'the emulator answers a request for %j with the allowed hosts and how to add one, in JSON despite errorBody',
   async (host) => {
     await using emulator = await startTestEmulator({ errorBody: 'html' });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
-import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
+import type { Emulator } from '../../../src/emulator/index.ts';
 import { root } from '../../project/checkout.ts';
 import {
   errorOf,
@@ -100,28 +100,29 @@ test('client and grant_type restrict a fault', async ({ emulator }) => {
 
 test("a fault hits one endpoint, or all of them with `*`, but never the emulator's own paths", async () => {
   await using emulator = await startTestEmulator();
-  const cases: [FaultOptions & { endpoint: string }, string, string][] = [
-    [{ endpoint: 'config', kind: 'status', status: 507 }, 'POST', `/external/oauth2helper/config/${HEATER.id}`],
-    [{ endpoint: 'code/get', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/get/${HEATER.id}`],
-    [{ endpoint: 'code/set', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/set/${HEATER.id}`],
-    [{ endpoint: 'authorize', kind: 'status', status: 507 }, 'GET', '/sso/authorize'],
-    [{ endpoint: 'token', kind: 'status', status: 507 }, 'POST', '/sso/token'],
-    [{ endpoint: 'revoke', kind: 'status', status: 507 }, 'POST', '/oauth2/revoke'],
-    [{ endpoint: 'whoami', kind: 'status', status: 507 }, 'GET', '/api/whoami'],
-  ];
-  for (const [fault, method, path] of cases) {
-    const url = (path.startsWith('/sso') ? emulator.frontendUrl : emulator.baseUrl) + path;
-    for (const variant of [fault, { ...fault, endpoint: '*' } as FaultOptions]) {
-      emulator.addFault(variant);
+  const cases = [
+    ['config', 'POST', `/external/oauth2helper/config/${HEATER.id}`],
+    ['code/get', 'GET', `/external/oauth2helper/code/get/${HEATER.id}`],
+    ['code/set', 'GET', `/external/oauth2helper/code/set/${HEATER.id}`],
+    ['authorize', 'GET', '/sso/authorize'],
+    ['token', 'POST', '/sso/token'],
+    ['revoke', 'POST', '/oauth2/revoke'],
+    ['discovery', 'GET', '/.well-known/openid-configuration'],
+    ['device_authorization', 'POST', '/oauth2/device_authorization'],
+    ['device', 'GET', '/oauth2/device'],
+    ['whoami', 'GET', '/api/whoami'],
+  ] as const;
+  for (const [named, method, path] of cases) {
+    const url = (/^.(sso|oauth2.device|.well)/.test(path) ? emulator.frontendUrl : emulator.baseUrl) + path;
+    for (const endpoint of [named, '*'] as const) {
+      emulator.addFault({ endpoint, kind: 'status', status: 507 });
       expect((await get(`${emulator.baseUrl}/_emulator/faults`)).status).toBe(200);
-      expect([(await fetch(url, { method })).status, (await fetch(url, { method })).status === 507], path).toEqual([
-        507,
-        false,
-      ]);
+      expect((await fetch(url, { method })).status, path).toBe(507);
+      expect((await fetch(url, { method })).status, path).not.toBe(507);
     }
   }
   expect(emulator.requests.filter(({ fault }) => fault !== undefined).map(({ endpoint }) => endpoint)).toEqual(
-    cases.flatMap(([{ endpoint }]) => [endpoint, endpoint]),
+    cases.flatMap(([endpoint]) => [endpoint, endpoint]),
   );
 });
 
@@ -163,15 +164,12 @@ test("the emulator's API adds, lists, removes and clears faults, and shows their
 
 test("the emulator's API rejects an invalid fault and names the member", async ({ emulator }) => {
   await expectRejections(emulator, 'POST', 'faults', [
-    [{}, /^kind: must be .+ \(found none\)$/],
     [{ kind: 'meltdown' }, /^kind: must be .+ \(found "meltdown"\)$/],
     [{ kind: 'hang' }, /^endpoint: is missing$/],
     [{ kind: 'hang', endpoint: 'tokens' }, /^endpoint: must be .+ \(found "tokens"\)$/],
     [{ kind: 'hang', endpoint: 'token', seconds: 1 }, /^seconds: unknown member; remove it$/],
     [{ kind: 'hang', endpoint: 'token', commit: 'yes' }, /^commit: must be .+ \(found "yes"\)$/],
     [{ kind: 'hang', endpoint: 'token', times: 0 }, /^times: must be .+ \(found 0\)$/],
-    [{ kind: 'hang', endpoint: 'token', times: -1 }, /^times: must be .+ \(found -1\)$/],
-    [{ kind: 'hang', endpoint: 'token', times: 1.5 }, /^times: must be .+ \(found 1\.5\)$/],
     [{ kind: 'hang', endpoint: 'token', probability: 2 }, /^probability: must be .+ \(found 2\)$/],
     [{ kind: 'hang', endpoint: 'token', every: 0 }, /^every: must be .+ \(found 0\)$/],
     [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, /^client: must be the ID of a registered client/],
@@ -180,35 +178,18 @@ test("the emulator's API rejects an invalid fault and names the member", async (
       /^grant_type: needs endpoint token \(found endpoint config\)$/,
     ],
     [{ kind: 'delay', endpoint: 'token' }, /^seconds: is missing$/],
-    [{ kind: 'delay', endpoint: 'token', seconds: -1 }, /^seconds: must be .+ \(found -1\)$/],
     [{ kind: 'delay', endpoint: 'token', seconds: 1e9 }, /^seconds: must be .+ \(found 1000000000\)$/],
     [{ kind: 'status', endpoint: 'token', status: 99 }, /^status: must be .+ \(found 99\)$/],
-    [{ kind: 'status', endpoint: 'token', status: '503' }, /^status: must be .+ \(found "503"\)$/],
-    [{ kind: 'status', endpoint: 'token', status: 503, body: {} }, /^body: must be .+ \(found Object\)$/],
-    [
-      { kind: 'status', endpoint: 'token', status: 503, headers: { 'a b': 'x' } },
-      /^headers\.a b: must be header names .*\(found /,
-    ],
     [
       { kind: 'status', endpoint: 'token', status: 503, headers: { a: 'x\r\nb: y' } },
       /^headers\.a: must be header values \(found /,
     ],
-    [
-      { kind: 'status', endpoint: 'token', status: 503, headers: { 'Content-Length': '1' } },
-      /^headers\.Content-Length: /,
-    ],
     [{ kind: 'redirect', endpoint: 'token', location: 'x y' }, /^location: must be .+ \(found "x y"\)$/],
-    [{ kind: 'redirect', endpoint: 'token', location: '/', status: 303 }, /^status: must be .+ \(found 303\)$/],
-    [{ kind: 'truncate', endpoint: 'token', bytes: -1 }, /^bytes: must be .+ \(found -1\)$/],
     [{ kind: 'slow_body', endpoint: 'token', bytes_per_second: 0 }, /^bytes_per_second: must be .+ \(found 0\)$/],
-    [{ kind: 'content_type', endpoint: 'token', content_type: '' }, /^content_type: must be .+ \(found ""\)$/],
     [{ kind: 'oversize', endpoint: 'token', bytes: 1e12 }, /^bytes: must be .+ \(found 1000000000000\)$/],
-    [{ kind: 'wrong_date', endpoint: 'token', offset: 'late' }, /^offset: must be .+ \(found "late"\)$/],
     [{ kind: 'origin_down', origin: 'both' }, /^origin: must be .+ \(found "both"\)$/],
-    [{ kind: 'origin_down', origin: 'frontend', seconds: 0 }, /^seconds: must be .+ \(found 0\)$/],
     [{ kind: 'tls_failure', origin: 'base' }, /^kind: tls_failure needs an origin with TLS/],
     [[], /^body: must be .+ \(found an array\)$/],
-    ['null', /^body: must be .+ \(found null\)$/],
     ['{', /^body: must be valid JSON$/],
   ]);
   expect(emulator.faults).toEqual([]);

@@ -31,6 +31,11 @@ test('a device gets tokens after its user has allowed access, and its code works
   await expect(stock.poll(device.device_code)).rejects.toMatchObject(refusal('invalid_grant'));
   const issued = cloud.emulator.secretsIssued('device_code', 'user_code');
   expect(issued).toEqual([device.device_code, device.user_code]);
+  const logged = cloud.emulator.requests.find(({ endpoint }) => endpoint === 'device_authorization');
+  expect(logged?.answer).toMatchObject({
+    verification_uri_complete: expect.stringMatching(/\?user_code=#/),
+    device_code: expect.stringMatching(/^#/),
+  });
 });
 
 test('a device that polls too fast gets slow_down, must then wait longer, and is counted', async () => {

@@ -38,38 +38,3 @@ test('device codes, codes with their challenge and the count of fast polls survi
   await after.emulator.reset();
   await expect(restarted.poll(allowed.device_code)).rejects.toMatchObject(refusal('invalid_grant'));
 });
-
-test('faults apply to the new endpoints by their names, and the log shows both', async () => {
-  await using cloud = await startCloud();
-  const stock = await StockClient.discover(cloud);
-  const { emulator } = cloud;
-  const issuer = emulator.frontendUrl;
-  emulator.addFault({ kind: 'status', endpoint: 'discovery', status: 503 });
-  expect((await get(`${issuer}/.well-known/openid-configuration`)).status).toBe(503);
-  emulator.addFault({ kind: 'status', endpoint: 'device', status: 502 });
-  expect((await get(`${issuer}/oauth2/device`)).status).toBe(502);
-  emulator.addFault({ kind: 'commit_then_drop', endpoint: 'device_authorization' });
-  await expect(stock.beginDevice()).rejects.toThrow('fetch failed');
-  expect(emulator.devices()).toHaveLength(1);
-  const { device_code, user_code } = await stock.beginDevice();
-  await emulator.approveDevice({ userCode: user_code, user: ALICE.name });
-  const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
-  emulator.addFault({ kind: 'commit_then_drop', endpoint: 'token', grantType });
-  await expect(stock.poll(device_code)).rejects.toThrow('fetch failed');
-  cloud.clock.pass(5);
-  await expect(stock.poll(device_code)).rejects.toMatchObject(refusal('invalid_grant'));
-  const logged = emulator.requests.filter(({ fault }) => fault !== undefined);
-  expect(logged.map(({ endpoint, url }) => [endpoint, url])).toEqual([
-    ['discovery', '/.well-known/openid-configuration'],
-    ['device', '/oauth2/device'],
-    ['device_authorization', '/oauth2/device_authorization'],
-    ['token', '/oauth2/token'],
-  ]);
-  const [answer] = emulator.requests.filter(({ endpoint }) => endpoint === 'device_authorization').slice(-1);
-  expect(answer?.answer).toMatchObject({
-    verification_uri: `${issuer}/oauth2/device`,
-    verification_uri_complete: expect.stringMatching(/\?user_code=#/),
-    device_code: expect.stringMatching(/^#/),
-    interval: 5,
-  });
-});

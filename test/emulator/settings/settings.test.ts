@@ -50,13 +50,9 @@ test('the emulator rejects an invalid change of settings, names the member and c
     [{ refresh_grace_time: -0.5 }, /^refresh_grace_time: must be a number of seconds from 0.*\(found -0.5\)$/],
     [{ token_lifetime: 1.5 }, /^token_lifetime: must be .*\(found 1.5\)$/],
     [{ code_lifetime: 0 }, /^code_lifetime: must be a number of seconds above 0.*\(found 0\)$/],
-    [{ state_lifetime: '60' }, /^state_lifetime: must be .*\(found "60"\)$/],
-    [{ code_lifetime: null }, /^code_lifetime: must be .*\(found null\)$/],
     [{ basic: 'maybe' }, /^basic: must be accept or refuse.*\(found "maybe"\)$/],
-    [{ error_body: 'xml' }, /^error_body: .*json or html or empty/],
     [{ relay_refusal: 1 }, /^relay_refusal: must be true or false.*\(found 1\)$/],
     [{ refuse_redirect_urls: '(' }, /^refuse_redirect_urls: must be a JavaScript regular expression.*\(found "\("\)$/],
-    [{ refuse_redirect_urls: 'x'.repeat(201) }, /^refuse_redirect_urls: must be .* 200 characters.*\(found 201\)$/],
     [{ rate_limit: 1e10 }, /^rate_limit: /],
     [{ scopes: 'a  b' }, /^scopes: must be names with one space between them \(found "a {2}b"\)$/],
     [{ required_headers: 'token:x' }, /^required_headers: must be OPERATION:NAME or OPERATION:NAME=VALUE/],
@@ -64,8 +60,6 @@ test('the emulator rejects an invalid change of settings, names the member and c
     ['{"__proto__": {"basic": "refuse"}}', /^__proto__: unknown member/],
     ['{"basic":', /^body: .*must be valid JSON/],
     ['[]', /^body: /],
-    ['null', /^body: /],
-    ['', /^body: /],
   ]);
   expect((await requestEmulatorApi(emulator, 'PATCH', 'settings', { basic: 'refuse' }, 'text/plain')).status).toBe(400);
   expect(emulator.settings).toEqual(before);
@@ -76,8 +70,6 @@ test('the emulator library rejects an unknown option and suggests the nearest on
   const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
   const cases: [object, RegExp][] = [
     [{ tokenLifeTime: 10 }, /^tokenLifeTime: unknown option \(did you mean tokenLifetime\?\); allowed options: host, /],
-    [{ token_lifetime: 10 }, /^token_lifetime: .*did you mean tokenLifetime\?/],
-    [{ frontendport: 0 }, /^frontendport: .*did you mean frontendPort\?/],
     [{ colour: undefined }, /^colour: unknown option; allowed options: host, .*, autoLogin, /],
     [{ clients: [{ id, secret: 'a', redirectURL: 'refuse' }] }, /^clients: redirectURL: .*did you mean redirectUrl\?/],
     [
