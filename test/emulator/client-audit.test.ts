@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
   get,
@@ -123,18 +122,6 @@ test("the Date header follows the emulator's clock, also in errors", async ({ em
     expect((await get(emulator.baseUrl + path)).headers.get('date'), path).toBe('Mon, 05 May 2031 06:07:08 GMT');
   }
   expect((await refreshTokens(emulator, 'x')).headers.get('date')).toBe('Mon, 05 May 2031 06:07:08 GMT');
-});
-
-test('an emulator without options has one client with a UUID, and closes both origins when it is disposed', async () => {
-  let base = '';
-  {
-    await using emulator = await startEmulator();
-    base = emulator.baseUrl;
-    expect(emulator.clientId).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
-    expect(emulator.consoleUrl).toBe(`${base}/_emulator/`);
-    expect((await get(`${base}/nowhere`)).status).toBe(404);
-  }
-  await expect(get(base)).rejects.toThrow();
 });
 
 test('the emulator rejects an unusable option and names it', async () => {

@@ -29,7 +29,7 @@ export const eventsOperation: ApiOperation = {
  * - `request` (`id` is its number): a `LoggedRequest`, after its response was sent or lost.
  * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "devices" | "grants" | "requests"}`: read it again.
  */
-export function sendEvents(
+function sendEvents(
   portal: Pick<EmulatedPortal, 'changes' | 'now'>,
   timers: EventTimers,
   request: FastifyRequest,

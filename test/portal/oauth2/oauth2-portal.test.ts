@@ -99,26 +99,8 @@ describe('a login by device code', () => {
   });
 });
 
-describe('discovery', () => {
-  test('discovery of an unreachable issuer leaves a refresh unsent, and a saved document is used', async () => {
-    const cloud = await startCloud();
-    let document: string | null = null;
-    const metadataCache = {
-      load: async () => document,
-      save: async (saved: string) => {
-        document = saved;
-      },
-    };
-    const portal = portalOf(cloud, { login: 'redirect', metadataCache });
-    const link = await requestRedirectLink(portal);
-    const outcome = await portal.exchangeCode(link, await logInByRedirect(link));
-    if (outcome.kind !== 'granted') throw new Error(JSON.stringify(outcome));
-    const refreshToken = outcome.tokens.refreshToken ?? new Secret('');
-    await cloud.close();
-    const later = portalOf(cloud, { metadataCache: { load: async () => null, save: async () => undefined } });
-    expect(await later.refresh(refreshToken)).toMatchObject({ kind: 'not_sent' });
-    const withCache = portalOf(cloud, { metadataCache });
-    expect(await withCache.requestLink(REQUEST)).toMatchObject({ kind: 'unreachable' });
-    expect(document).toContain('/oauth2/token');
-  });
+test('a refresh is not sent if the issuer can not be discovered', async () => {
+  const cloud = await startCloud();
+  await cloud.close();
+  expect(await portalOf(cloud).refresh(new Secret('the-refresh-token'))).toMatchObject({ kind: 'not_sent' });
 });

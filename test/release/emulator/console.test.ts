@@ -1,35 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
-import { expectUsable, lines, NAMED_CLIENTS, useConsole } from '../../emulator/console-visit.ts';
+import { expectUsable, NAMED_CLIENTS, useConsole } from '../../emulator/console-visit.ts';
 import { ALICE, HEATER, obtainTokens, parseTokens, post, refreshTokens, whoami } from '../../emulator/portal-client.ts';
 import { PHONE } from '../../support/browser.ts';
 
 describe("the emulator's console in a browser", () => {
   const open = useConsole();
-
-  it('the console misses no request that arrives while it loads the log', async () => {
-    await using opened = await open();
-    const { emulator, page, section } = opened;
-    const read = Promise.withResolvers<void>();
-    const shown = Promise.withResolvers<void>();
-    await page.route('**/_emulator/requests', async (route) => {
-      const response = await route.fetch();
-      read.resolve();
-      await shown.promise;
-      await route.fulfill({ response });
-    });
-    emulator.advance(60);
-    await read.promise;
-    await whoami(emulator, 'no-such-token');
-    const log = section('Requests');
-    await log.getByText('401 Unauthorized').waitFor();
-    const responded = page.waitForResponse('**/_emulator/requests');
-    shown.resolve();
-    await (await responded).finished();
-    await section('Clock').getByText('1 min ahead').waitFor();
-    await whoami(emulator, 'no-such-token');
-    await expect.poll(() => lines(log)).toHaveLength(2);
-  });
 
   it('the console allows the access of one waiting device with a button, and refuses that of another', async () => {
     await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
