@@ -139,11 +139,11 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
     await using emulator = await startTestEmulator({ state });
     revoked = (await obtainTokens(emulator)).refresh_token;
     emulator.revoke(emulator.grants()[0]?.id ?? '');
+    const response = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
+    await get(((await response.json()) as HelperConfig).authorize_url);
     ({ refresh_token: kept, access_token: ended } = await obtainTokens(emulator));
     const form = { client_id: HEATER.id, client_secret: HEATER.secret, token: ended };
     expect((await post(`${emulator.baseUrl}/oauth2/revoke`, form)).status).toBe(200);
-    const response = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
-    await get(((await response.json()) as HelperConfig).authorize_url);
   }
   {
     await using emulator = await startTestEmulator({ state });
