@@ -33,22 +33,3 @@ test("the time of an appliance's last refresh stays the same when the clock is s
   harness.time.wall += 48 * HOUR;
   expect(refreshedAgo(harness)).toBeCloseTo(20, 0);
 });
-
-test('an appliance has no time of the last refresh while the hub clock is earlier than that time after a reboot', async () => {
-  const { harness } = await BrokerHarness.startPaired();
-  await harness.stop();
-  harness.time.reboot(harness.time.wall - HOUR);
-  await harness.start();
-  expect(statusOf(harness).lastRefresh).toBeNull();
-});
-
-test("the problem message of a grant that another portal issued does not repeat the appliance's name", async () => {
-  const { harness } = await BrokerHarness.startPaired();
-  await harness.stop();
-  harness.identity = { origin: 'https://other.example', clientId: 'another-client' };
-  await harness.start();
-  expect(statusOf(harness).problem).toMatchObject({
-    code: 'refused',
-    message: expect.stringMatching(/^It was paired with http:.* \(client_id .*a new login replaces it$/),
-  });
-});

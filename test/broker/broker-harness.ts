@@ -97,8 +97,6 @@ export class BrokerHarness implements AsyncDisposable {
   declaredConnections: readonly DeclaredConnection[] = [];
   /** The identity of the configured portal; null for the emulator's. */
   identity: (Omit<PortalIdentity, 'name'> & Partial<ConfiguredPortal>) | null = null;
-  /** The portal's client fails in a way that none of its outcomes covers. */
-  portalThrows = false;
   /** The number of refresh attempts, including those that never left the hub. */
   refreshAttempts = 0;
   /** The events that were logged. */
@@ -195,7 +193,6 @@ export class BrokerHarness implements AsyncDisposable {
       revoke: (...args) => client.revoke(...args),
       refresh: async (token) => {
         this.refreshAttempts += 1;
-        if (this.portalThrows) throw new Error('unexpected failure');
         return client.refresh(token);
       },
     } satisfies Portal);

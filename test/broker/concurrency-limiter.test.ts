@@ -95,24 +95,6 @@ test('while all background tasks hang, the concurrency limiter starts one more a
   expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('the limits are as before when hanging tasks have ended, and a task that ended in time never counts as hanging', async () => {
-  const { time, order, run, end } = start(2);
-  for (const key of ['a', 'b']) void run(key);
-  for (const key of ['a', 'b']) end(key);
-  await settled();
-  time.skip(TIMEOUT);
-  for (const key of ['c', 'd', 'e']) void run(key);
-  await settled();
-  expect(order).toEqual(['a', 'b', 'c', 'd']);
-  time.skip(TIMEOUT);
-  await settled();
-  expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
-  for (const key of ['c', 'd']) end(key);
-  for (const key of ['f', 'g', 'h']) void run(key);
-  await settled();
-  expect(order).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
-});
-
 test('the concurrency limiter starts the next task after one that failed', async () => {
   const limiter = new ConcurrencyLimiter({ background: 1, foreground: 1, total: 1, timeout: TIMEOUT }, new FakeTime());
   const failing = limiter.run('a', false, () => Promise.reject(new Error('no')));

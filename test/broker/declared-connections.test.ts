@@ -5,7 +5,6 @@ import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../../src/core/connections/connection.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, requestToken } from './broker-services.ts';
 
@@ -149,21 +148,6 @@ test('a declared scope that differs from that of the grant is pointed out, and t
     ...{ connection: 'family', scope: 'RemoteControl' },
   });
   expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
-});
-
-test('an appliance that waits for approval gives up its name for a declared connection', async () => {
-  const harness = await BrokerHarness.start();
-  harness.run.registrations.setOpenFor(60_000);
-  const metadata = { clientName: 'family', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
-  await harness.run.registrations.register(metadata, null, sampleRegistrant('a stranger'));
-  await declare(harness, [FAMILY]);
-  await harness.pairAgain('family');
-  expect(administrationOf(harness).connectionStatusOf(harness.run.connections.get('family'))).toMatchObject({
-    ...{ state: 'active', appliances: [] },
-  });
-  expect(await administrationOf(harness).approveAppliance('family-2', null, null)).toMatchObject({
-    ...{ connection: 'family-2', state: 'unpaired' },
-  });
 });
 
 test('the hub serves declared connections while the store is unwritable, and saves them at a later start', async () => {

@@ -265,18 +265,6 @@ describe('import to a paired connection', () => {
     await expectUsable(harness);
   });
 
-  test('the token of a connection is issued while an import waits for the portal', async () => {
-    const { harness, other } = await startPaired();
-    const before = await tokenOf(harness);
-    const response = harness.portal.hold('token');
-    const imported = importTo(harness, other.refreshToken, { replace: true });
-    while (harness.refreshes === 0) await new Promise(setImmediate);
-    expect(await tokenOf(harness)).toBe(before);
-    response.resolve();
-    await imported;
-    await expectUsable(harness);
-  });
-
   test('a login during an import wins, and the import says so', async () => {
     const { harness, other } = await startPaired();
     const run = await harness.beginPairing('cloud');

@@ -42,8 +42,7 @@ const codes = async (harness: BrokerHarness) => (await healthOf(harness)).condit
 
 /** A broker with two appliances whose portal now rejects the hub's secret; the notices have been raised. */
 async function withWrongSecret() {
-  const harness = await BrokerHarness.start();
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired();
   await harness.addPairedAppliance('heater');
   harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
   harness.run.notices.start(
@@ -70,38 +69,8 @@ test('a restart with a corrected client secret tries it at once and ends the mis
   expect((await healthOf(harness)).notices).toEqual([]);
 });
 
-test('the misconfigured notices keep the time when they began if the client secret is still wrong after a restart', async () => {
-  const harness = await withWrongSecret();
-  const before = (await healthOf(harness)).notices;
-  await harness.restart();
-  await harness.time.pass(MINUTE);
-  expect((await healthOf(harness)).notices.map(({ code, since }) => [code, since])).toEqual(
-    before.map(({ code, since }) => [code, since]),
-  );
-});
-
-test('untried credentials are a condition after a restart, even if their failure was reported too often to repeat', async () => {
-  const harness = await withWrongSecret();
-  const refreshAll = async () => {
-    for (const { id } of harness.run.appliances.list()) await harness.run.grants.refresh(id);
-    await harness.time.pass(MINUTE);
-  };
-  for (let times = 0; times < 3; times++) {
-    harness.portal.clearFaults('token');
-    await refreshAll();
-    expect(await codes(harness)).toEqual([]);
-    harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
-    await refreshAll();
-  }
-  await harness.restart();
-  expect(await codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
-  await harness.time.pass(5 * SECOND);
-  expect(await codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
-});
-
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
-  const harness = await BrokerHarness.start({ fraction: 0.999 });
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired({ fraction: 0.999 });
   await harness.addPairedAppliance('heater');
   await harness.addAppliance('car');
   await harness.portal.disconnect();
@@ -125,8 +94,7 @@ test('a pairing waits for an unreachable portal, and for the login once it has a
 });
 
 test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
-  const harness = await BrokerHarness.start({ fraction: 0.999 });
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired({ fraction: 0.999 });
   await harness.portal.disconnect();
   await harness.time.pass(6 * HOUR);
   const before = harness.refreshAttempts;
@@ -140,8 +108,7 @@ test('an appliance retries at most once a minute while its portal answers other 
 });
 
 test('a full disk is an error of the hub and of its appliances, and no unsaved tokens are reported without any', async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired();
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(HOUR);
   expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
@@ -154,8 +121,7 @@ test('a full disk is an error of the hub and of its appliances, and no unsaved t
 });
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired();
   harness.failingWrites.add('replaceGrant');
   await harness.untilRefreshed();
   await harness.time.pass(MINUTE);
@@ -169,8 +135,7 @@ test("the hub's problem names the appliances whose new tokens are in memory only
 });
 
 test('refreshes resume within seconds, and the store_unwritable errors end, once the disk has room again', async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired();
   harness.failingWrites.add('beginAttempt');
   await harness.time.pass(3 * HOUR);
   expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
@@ -183,8 +148,7 @@ test('refreshes resume within seconds, and the store_unwritable errors end, once
 });
 
 test('a slow SD card is a warning of the hub with a notice and log lines, until most writes are fast again', async () => {
-  const harness = await BrokerHarness.start({ emulator: { tokenLifetime: 600 } });
-  await harness.addPairedAppliance('wallbox');
+  const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 600 } });
   const delivered: string[] = [];
   harness.run.notices.start(
     async () => (await healthOf(harness)).input,

@@ -39,12 +39,6 @@ describe('news of a grant', () => {
     }
   });
 
-  test('a hub keeps tokens of the same generation if the database may have lost what is known of them', () => {
-    const { held } = holdGrant(own);
-    expect(held.applyNews(found(other(), null, true))).toBe(held.grant);
-    expect(held.grant).toEqual(own);
-  });
-
   test.each<[string, Partial<HeldGrant>]>([
     ['are being refreshed', { isSending: true }],
     ['have an attempt whose outcome is not written', { hasUnwrittenEnd: true }],
@@ -66,13 +60,6 @@ describe('news of a grant', () => {
     expect(held.applyNews(found(other({ generation: 9, ...login('later', HOUR) }), null, true))).toBeNull();
     expect(held.grant).toEqual(own);
     expect(held.unsaved).not.toBeNull();
-  });
-
-  test('a grant that was replaced or deleted takes over nothing', () => {
-    const { held } = holdGrant(own);
-    held.end();
-    expect(held.applyNews(found(other({ generation: 4 }), null, true))).toBeNull();
-    expect(held.grant).toBe(own);
   });
 
   test('a hub takes over a later login of any generation, and returns what the database may have lost before it', () => {
@@ -156,13 +143,6 @@ describe('state of a grant in the database', () => {
     held.applyStored({ grant: other({ generation: 5 }), attempt: null });
     expect(held.grant.accessTokenRejectedAt).toBeNull();
   });
-
-  test('nothing of a grant is only in memory any more after the version of the database was taken over', () => {
-    const { held } = holdGrant(own, async () => true);
-    held.hasUnwrittenEnd = true;
-    held.applyStored({ grant: other(), attempt: null });
-    expect(held).toMatchObject({ unsaved: null, hasUnwrittenEnd: false, health: { kind: 'good' } });
-  });
 });
 
 describe('attempt of another hub', () => {
@@ -213,14 +193,6 @@ describe('writing what is only in memory', () => {
     expect(held.unsaved).toBe(next);
   });
 
-  test('the health of a grant that is written already stays as it is', async () => {
-    const { held, database } = holdGrant(own);
-    held.fail({ kind: 'not_sent', detail: 'no route' });
-    expect(await held.save()).toBe(true);
-    expect(held.health).toMatchObject({ problem: { code: 'portal_unreachable' } });
-    expect(database.writes).toEqual([]);
-  });
-
   test('the outcome of an attempt is written before the grant, and only once', async () => {
     const { held, database } = holdGrant(own, async () => database.replaceGrant(own));
     held.hasUnwrittenEnd = true;
@@ -257,20 +229,6 @@ describe('writing what is only in memory', () => {
     expect(await held.save()).toBe(true);
     expect(database.writes).toHaveLength(2);
   });
-
-  test('a rejection that the store has already is not written again', async () => {
-    const { held, database } = holdGrant({ ...own, accessTokenRejectedAt: rejectedAt });
-    expect(await held.save()).toBe(true);
-    expect(database.writes).toEqual([]);
-  });
-
-  test('no rejection is written for an access token that was not rejected', async () => {
-    const { held, database } = holdGrant(own);
-    held.hasUnwrittenRejection = true;
-    await held.writeRejection();
-    expect(held.hasUnwrittenRejection).toBe(false);
-    expect(database.writes).toEqual([]);
-  });
 });
 
 describe('grant that another hub has written', () => {
@@ -294,41 +252,12 @@ describe('grant that another hub has written', () => {
     }
   });
 
-  test('a grant whose row was damaged once is taken over when the database has it again', async () => {
-    const { held, database } = holdGrant(own);
-    database.damagedGrants.add(own.connection);
-    database.found = found(other({ generation: 4 }));
-    await held.reload();
-    expect(held.grant).toEqual(other({ generation: 4 }));
-  });
-
   test('a grant that the database has no more ends, after a hub of a site has tried to write it again', async () => {
     const { held, database } = holdGrant(own);
     database.found = null;
     await held.reload();
     expect(held.hasEnded).toBe(true);
     expect(database.writes).toEqual([{ write: 'reconcile', grant: own }]);
-  });
-
-  test('a grant without a site that the store has no more ends', async () => {
-    const { held, database } = holdGrant(own);
-    database.site = null;
-    database.found = null;
-    await held.reload();
-    expect(held.hasEnded).toBe(true);
-  });
-
-  test('a grant that ended while the database was read changes no more', async () => {
-    for (const news of [null, found(other({ generation: 4 }))]) {
-      const { held, database, logged } = holdGrant(own);
-      database.found = news;
-      const reloading = held.reload();
-      held.end();
-      await reloading;
-      expect(held.grant).toBe(own);
-      expect(database.writes).toEqual([]);
-      expect(logged).toEqual([]);
-    }
   });
 
   test('a hub keeps its grant if the database cannot be read, or only a damaged row of it', async () => {
@@ -378,15 +307,6 @@ describe('grant that another hub has written', () => {
       expect(held.grant).toBe(own);
       expect(held.leasedUntil).toBe(until);
     }
-  });
-
-  test('a grant that was only in memory counts as written once the database has its generation', () => {
-    const { held } = holdGrant(own, async () => true);
-    held.applyNewest(found(own, null, true));
-    expect(held).toMatchObject({ unsaved: null, grant: own });
-    const older = holdGrant(own, async () => true).held;
-    older.applyNewest(found({ ...own, generation: 2 }, null, true));
-    expect(older.unsaved).not.toBeNull();
   });
 
   test('what the hub knows is written again only if the database may have lost it', async () => {

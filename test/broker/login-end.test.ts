@@ -93,31 +93,6 @@ test.each([
   expect(reports.all.slice(1)).toMatchObject([{ status: 'raised', notice: 'pairing_needed' }]);
 });
 
-test('a login without a refresh token is reported at once, and when its access token has ended', async () => {
-  const harness = await BrokerHarness.start();
-  const reports = new Reports(harness);
-  harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
-  await harness.addPairedAppliance();
-  await harness.time.pass(MINUTE);
-  const reminder = {
-    message: expect.stringMatching(
-      /^wallbox must be connected again before 2031-05-05T07:\d\d:00Z, when its access token ends; the portal gave no refresh token: ask for offline_access$/,
-    ),
-    what_to_do: `Add offline_access to the scope of wallbox, then log in again before then: open ${PAGE}appliances/wallbox or run "latchkey pair wallbox"`,
-  };
-  expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending', ...reminder }]);
-  await harness.time.pass(HOUR);
-  expect(await conditionsOf(harness)).toMatchObject([{ code: 'refused', severity: 'error' }]);
-  expect(reports.all).toMatchObject([
-    { status: 'raised', notice: 'login_ending', ...reminder },
-    {
-      ...{ status: 'raised', notice: 'pairing_needed' },
-      message:
-        'wallbox is no longer connected: the access token has ended, and the portal gave no refresh token: ask for the scope offline_access, then connect again',
-    },
-  ]);
-});
-
 test('a new login ends the reminder, and is reported', async () => {
   const emulator = { tokenLifetime: (6 * HOUR) / 1000 };
   const { harness } = await BrokerHarness.startPaired({ emulator, limits: { loginLifetime: 2 * DAY } });
@@ -132,27 +107,6 @@ test('a new login ends the reminder, and is reported', async () => {
   ]);
 });
 
-test('the reminder stays while refreshes fail for an hour and a half, and is not sent again', async () => {
-  // The third refresh, at 80 % of the token's lifetime, is shortly before the reminder.
-  const emulator = { tokenLifetime: (0.9 * DAY) / 1000 };
-  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { loginLifetime: 3.2 * DAY } });
-  const reports = new Reports(harness);
-  for (const until of [2 * DAY, 0]) {
-    await harness.time.pass(until);
-    await harness.time.pass((loginOf(harness).refreshIn ?? 0) * 1000 - MINUTE);
-    await harness.portal.disconnect();
-    await harness.time.pass(1.5 * HOUR);
-    expect(await conditionsOf(harness)).toMatchObject([{ code: 'portal_unreachable' }, { code: 'login_ending' }]);
-    await harness.portal.reconnect();
-    await harness.run.grants.refresh(harness.connection('wallbox').id);
-    await harness.time.pass(MINUTE);
-    expect(await conditionsOf(harness)).toMatchObject([{ code: 'login_ending' }]);
-  }
-  expect(reports.all).toMatchObject([
-    { status: 'raised', notice: 'login_ending', message: expect.stringContaining('must be connected again before') },
-  ]);
-});
-
 test('the time at which a login ends does not change while the hub runs', async () => {
   const { harness } = await BrokerHarness.startPaired({ limits: { loginLifetime: 30 * DAY } });
   const seen = new Set<string | null>();
@@ -163,26 +117,6 @@ test('the time at which a login ends does not change while the hub runs', async 
     harness.time.wall += passed % 2 === 0 ? 1 : -1;
   }
   expect(seen.size).toBe(1);
-});
-
-test('a shared login that ends soon names the appliances that use it', async () => {
-  const harness = await BrokerHarness.start({ limits: { loginLifetime: 2 * HOUR } });
-  const { connections, pairings } = harness.run;
-  await connections.add('heating', 'Monitoring', null);
-  await harness.addUser('wallbox', 'heating');
-  await harness.addUser('thermostat', 'heating');
-  const run = await pairings.begin(connections.get('heating'));
-  await harness.time.settle();
-  await harness.login(run);
-  await harness.time.pass(1.2 * HOUR);
-  expect(await conditionsOf(harness)).toMatchObject([
-    {
-      ...{ code: 'login_ending', connection: 'heating', appliance: null },
-      message: expect.stringMatching(
-        /^The login heating must be connected again before .*; thermostat and wallbox are affected$/,
-      ),
-    },
-  ]);
 });
 
 test('an idle limit of one day is never reached in three days in which nobody asks', async () => {
@@ -207,17 +141,6 @@ test('an idle limit of one day is never reached in three days in which nobody as
   expect(harness.refreshes).toBeGreaterThanOrEqual(3);
   expect(harness.refreshes).toBeLessThan(8);
 }, 60_000);
-
-test('an idle limit is kept away while the portal is down for a day when the refresh is due', async () => {
-  const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: (10 * DAY) / 1000 };
-  const { harness } = await BrokerHarness.startPaired({ emulator, limits: { idleLifetime: 10 * DAY } });
-  await harness.time.pass(7.9 * DAY);
-  await harness.portal.disconnect();
-  await harness.time.pass(0.9 * DAY);
-  await harness.portal.reconnect();
-  await harness.time.pass(1.1 * DAY);
-  expect(loginOf(harness).state).toBe('active');
-});
 
 /** A token, and until when an appliance may use it according to the hub, by the wall clock. */
 interface IssuedToken {

@@ -132,13 +132,6 @@ describe('a login by device code', () => {
     expect(harness.statusOf('wallbox').state).toBe('unpaired');
     expect(harness.emulator.grants()).toEqual([]);
   });
-
-  test('a login by device code ends as misconfigured if the portal does not accept the client', async () => {
-    const { harness, run } = await startHub('device');
-    harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
-    await harness.time.pass(10_000);
-    expect(pairingResult(run.pairing.step)).toBe('misconfigured');
-  });
 });
 
 describe('a login by redirect', () => {

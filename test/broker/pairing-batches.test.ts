@@ -254,21 +254,4 @@ describe('pairing batch', () => {
     const [link] = await Promise.all([batches.continueInBrowser(nonce, true, batchToken), harness.time.settle()]);
     expect(link.kind).toBe('link');
   });
-
-  it('continuing a pairing batch reports an unreachable portal, and returns the link once it is reachable', async () => {
-    const harness = await startHarness();
-    const { pairingBatches: batches } = harness.run;
-    const batch = await beginBatch(harness);
-    const batchToken = await bringCode(harness, batch);
-    const { nonce } = currentOf(harness, batch).pairing;
-    await currentOf(harness, batch).fail('refused_by_user');
-    const fault = harness.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
-    expect(await batches.continueInBrowser(nonce, false, batchToken)).toEqual({
-      kind: 'unreachable',
-      connection: 'wallbox',
-    });
-    await harness.emulator.removeFault(fault.id);
-    await harness.time.pass(30_000);
-    expect(await batches.continueInBrowser(nonce, false, batchToken)).toMatchObject({ kind: 'link' });
-  });
 });

@@ -50,21 +50,6 @@ describe('pairing by polling', () => {
     expect(harness.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
 
-  test.each([0, 0.5, 0.999])('the polls of a pairing are 5 to 10 s apart (jitter %d)', async (fraction) => {
-    const { harness, run } = await startPairing({ fraction });
-    const { step } = run.pairing;
-    const state =
-      new URL(step.kind === 'waiting' && step.link.kind === 'poll' ? step.link.codeUrl : '').searchParams.get(
-        'state',
-      ) ?? '';
-    await harness.time.pass(5 * MINUTE);
-    const times = harness.emulator.polls(state).map(({ at }) => at);
-    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-    expect(gaps.length).toBeGreaterThan(29);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5 * SECOND);
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
-  });
-
   test('an unreachable portal is polled less often, but often enough not to miss a code', async () => {
     const { harness, run } = await startPairing({ fraction: 0.999 });
     harness.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 500 } as const));
@@ -108,22 +93,6 @@ describe('pairing by redirect', () => {
     expect(harness.portal.requests('code')).toHaveLength(1);
     expect(harness.exchanges).toBe(1);
     expect(await harness.whoami(await harness.token(id))).toBe(200);
-  });
-
-  test('polling completes a pairing with a redirect whose browser does not reach the hub', async () => {
-    const { harness, run } = await startPairing(REDIRECT);
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('paired');
-  });
-
-  test('reloading the result page of a pairing does not send its code again', async () => {
-    const { harness, run } = await startPairing(REDIRECT);
-    const location = await harness.login(run);
-    await followRedirect(harness, location);
-    const again = await followRedirect(harness, location);
-    expect(again?.step).toMatchObject({ kind: 'ended', result: { kind: 'paired' } });
-    expect(harness.exchanges).toBe(1);
   });
 
   test('a code that arrives by redirect and by polling at the same moment is exchanged once', async () => {
@@ -231,16 +200,6 @@ describe('end of a pairing', () => {
     expect(stateOf(harness.run.pairings.newestFor(appliance.id) ?? failMissing())).toBe('waiting');
   });
 
-  test('a pairing stays open when the next one for its appliance cannot be saved', async () => {
-    const { harness, run } = await startPairing();
-    harness.failingWrites.add('savePairing');
-    await expect(harness.beginPairing('wallbox')).rejects.toMatchObject({ code: 'store_unwritable' });
-    harness.failingWrites.clear();
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('paired');
-  });
-
   test.each([
     [403, 'portal_rejected'],
     [404, 'client_unknown'],
@@ -275,15 +234,6 @@ describe('end of a pairing', () => {
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('misconfigured');
-  });
-
-  test('a pairing succeeds although the portal issues no refresh token', async () => {
-    const { harness, id, run } = await startPairing();
-    harness.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('paired');
-    expect(await harness.whoami(await harness.token(id))).toBe(200);
   });
 });
 
@@ -502,20 +452,6 @@ describe('new pairing of an active appliance', () => {
 });
 
 describe('restart with open pairings', () => {
-  test('a restart continues a pairing that had no link yet', async () => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
-    await harness.portal.disconnect();
-    const { pairing } = await harness.beginPairing('wallbox');
-    await harness.stop();
-    await harness.portal.reconnect();
-    await harness.start();
-    await harness.time.settle();
-    const run = harness.run.pairings.get(pairing.id);
-    expect(stateOf(run)).toBe('waiting');
-    expect(run.pairing.nonce).toBe(pairing.nonce);
-  });
-
   test.each(['stop', 'crash'] as const)(
     '(%s) a restart keeps the link of a pairing, and a login through it succeeds by redirect or polling',
     async (end) => {
@@ -556,29 +492,6 @@ describe('restart with open pairings', () => {
     expectNoCodeTwice(harness);
   });
 
-  test('an interrupted code exchange is logged once over several restarts, and not repeated', async () => {
-    const { harness, run } = await startPairing(REDIRECT);
-    const response = harness.portal.hold('token');
-    void followRedirect(harness, await harness.login(run));
-    await expect.poll(() => harness.exchanges).toBe(1);
-    await harness.crash();
-    response.resolve();
-    await harness.portal.disconnect();
-    for (let start = 0; start < 3; start++) {
-      await harness.start();
-      await harness.time.pass(10 * SECOND);
-      expect(harness.run.pairings.get(run.pairing.id).pairing).toMatchObject({ lastFailure: 'answer_lost' });
-      await harness.stop();
-    }
-    const interrupted = harness.events.filter(({ event }) => event === 'code_exchange_interrupted');
-    expect(interrupted).toMatchObject([
-      { fields: { connection: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
-    ]);
-    expect(harness.exchanges).toBe(1);
-    await harness.portal.reconnect();
-    await harness.start();
-  });
-
   test('a restarted hub still knows how a pairing ended', async () => {
     const { harness, run } = await startPairing(REDIRECT);
     const location = await harness.login(run);
@@ -587,15 +500,6 @@ describe('restart with open pairings', () => {
     expect((await followRedirect(harness, location))?.step).toEqual(run.pairing.step);
     expect(harness.exchanges).toBe(1);
     expect(harness.run.pairings.newestFor(run.pairing.connection)?.pairing.id).toBe(run.pairing.id);
-  });
-
-  test('a pairing whose lifetime has passed expires at the restart', async () => {
-    const { harness, run } = await startPairing();
-    await harness.stop();
-    harness.time.reboot(harness.time.wall + 20 * MINUTE);
-    await harness.start();
-    await harness.time.pass(SECOND);
-    expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('expired');
   });
 
   test('only the newest of two open pairings of one appliance continues after a restart', async () => {
@@ -632,52 +536,6 @@ describe('restart with open pairings', () => {
     expect(await harness.whoami(await harness.token(id))).toBe(200);
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('paired');
   });
-
-  test("a pairing that waits for another one's code exchange continues in the next run", async () => {
-    const { harness, run } = await startPairing(REDIRECT);
-    const response = harness.portal.hold('token');
-    void followRedirect(harness, await harness.login(run));
-    await expect.poll(() => harness.emulator.grants().length).toBe(1);
-    const another = harness.run.pairings.begin(harness.connection('wallbox'));
-    // The second pairing is stored and waits for the slow exchange of the first.
-    await expect.poll(async () => (await harness.run.store.pairings()).length).toBe(2);
-    await sleep(30);
-    const stopping = harness.run.pairings[Symbol.asyncDispose]();
-    response.resolve();
-    await stopping;
-    const { pairing } = await another;
-    await harness.time.pass(60 * SECOND);
-    expect(harness.portal.requests('config')).toHaveLength(1);
-    await harness.restart();
-    await harness.time.settle();
-    expect(stateOf(harness.run.pairings.get(pairing.id))).toBe('waiting');
-  });
-});
-
-test('the removal of an appliance removes its pairings, and a later callback is ignored', async () => {
-  const { harness, id, run } = await startPairing(REDIRECT);
-  const location = await harness.login(run);
-  await harness.run.pairings.removeAll(id);
-  await harness.run.appliances.remove(harness.run.appliances.get('wallbox'));
-  expect(await followRedirect(harness, location)).toBeNull();
-  expect(() => harness.run.pairings.get(run.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
-  await harness.time.pass(MINUTE);
-  expect(harness.exchanges).toBe(0);
-});
-
-test('a watcher of a pairing is called for every step until it stops watching', async () => {
-  const harness = await BrokerHarness.start(REDIRECT);
-  const { appliance } = await harness.addAppliance('wallbox');
-  const run = await harness.run.pairings.begin(harness.connection(appliance.name));
-  const steps: string[] = [];
-  const unwatch = run.watch(() => steps.push(stateOf(run)));
-  await harness.time.settle();
-  await followRedirect(harness, await harness.login(run));
-  expect(steps).toEqual(['waiting', 'exchanging', 'paired']);
-  unwatch();
-  await run.fail('cancelled');
-  expect(steps).toHaveLength(3);
-  expect(stateOf(run)).toBe('paired');
 });
 
 test('an appliance without a scope is paired without one', async () => {

@@ -32,13 +32,6 @@ test('simultaneous requests for the true time share one request to the portal', 
   expect(requestCounts).toEqual([1]);
 });
 
-test('the portal time probe sends nothing while the time is confirmed', async () => {
-  const { portalClock, requestCounts, probe } = start(noTime);
-  portalClock.recordNtpTime();
-  await probe.confirm();
-  expect(requestCounts).toEqual([0]);
-});
-
 test('a portal that does not give the time is asked again after 30 s at the earliest', async () => {
   const { time, requestCounts, probe } = start(noTime, () => Promise.reject(new Error('broken')));
   for (let passed = 0; passed < 60_000; passed += 1000) {
@@ -69,12 +62,6 @@ test('the portal time probe waits at most 5 s, and a later response serves the n
   await probe.confirm();
   expect(portalClock.confirmed?.wall).toBe(1_900_000_000_000);
   expect(requestCounts).toEqual([1]);
-});
-
-test('the portal time probe returns at once if no portal is configured', async () => {
-  const { portalClock, probe } = start();
-  await probe.confirm();
-  expect(portalClock.confirmed).toBeNull();
 });
 
 test('the first request of a pairing confirms the clock, before anybody has logged in', async () => {

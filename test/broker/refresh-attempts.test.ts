@@ -108,19 +108,6 @@ describe('attempt that brings new tokens', () => {
     expect(hub.held.hasUnwrittenRejection).toBe(false);
   });
 
-  test('an access token that was rejected while the same one was written again stays rejected, and that is written', async () => {
-    const hub = attempting({}, () => granted({ accessToken: new Secret('the-access-token') }));
-    hub.database.meanwhile = () => {
-      if (hub.database.writes.length === 1) hub.held.grant = { ...hub.held.grant, accessTokenRejectedAt: rejectedAt };
-    };
-    await hub.make();
-    expect(hub.held.grant).toMatchObject({ generation: 2, accessTokenRejectedAt: rejectedAt });
-    expect(hub.held.hasUnwrittenRejection).toBe(true);
-    hub.database.meanwhile = () => undefined;
-    await hub.held.save();
-    expect(hub.database.written).toEqual(['beginAttempt', 'replaceGrant', 'markTokenRejected']);
-  });
-
   test('tokens that could not be written are used from memory, and written by the next save', async () => {
     const hub = attempting();
     hub.database.isAway = ['replaceGrant'];
@@ -144,19 +131,6 @@ describe('attempt that brings no tokens', () => {
     expect(hub.database.writes.at(-1)).toMatchObject({ write: 'endAttempt', grant: { refused: instantAt(START) } });
     expect(hub.held).toMatchObject({ grant: { refused: instantAt(START) }, isSending: false, hasUnwrittenEnd: false });
     expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', problem: 'refused', took: 0 }]);
-  });
-
-  test('the event of an attempt says how long the portal took, unless nothing was sent', async () => {
-    const took = async (outcome: TokenOutcome) => {
-      const hub = attempting({}, () => {
-        hub.uptime += SECOND;
-        return outcome;
-      });
-      await hub.make();
-      return hub.emitted;
-    };
-    expect(await took(ambiguous)).toMatchObject([{ kind: 'refresh_failed', took: SECOND }]);
-    expect(await took(notSent)).toMatchObject([{ kind: 'refresh_failed', took: null }]);
   });
 
   test('an outcome that could not be written counts, and a hub of a site writes it later', async () => {
@@ -322,34 +296,6 @@ describe('grant that changes while an attempt is under way', () => {
 describe('end of a grant without a refresh token', () => {
   const without = { refreshToken: null };
 
-  test('nothing happens until its access token has ended', async () => {
-    const hub = attempting(without);
-    hub.held.fail(notSent);
-    await hub.make();
-    expect([hub.sent, hub.database.written]).toEqual([[], []]);
-    expect(hub.held.health).toEqual({ kind: 'good' });
-  });
-
-  test('it counts as refused when its access token has ended, once', async () => {
-    const hub = attempting({ ...without, lifetime: START });
-    await hub.make();
-    await hub.make();
-    expect(hub.database.writes).toMatchObject([{ write: 'endAttempt', grant: { refused: instantAt(START) } }]);
-    expect(hub.held.grant.refused).toEqual(instantAt(START));
-    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', took: null }]);
-  });
-
-  test('it is written first if it is only in memory, and does not count as refused if that fails', async () => {
-    const results = [() => Promise.reject(new Error('the database is away')), () => Promise.resolve(false)];
-    const hub = attempting({ ...without, lifetime: START }, undefined, () => results.shift()?.() ?? expect.fail());
-    await hub.make();
-    expect([problemOf(hub), hub.database.written]).toEqual(['store_unwritable', []]);
-    hub.database.found = found(other);
-    await hub.make();
-    expect(hub.held.grant).toEqual(other);
-    expect(hub.database.written).toEqual([]);
-  });
-
   test('its end does not count if it was replaced, before or while that was written', async () => {
     const ended = attempting({ ...without, lifetime: START });
     ended.held.end();
@@ -396,52 +342,5 @@ describe('lease of another hub that has ended', () => {
     await own.make();
     expect(own.held).toMatchObject({ leasedUntil: null, grant: other });
     for (const hub of [longer, ended, own]) expect([hub.database.writes, hub.emitted]).toEqual([[], []]);
-  });
-
-  test('a grant that was deleted meanwhile ends, and one that has ended changes no more', async () => {
-    const deleted = waiting();
-    deleted.database.found = null;
-    await deleted.make();
-    expect(deleted.held.hasEnded).toBe(true);
-    const ended = waiting();
-    ended.database.meanwhile = () => ended.held.end();
-    await ended.make();
-    expect(ended.held.grant.doubt).toBeNull();
-    expect(ended.database.writes).toEqual([]);
-  });
-
-  test('if another hub was faster to write it, its version is taken over, and nothing is reported', async () => {
-    const hub = waiting();
-    hub.database.hasGeneration = false;
-    hub.database.meanwhile = () => {
-      // It is written between the two times that the hub reads.
-      if (hub.held.grant.doubt !== null) hub.database.found = found(other);
-    };
-    await hub.make();
-    expect(hub.held).toMatchObject({ leasedUntil: null, grant: other });
-    expect(hub.emitted).toEqual([]);
-  });
-
-  test('a lease that goes on by the clock of the database is looked at again after five seconds', async () => {
-    const hub = waiting();
-    hub.database.hasGeneration = false;
-    await hub.make();
-    expect(hub.held.leasedUntil).toBe(START + 5 * SECOND);
-    const longer = waiting();
-    longer.database.hasGeneration = false;
-    longer.database.meanwhile = () => {
-      if (longer.held.grant.doubt !== null)
-        longer.database.found = found(sampleGrant(), attemptFor(sampleGrant(), START + MINUTE));
-    };
-    await longer.make();
-    expect(longer.held.leasedUntil).toBe(START + MINUTE);
-  });
-
-  test('if the database cannot be read, it is looked at again after five seconds, too', async () => {
-    const hub = waiting();
-    hub.database.isAway = true;
-    await hub.make();
-    expect(hub.held.leasedUntil).toBe(START + 5 * SECOND);
-    expect(problemOf(hub)).toBe('store_unwritable');
   });
 });

@@ -2,17 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-/** Adds a paired appliance. @returns its id and the access token that it has */
-async function pairAppliance(harness: BrokerHarness) {
-  const id = await harness.addPairedAppliance();
-  const token = await harness.token(id);
-  return { id, token };
+/** A broker with a paired appliance. @returns also the appliance's id, and the access token that it has */
+async function startPaired() {
+  const paired = await BrokerHarness.startPaired();
+  return { ...paired, token: await paired.harness.token(paired.id) };
 }
 
 describe('rejected access token', () => {
   test('a rejected access token is replaced by one refresh, for which all token requests wait', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const { grants, tokenIssuer } = harness.run;
     const response = harness.portal.hold('token');
     const reports = Array.from({ length: 50 }, () => grants.reportRejectedToken(id, token));
@@ -32,25 +30,10 @@ describe('rejected access token', () => {
     expect(harness.refreshes).toBe(1);
   });
 
-  test('the log reports a rejected access token, and the refresh that replaces it, each time', async () => {
-    const harness = await BrokerHarness.start();
-    const { id } = await pairAppliance(harness);
-    await harness.run.grants.refresh(id);
-    for (const minute of [1, 2]) {
-      await harness.time.pass(2 * MINUTE);
-      await harness.run.grants.reportRejectedToken(id, await harness.token(id));
-      await harness.run.grants.refresh(id);
-      const logged = harness.events.filter(({ level }) => level !== 'debug').map(({ event }) => event);
-      expect(logged.filter((event) => event === 'access_token_rejected')).toHaveLength(minute);
-      expect(logged.filter((event) => event === 'token_refreshed')).toHaveLength(1 + minute);
-    }
-  });
-
   test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
     'the hub ignores the rejection of any token but the current access token (%s)',
     async (which) => {
-      const harness = await BrokerHarness.start();
-      const { id, token } = await pairAppliance(harness);
+      const { harness, id, token } = await startPaired();
       const others = await harness.token(await harness.addPairedAppliance('heater'));
       const refreshToken = harness.run.grants.get(id)?.grant.refreshToken?.reveal() ?? '';
       const sent = { 'of another appliance': others, 'the refresh token': refreshToken }[which] ?? which;
@@ -63,8 +46,7 @@ describe('rejected access token', () => {
   );
 
   test('a rejected access token is not issued again while the portal is unreachable, also after restarts', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     await harness.portal.disconnect();
     await harness.run.grants.reportRejectedToken(id, token);
     const unreachable = { kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'rejected' };
@@ -90,8 +72,7 @@ describe('rejected access token', () => {
   ] as const)(
     'a token request names the rejected token and %o as the cause of its failure, also after a restart',
     async (fault, reason) => {
-      const harness = await BrokerHarness.start();
-      const { id, token } = await pairAppliance(harness);
+      const { harness, id, token } = await startPaired();
       for (const again of [false, true]) {
         if (typeof fault === 'string') harness.failingWrites.add(fault);
         else harness.portal.fail('token', ...Array(9).fill(fault));
@@ -108,8 +89,7 @@ describe('rejected access token', () => {
   );
 
   test('the hub replaces rejected access tokens at most once a minute, even if an appliance rejects each one', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const { grants, tokenIssuer } = harness.run;
     await grants.reportRejectedToken(id, token);
     let last = await harness.token(id);
@@ -135,22 +115,8 @@ describe('rejected access token', () => {
     expect(harness.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
   });
 
-  test('a grant returns to its usual refresh times once its rejected access token is replaced', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
-    await harness.time.pass(10 * MINUTE);
-    await harness.run.grants.reportRejectedToken(id, token);
-    await harness.time.settle();
-    expect(harness.refreshes).toBe(1);
-    await harness.time.pass(47 * MINUTE);
-    expect(harness.refreshes).toBe(1);
-    await harness.time.pass(2 * MINUTE);
-    expect(harness.refreshes).toBe(2);
-  });
-
   test('an access token stays rejected when the portal issues the same one again, and is refreshed once a minute', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     harness.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
     await harness.run.grants.reportRejectedToken(id, token);
@@ -176,8 +142,7 @@ describe('refresh in progress when its access token is rejected', () => {
   }
 
   test('a refresh in progress replaces the rejected access token, and no other refresh is sent', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const { response, refreshing } = await startSlowRefresh(harness, id);
     await harness.run.grants.reportRejectedToken(id, token);
     const request = harness.token(id);
@@ -192,8 +157,7 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a refresh in progress that the portal defers leaves the access token rejected', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const response = harness.holdWrites('endAttempt');
     harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
     const refreshing = harness.run.grants.refresh(id);
@@ -211,8 +175,7 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a rejection while the new access token is being saved does not affect the new one', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const disk = harness.holdWrites('replaceGrant');
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
@@ -224,8 +187,7 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 
   test('a rejection while the very same access token is being saved again is saved with the next attempt', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     const disk = harness.holdWrites('replaceGrant');
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     harness.portal.fail('token', { kind: 'alter', with: same }, ...Array(9).fill({ kind: 'answer', status: 503 }));
@@ -242,27 +204,8 @@ describe('refresh in progress when its access token is rejected', () => {
   });
 });
 
-test.each(['early', 'late'] as const)(
-  'a grant in doubt (%s) is refreshed at once when its access token is rejected',
-  async (retryLostAnswer) => {
-    const harness = await BrokerHarness.start({ retryLostAnswer });
-    const { id, token } = await pairAppliance(harness);
-    harness.portal.fail('token', { kind: 'drop' });
-    if (retryLostAnswer === 'early') harness.portal.fail('token', { kind: 'drop' });
-    await harness.time.pass(50 * MINUTE);
-    const before = harness.refreshes;
-    expect(before).toBe(retryLostAnswer === 'early' ? 2 : 1);
-    expect(await harness.token(id)).toBe(token);
-    await harness.run.grants.reportRejectedToken(id, token);
-    expect(await harness.whoami(await harness.token(id))).toBe(200);
-    expect(harness.refreshes).toBe(before + 1);
-    expect(harness.run.grants.get(id)?.health).toEqual({ kind: 'good' });
-  },
-);
-
 test('after a final refusal, a rejected access token is not issued, and the appliance needs pairing at once', async () => {
-  const harness = await BrokerHarness.start();
-  const { id, token } = await pairAppliance(harness);
+  const { harness, id, token } = await startPaired();
   harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
   await harness.run.grants.refresh(id);
   expect(await harness.token(id)).toBe(token);
@@ -275,8 +218,7 @@ test('after a final refusal, a rejected access token is not issued, and the appl
 
 describe('rejected access token while the store is unwritable', () => {
   test('the hub logs a rejection that it cannot save, stops issuing the token, and saves it with the next attempt', async () => {
-    const harness = await BrokerHarness.start();
-    const { id, token } = await pairAppliance(harness);
+    const { harness, id, token } = await startPaired();
     for (const name of ['markTokenRejected', 'beginAttempt'] as const) harness.failingWrites.add(name);
     await harness.run.grants.reportRejectedToken(id, token);
     expect(await harness.token(id)).toBe('unavailable');
@@ -296,8 +238,7 @@ describe('rejected access token while the store is unwritable', () => {
   });
 
   test('the rejection of an access token that is only in memory is saved together with its grant', async () => {
-    const harness = await BrokerHarness.start();
-    const { id } = await pairAppliance(harness);
+    const { harness, id } = await BrokerHarness.startPaired();
     harness.failingWrites.add('replaceGrant');
     await harness.run.grants.refresh(id);
     const token = await harness.token(id);

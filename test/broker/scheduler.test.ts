@@ -50,18 +50,6 @@ test('a task that came due during suspend runs within a minute after the machine
   expect(ran).toEqual(['a']);
 });
 
-test('a running task can plan itself again', async () => {
-  const { time, scheduler } = start();
-  let runs = 0;
-  const again = () => {
-    runs += 1;
-    scheduler.plan('again', time.uptime + 10_000, again);
-  };
-  scheduler.plan('again', time.uptime + 10_000, again);
-  await time.pass(100_000);
-  expect(runs).toBe(10);
-});
-
 test('a disposed scheduler runs no task and has no timer', async () => {
   const { time, ran, plan, scheduler } = start();
   plan('a', 1000);

@@ -1,7 +1,7 @@
 // Device flows of appliances that use one connection, in virtual time, with a real emulator as the portal.
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
-import { MINUTE, SECOND } from '../core/samples.ts';
+import { SECOND } from '../core/samples.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
 import { beginFlow, logInAt, openFlow, pollFlow } from './logins.ts';
@@ -60,17 +60,6 @@ describe('device flows of two appliances of one connection', () => {
     const again = await beginFlow(harness, 'dashboard');
     expect(poll(harness, 'dashboard', first)).toBe('replaced');
     expect([poll(harness, 'dashboard', again), poll(harness, 'heater', other)]).toEqual(['pending', 'pending']);
-  });
-
-  test('the flow that nobody opens expires alone', async () => {
-    const harness = await startShared();
-    const first = await beginFlow(harness, 'dashboard');
-    await harness.time.pass(10 * MINUTE);
-    const second = await beginFlow(harness, 'heater');
-    await harness.time.pass(6 * MINUTE);
-    expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['expired', 'pending']);
-    await logIn(harness, second);
-    expect(poll(harness, 'heater', second)).toBe('paired');
   });
 
   test('a pairing by an installer ends the newest flow, and the other one waits on', async () => {

@@ -71,18 +71,6 @@ describe('token that appliances of one connection report as refused', () => {
     expect(logged(harness, 'access_token_rejected')[0]?.fields).toMatchObject({ connection: 'shared' });
   });
 
-  test('a report about the previous token does not affect the current one', async () => {
-    const harness = await startShared();
-    const [token = ''] = await tokensOf(harness);
-    await report(harness, token, ['heater']);
-    await harness.time.settle();
-    const current = await requestToken(harness, 'heater');
-    await report(harness, token);
-    await harness.time.pass(2 * MINUTE);
-    expect(new Set(await tokensOf(harness))).toEqual(new Set([current]));
-    expect(harness.refreshes).toBe(1);
-  });
-
   test('an appliance of another connection cannot report a token of this one', async () => {
     const harness = await startShared();
     await harness.addPairedAppliance('wallbox');
@@ -136,17 +124,5 @@ describe('appliance of a shared connection', () => {
     ]);
     await harness.pairAgain('shared');
     expect(new Set(await tokensOf(harness)).size).toBe(1);
-  });
-
-  test('an appliance uses its connection also after a restart in which the grant is refreshed', async () => {
-    const harness = await startShared();
-    const [before] = await tokensOf(harness);
-    await harness.crash();
-    await harness.start();
-    await harness.untilRefreshed();
-    const tokens = await tokensOf(harness);
-    expect(new Set(tokens).size).toBe(1);
-    expect(tokens).not.toContain(before);
-    expect(await harness.whoami(tokens[0] ?? '')).toBe(200);
   });
 });

@@ -45,19 +45,6 @@ describe("device flow during an installer's pairing", () => {
     expect(pollFlow(harness, id, flow)).toBe('paired');
   });
 
-  test("repeated device flows neither end an installer's pairing nor stop its polls", async () => {
-    const { harness, id } = await startHarness();
-    const run = await harness.beginPairing('wallbox');
-    const state = newestState(harness, id);
-    for (let count = 0; count < 10; count++) {
-      await beginFlow(harness);
-      await harness.time.pass(22 * SECOND);
-    }
-    expect(pairingResult(run.pairing.step)).toBe('waiting');
-    expect(harness.emulator.polls(state).length).toBeGreaterThanOrEqual(20);
-    expect(harness.portal.requests('config')).toHaveLength(1);
-  });
-
   test("a device flow prolongs an installer's pairing, but only up to a limit", async () => {
     const { harness, id } = await startHarness();
     const run = await harness.beginPairing('wallbox');
@@ -149,24 +136,6 @@ describe("installer's pairing during a device flow", () => {
       expect([pairingResult(run.pairing.step), pollFlow(harness, id, flow)]).toEqual(['paired', 'paired']);
     },
   );
-
-  test('an installer and a person on the page both get a link when they ask the portal at the same time', async () => {
-    const { harness, appliance, id } = await startHarness();
-    const flow = await beginFlow(harness);
-    await openFlow(harness, flow);
-    await harness.time.pass(MINUTE);
-    const response = harness.portal.hold('config');
-    const opening = openFlow(harness, flow);
-    await expect.poll(() => harness.portal.requests('config').length).toBe(2);
-    await harness.run.pairings.begin(harness.connection(appliance.name));
-    response.resolve();
-    const state = await opening;
-    await harness.time.settle();
-    expect(newestState(harness, id)).toBe(state);
-    await logInAt(harness, state);
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
-  });
 });
 
 describe('repeated device flow of one appliance', () => {
@@ -208,22 +177,6 @@ describe('new pairing during a code exchange', () => {
     expect(pollFlow(harness, id, second)).toBe('paired');
   });
 
-  test("codes that are being saved when the exchange's response arrives do not undo the pairing", async () => {
-    const { harness, id } = await startHarness(REDIRECT);
-    const { response, callback } = await startSlowExchange(harness, await openFlow(harness, await beginFlow(harness)));
-    const disk = harness.holdWrites('savePairing');
-    const beginning = beginFlow(harness);
-    response.resolve();
-    // Long enough for the hub to process the response; only the delayed write holds it up.
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    disk.resolve();
-    harness.delayedWrites.clear();
-    const second = await beginning;
-    await callback;
-    await harness.restart();
-    expect(pollFlow(harness, id, second)).toBe('paired');
-  });
-
   test('an installer who pairs again during a code exchange does not lose its grant', async () => {
     const { harness, id } = await startHarness(REDIRECT);
     const run = await harness.beginPairing('wallbox');
@@ -257,20 +210,6 @@ describe('new pairing during a code exchange', () => {
       expect(pairingResult(run.pairing.step)).toBe(unpaired ? 'cancelled' : 'paired');
       expect(await harness.token(id)).toEqual(unpaired ? 'not_paired' : expect.stringMatching(/.{20}/));
     }
-  });
-
-  test('a refusal by redirect does not end a pairing whose code is being exchanged', async () => {
-    const { harness, id } = await startHarness(REDIRECT);
-    const flow = await beginFlow(harness);
-    const states = [await openFlow(harness, flow)];
-    await harness.time.pass(MINUTE);
-    states.push(await openFlow(harness, flow));
-    const refusal = await logInAt(harness, states[0] ?? '', true);
-    const { response, callback } = await startSlowExchange(harness, states[1] ?? '');
-    const refused = followRedirect(harness, refusal);
-    response.resolve();
-    await Promise.all([callback, refused]);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
   });
 });
 

@@ -75,14 +75,6 @@ describe('login without a refresh token', () => {
     expect(eventsOf(harness, 'pairing_needed')).toHaveLength(1);
   });
 
-  test('a request at the end of the access token is answered at once, before the timer comes due', async () => {
-    const { harness, id } = await startPaired();
-    await harness.time.pass(50 * MINUTE);
-    harness.time.skip(HOUR);
-    expect(await harness.token(id)).toBe('needs_pairing');
-    expectRefused(harness);
-  });
-
   test('an access token that an appliance reports as rejected is not issued again, and a person is needed at once', async () => {
     const { harness, id, token } = await startPaired();
     const wallbox = harness.run.appliances.get('wallbox');
@@ -196,14 +188,5 @@ describe('login without a refresh token', () => {
     expect(await harness.token(id)).toBe(token);
     await harness.time.pass(HOUR);
     expectRefused(harness);
-  });
-
-  test('unpairing deletes the grant and sends nothing to a portal without a revocation endpoint', async () => {
-    const { harness, id } = await startPaired();
-    const before = harness.portal.recordedRequests.length;
-    await administrationOf(harness).unpair('wallbox');
-    expect(await harness.token(id)).toBe('not_paired');
-    expect(harness.portal.recordedRequests).toHaveLength(before);
-    expect(eventsOf(harness, 'grant_revocation_failed')).toEqual([]);
   });
 });
