@@ -111,12 +111,6 @@ describe('what the portal reports besides the tokens', () => {
     const others = { account: 'another person', idToken: new Secret('another ID token') };
     expect(next(first, others)).toMatchObject(others);
   });
-
-  test('the first grant of a connection has an access token that nobody has rejected', () => {
-    const { accessToken: _, accessTokenRejectedAt: __, ...first } = sampleGrant();
-    const grant = grantFromTokenResponse(first, null, tokens, instantAt(0), null);
-    expect(grant.accessTokenRejectedAt).toBeNull();
-  });
 });
 
 describe('login of a grant', () => {
@@ -156,10 +150,6 @@ describe('login of a grant', () => {
     ['unknown', {}, false],
   ])('a login is later than another one or not: %s', (_, login, isLater) => {
     expect(isFromLaterLogin(login, first)).toBe(isLater);
-  });
-
-  test('no login is later than one whose time is unknown', () => {
-    expect(isFromLaterLogin(first, {})).toBe(false);
   });
 
   /** The lifetime of the refresh token that counts for the end of the login. @param gap ms since the last refresh */

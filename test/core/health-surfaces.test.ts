@@ -354,20 +354,6 @@ it('the states of this test cover every condition code', () => {
   );
 });
 
-it('status and the page say that the portal gave no refresh token and what to do, before and after the end', async () => {
-  const states = STATES.filter(({ appliance }) => appliance.withoutRefreshToken === true);
-  expect(states).toHaveLength(2);
-  for (const state of states) {
-    const { page, text, conditions } = await rendered(state);
-    expect(page).toContain(en.states.withoutRefreshToken);
-    if (state.appliance.state !== 'active') continue;
-    expect(page).toContain('datetime="2031-05-06T06:00:00');
-    const { message } = conditions[0] ?? expect.fail();
-    expect(text.replaceAll(/\s+/g, ' ')).toContain(message);
-    expect(message).toContain('2031-05-06T06:00:00Z');
-  }
-});
-
 it('docs/health.md contains the table of all states', async () => {
   const rows = await Promise.all(
     STATES.map(async (state) => {

@@ -12,85 +12,53 @@ function texts(lines: readonly StoredHistoryEntry[]): string[] {
   });
 }
 
-type EventSample = readonly [StoredHistoryEntry['kind'], StoredHistoryEntry['why'], number];
-
-function historyOf(events: readonly EventSample[]): string[] {
-  const lines = events.map(([kind, why, hour]): StoredHistoryEntry => {
+/** Events of a kind, by their hours. */
+const events =
+  (kind: StoredHistoryEntry['kind'], why: StoredHistoryEntry['why'] = null) =>
+  (hour: number): StoredHistoryEntry => {
     const time = MIDNIGHT + hour * HOUR;
     return { kind, why, first: time, last: time, count: 1 };
-  });
-  return texts(lines.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []));
-}
+  };
+const [refreshed, unpaired, paired] = [events('refreshed'), events('unpaired'), events('paired')];
+const [deferred, lost] = [events('refresh_failed', 'portal_deferred'), events('refresh_failed', 'answer_lost')];
+const unknownClient = events('refresh_failed', 'misconfigured');
+const failedPairing = events('pairing_failed', 'misconfigured');
 
 describe('history lines of events', () => {
-  test.each<[string, EventSample[], string[]]>([
-    [
-      'refreshes of one day share a line',
-      [
-        ['refreshed', null, 1],
-        ['refreshed', null, 2],
-        ['refreshed', null, 23],
-      ],
-      ['refreshed 1-23 ×3'],
-    ],
+  test.each<[string, StoredHistoryEntry[], string[]]>([
+    ['refreshes of one day share a line', [refreshed(1), refreshed(2), refreshed(23)], ['refreshed 1-23 ×3']],
     [
       'refreshes of the next day are another line',
-      [
-        ['refreshed', null, 23],
-        ['refreshed', null, 24],
-        ['refreshed', null, 25],
-      ],
+      [refreshed(23), refreshed(24), refreshed(25)],
       ['refreshed 23-23 ×1', 'refreshed 24-25 ×2'],
     ],
     [
       'failures with the same reason share a line',
-      [
-        ['refresh_failed', 'portal_deferred', 1],
-        ['refresh_failed', 'answer_lost', 2],
-        ['refresh_failed', 'portal_deferred', 3],
-      ],
+      [deferred(1), lost(2), deferred(3)],
       ['refresh_failed portal_deferred 1-3 ×2', 'refresh_failed answer_lost 2-2 ×1'],
     ],
     [
       'alternating successes and failures share two lines',
-      [
-        ['refreshed', null, 1],
-        ['refresh_failed', 'portal_deferred', 2],
-        ['refreshed', null, 3],
-        ['refresh_failed', 'portal_deferred', 4],
-      ],
+      [refreshed(1), deferred(2), refreshed(3), deferred(4)],
       ['refreshed 1-3 ×2', 'refresh_failed portal_deferred 2-4 ×2'],
     ],
     [
       'a failed pairing and a failed refresh with the same reason have separate lines',
-      [
-        ['pairing_failed', 'misconfigured', 1],
-        ['refresh_failed', 'misconfigured', 2],
-        ['pairing_failed', 'misconfigured', 3],
-      ],
+      [failedPairing(1), unknownClient(2), failedPairing(3)],
       ['pairing_failed misconfigured 1-3 ×2', 'refresh_failed misconfigured 2-2 ×1'],
     ],
     [
       'each pairing and unpairing is a line, and no other line spans it',
-      [
-        ['refreshed', null, 1],
-        ['unpaired', null, 2],
-        ['paired', null, 3],
-        ['paired', null, 4],
-        ['refreshed', null, 5],
-      ],
+      [refreshed(1), unpaired(2), paired(3), paired(4), refreshed(5)],
       ['refreshed 1-1 ×1', 'unpaired 2-2 ×1', 'paired 3-3 ×1', 'paired 4-4 ×1', 'refreshed 5-5 ×1'],
     ],
     [
       'a clock that was set back widens a line and never inverts its times',
-      [
-        ['refreshed', null, 5],
-        ['refreshed', null, 4],
-      ],
+      [refreshed(5), refreshed(4)],
       ['refreshed 4-5 ×2'],
     ],
-  ])('events become history lines by these rules: %s', (_, events, expected) => {
-    expect(historyOf(events)).toEqual(expected);
+  ])('events become history lines by these rules: %s', (_, entries, expected) => {
+    expect(texts(entries.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []))).toEqual(expected);
   });
 });
 

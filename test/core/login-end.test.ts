@@ -117,20 +117,6 @@ describe('lifetime of a refresh token in the responses', () => {
     }
   });
 
-  test('one that the portal has shortened for all its logins leads to no reminder after the next refresh', () => {
-    let grant = loggedIn(30 * DAY);
-    for (let at = HOUR; at < 40 * DAY; at += HOUR) grant = refreshed(grant, at, 30 * DAY);
-    grant = refreshed(refreshed(grant, 40 * DAY, 5 * DAY), 40 * DAY + HOUR, 5 * DAY);
-    expect(endOf(grant, NONE, 40 * DAY + 2 * HOUR)?.isNear).toBe(false);
-  });
-
-  test('one with less than 98 % of the whole lifetime has shrunk, and one of an unknown login has not', () => {
-    const reminderOf = (lifetime: number, login = loggedIn(100 * DAY)) =>
-      loginEnd({ ...login, refreshTokenLifetime: lifetime }, NONE, instantAt(0), null)?.reminder;
-    expect([reminderOf(98 * DAY), reminderOf(98 * DAY - 1)]).toEqual([null, 14 * DAY]);
-    expect(reminderOf(DAY, sampleGrant())).toBeNull();
-  });
-
   test('one whose end stays where it was leads to a reminder', () => {
     let grant = loggedIn(7 * DAY);
     const reminded: number[] = [];
@@ -143,17 +129,6 @@ describe('lifetime of a refresh token in the responses', () => {
     expect(reminded[0]).toBe(1.75 * DAY);
     expect(reminded.at(-1)).toBe(HOUR);
   });
-
-  test('one that begins anew until the end of the session is near leads to a reminder then', () => {
-    let grant = loggedIn(30 * DAY);
-    const reminded: number[] = [];
-    for (let at = HOUR; at < 60 * DAY; at += HOUR) {
-      grant = refreshed(grant, at, Math.min(30 * DAY, 60 * DAY - at));
-      const end = endOf(grant, NONE, at);
-      if (end?.isNear) reminded.push(end.remaining);
-    }
-    expect(reminded[0]).toBe(7.5 * DAY);
-  });
 });
 
 describe('refresh of a grant whose refresh token has a limit', () => {
@@ -165,18 +140,6 @@ describe('refresh of a grant whose refresh token has a limit', () => {
     expect(nextRefreshAt(grant, timing)).toBe(48 * DAY);
     expect(nextRefreshAt(grant, { ...timing, loginLimits: idle })).toBe(8 * DAY);
     expect(nextRefreshAt({ ...grant, refreshTokenLifetime: 5 * DAY }, { ...timing, loginLimits: idle })).toBe(4 * DAY);
-  });
-
-  test('a refresh that became due before a start comes before the idle limit', () => {
-    const started = { ...timing, jitterOffset: 1, loginLimits: idle, startedAt: 9.5 * DAY, now: instantAt(9.5 * DAY) };
-    expect(nextRefreshAt(grant, started)).toBe(9.75 * DAY);
-    const late = { ...started, startedAt: 11 * DAY, now: instantAt(11 * DAY) };
-    expect(nextRefreshAt(grant, late)).toBe(11 * DAY);
-  });
-
-  test('a token of unknown age is refreshed within a twentieth of an idle limit', () => {
-    const now = instantAt(MINUTE, 'boot-2');
-    expect(nextRefreshAt(grant, { ...timing, jitterOffset: 1, loginLimits: idle, now })).toBe(DAY / 2);
   });
 
   test('a failed refresh is tried again before a refresh token that lives for half an hour expires', () => {
@@ -248,17 +211,6 @@ describe('notice about the end of a login', () => {
     const found = subjectNotice(facts, failing);
     expect(found).toMatchObject({ code: 'login_ending', message: 'It is login_ending' });
     expect(currentNotice({ notice, generation: 1 }, { facts, notice: found })).toMatchObject({ code: 'login_ending' });
-  });
-
-  test('it stays as it is while the age of the login is unknown after a reboot', () => {
-    if (notice === null) throw new Error('there is no notice');
-    for (const code of ['portal_unreachable', null] as const) {
-      const facts = {
-        ...{ ...subject, condition: code && condition(code) },
-        grant: { ...grant, generation: 5, remaining: null },
-      };
-      expect(currentNotice({ notice, generation: 1 }, { facts, notice: null })).toBe(notice);
-    }
   });
 
   test('it does not change the words of a notice about refreshes, which is about something else', () => {
