@@ -52,24 +52,6 @@ it('the hub reports no problem on loopback, and reports a configured address tha
   expect(lines).toEqual([]);
 });
 
-it('the hub logs at most ten failed announcements an hour, however often the network changes', async () => {
-  const { announcing, lines, time } = start();
-  for (let number = 1; number <= 20; number++) {
-    const ipv4 = `198.51.100.${number}`;
-    const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, epoch: '' }];
-    await announcing.update({
-      ...UNUSABLE_NETWORK,
-      segments: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
-    });
-  }
-  expect(lines).toHaveLength(10);
-  await announcing.update(NO_NETWORK);
-  await time.pass(3_600_000);
-  await announcing.update(UNUSABLE_NETWORK);
-  expect(lines).toHaveLength(11);
-  await announcing[Symbol.asyncDispose]();
-});
-
 it('a hub that has stopped is not announced on a network that comes up a moment later', async () => {
   const { announcing, lines } = start();
   await announcing[Symbol.asyncDispose]();

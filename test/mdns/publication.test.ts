@@ -54,13 +54,3 @@ it('the hub recognises an address that it had a moment ago', async () => {
   await time.pass(2000);
   expect(publication.hasAnnounced(record)).toBe(false);
 });
-
-it('the hub forgets its earlier records when it stops its announcement', async () => {
-  const publication = new Publication(new FakeTime(), () => undefined);
-  const [before, after] = [named('aa11.local'), named('aa11-2.local')];
-  await publication.announce(LINK, before);
-  await publication.announce(LINK, after);
-  publication.stop(LINK);
-  const srvRecords = uniqueRecords(before).filter((record) => record.type === 'SRV');
-  expect(srvRecords.map((record) => publication.hasAnnounced(record))).toEqual([false]);
-});

@@ -49,17 +49,6 @@ describe('the records of the hub', () => {
     ]);
   });
 
-  it('the TXT record contains the hub id also if the host has another name', () => {
-    const [srv, txt, a] = uniqueRecords({
-      ...service,
-      host: '4f2a9c-2.local',
-      addresses: [{ family: 'IPv4', address: '10.0.0.1' }],
-    });
-    expect(srv?.data).toEqual({ port: 8443, target: '4f2a9c-2.local' });
-    expect(txt?.data).toContainEqual(Buffer.from('id=4f2a9c'));
-    expect(a?.name).toBe('4f2a9c-2.local');
-  });
-
   it('the hub has one record of the right type for each address', () => {
     const addresses = [
       { family: 'IPv4', address: '10.0.0.1' },
