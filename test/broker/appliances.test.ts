@@ -31,8 +31,7 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
 });
 
 test("a rotated secret replaces the appliance's previous secret, also after a restart", async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance, secret } = await harness.addAppliance('wallbox');
+  const { harness, appliance, secret } = await BrokerHarness.startUnpaired();
   const rotated = await harness.run.appliances.rotateSecret(appliance);
   expect(rotated.secret.reveal()).not.toBe(secret.reveal());
   expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
@@ -41,8 +40,7 @@ test("a rotated secret replaces the appliance's previous secret, also after a re
 });
 
 test('a removed appliance is unknown to the hub, and its name is free for another appliance', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   await harness.run.appliances.remove(appliance);
   expect(harness.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
   expect(() => harness.run.appliances.get('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
@@ -57,8 +55,7 @@ test.each([
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
-  const harness = await BrokerHarness.start();
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired();
   await expect(harness.run.appliances.add(name, { connection: null, scope, portal })).rejects.toMatchObject({ code });
   expect(harness.run.appliances.list()).toHaveLength(1);
 });
@@ -75,8 +72,7 @@ test('only one appliance is added when several are added under one name at the s
 });
 
 test('two changes to one appliance at the same time both take effect', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;
   const [rotated] = await Promise.all([
     appliances.rotateSecret(appliance),
@@ -88,8 +84,7 @@ test('two changes to one appliance at the same time both take effect', async () 
 });
 
 test('the hub refuses to remove a declared appliance or to rotate its secret', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;
   const declared = await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const refusal = { code: 'appliance_declared', message: expect.stringContaining('[appliances.wallbox]') };
@@ -99,8 +94,7 @@ test('the hub refuses to remove a declared appliance or to rotate its secret', a
 });
 
 test('adding an appliance under the name of a declared one fails and names its configuration table', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const message = expect.stringMatching(/declared in the hub.s configuration, in the table \[appliances\.wallbox\]/);
@@ -111,8 +105,7 @@ test('adding an appliance under the name of a declared one fails and names its c
 });
 
 test('rotating the secret of an appliance that has keys fails unless replacing the keys is allowed', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;
   const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
   const keyed = await appliances.update(appliance.id, (current) => ({ ...current, credentials }));
@@ -124,8 +117,7 @@ test('rotating the secret of an appliance that has keys fails unless replacing t
 });
 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   for (const write of ['saveRegistry'] as const) harness.failingWrites.add(write);
   await expect(
     harness.run.appliances.add('heater', { connection: null, scope: null, portal: null }),
@@ -136,8 +128,7 @@ test('the list of appliances stays as it was when the store cannot save a change
 });
 
 test('the hub holds at most 10,000 appliances', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
   harness.run.store.appliances = async () => full;

@@ -142,6 +142,13 @@ export class BrokerHarness implements AsyncDisposable {
     return harness;
   }
 
+  /** Starts it with an appliance, `wallbox`, that is not paired. @returns also its credentials, and its id */
+  static async startUnpaired(options: BrokerHarnessOptions = {}) {
+    const harness = await BrokerHarness.start(options);
+    const credentials = await harness.addAppliance('wallbox');
+    return { harness, ...credentials, id: credentials.appliance.id };
+  }
+
   /** Starts it with a paired appliance, `wallbox`. @returns also the appliance's id, which is that of its connection */
   static async startPaired(options: BrokerHarnessOptions = {}) {
     const harness = await BrokerHarness.start(options);
@@ -277,6 +284,13 @@ export class BrokerHarness implements AsyncDisposable {
   /** Stops the broker gracefully, and starts it again. */
   async restart(): Promise<RunningBroker> {
     await this.stop();
+    return this.start();
+  }
+
+  /** Stops the broker gracefully, and starts it again in the next boot, at this time of the wall clock. */
+  async reboot(wall = this.time.wall): Promise<RunningBroker> {
+    await this.stop();
+    this.time.reboot(wall);
     return this.start();
   }
 

@@ -45,8 +45,7 @@ describe('new connection', () => {
     ['heater', 'a"b', null, 'scope_invalid'],
     ['heater', null, 'nowhere', 'portal_unknown'],
   ])('the hub does not add the connection %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
+    const { harness } = await BrokerHarness.startUnpaired();
     await harness.addConnection('shared');
     const before = harness.run.connections.list();
     await expect(administrationOf(harness).addConnection(name, scope, portal)).rejects.toMatchObject({ code });
@@ -128,8 +127,7 @@ describe('own connection', () => {
   });
 
   test('an appliance can be removed while it is being paired, and the store reports no problem', async () => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
+    const { harness } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
     expect(run.pairing.step).toMatchObject({ kind: 'ended', result: { reason: 'cancelled' } });
@@ -176,8 +174,7 @@ describe('appliance that moves to another connection', () => {
   });
 
   test('an own connection without a grant is removed with its open pairing when its appliance moves', async () => {
-    const harness = await BrokerHarness.start();
-    const { appliance } = await harness.addAppliance('wallbox');
+    const { harness, appliance } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     await harness.addConnection('shared');
     await administrationOf(harness).moveAppliance('wallbox', 'shared');

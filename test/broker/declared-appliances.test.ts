@@ -3,7 +3,6 @@ import { reconcileAppliances } from '../../src/broker/appliances/declared-applia
 import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
 const WALLBOX: DeclaredAppliance = {
@@ -57,25 +56,6 @@ test('a declaration takes over an appliance that was added before, with its gran
   expect(applianceNamed(harness, 'wallbox')).toMatchObject({ id, clientId: 'wallbox', origin: 'declared' });
   expect(harness.run.appliances.byClientId(id)).toBeUndefined();
   expect(await harness.whoami(await harness.token(id))).toBe(200);
-});
-
-test('an appliance that waits for approval stops waiting when the configuration declares it', async () => {
-  const harness = await BrokerHarness.start();
-  const { registrations } = harness.run;
-  registrations.setOpenFor(60_000);
-  await registrations.register(
-    { clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] },
-    null,
-    sampleRegistrant('a-device'),
-  );
-  await reconcile(harness, WALLBOX);
-  const { credentials, scope } = WALLBOX;
-  expect(applianceNamed(harness, 'wallbox')).toMatchObject({
-    waitingSince: null,
-    credentials,
-    softwareId: 'w/1',
-  });
-  expect(harness.connection('wallbox')).toMatchObject({ scope, origin: 'declared' });
 });
 
 test('an appliance whose declaration was renamed stays behind without its client_id and credentials', async () => {

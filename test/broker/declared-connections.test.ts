@@ -98,16 +98,6 @@ test('a declared appliance that switches to a shared connection gets its own gra
   expect(originsOf(harness)).toEqual({ family: 'declared', heater: 'declared' });
 });
 
-test('the own connection of a declared appliance that switches is removed if it has no grant', async () => {
-  const harness = await BrokerHarness.start();
-  await declare(harness, [FAMILY], appliance('heater', null));
-  await declare(harness, [FAMILY], appliance('heater', 'family'));
-  expect(originsOf(harness)).toEqual({ family: 'declared' });
-  await harness.addAppliance('wallbox');
-  await declare(harness, [FAMILY], appliance('heater', 'family'), appliance('wallbox', 'family'));
-  expect(originsOf(harness)).toEqual({ family: 'declared' });
-});
-
 test('an appliance that is no longer declared keeps its own connection, and loses its credentials', async () => {
   const harness = await BrokerHarness.start();
   await declare(harness, [], appliance('heater', null));
@@ -148,19 +138,4 @@ test('a declared scope that differs from that of the grant is pointed out, and t
     ...{ connection: 'family', scope: 'RemoteControl' },
   });
   expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
-});
-
-test('the hub serves declared connections while the store is unwritable, and saves them at a later start', async () => {
-  const harness = await BrokerHarness.start();
-  harness.failingWrites.add('saveRegistry');
-  const declared = [appliance('dashboard', 'family'), appliance('heater', null)];
-  await declare(harness, [FAMILY], ...declared);
-  expect(originsOf(harness)).toEqual({ family: 'declared', heater: 'declared' });
-  expect(harness.statusOf('dashboard')).toMatchObject({ connection: 'family', state: 'unpaired' });
-  expect(await harness.run.store.connections()).toEqual([]);
-  harness.failingWrites.clear();
-  await declare(harness, [FAMILY], ...declared);
-  expect(await harness.run.store.connections()).toEqual(harness.run.connections.list());
-  await harness.pairAgain('family');
-  expect(await harness.whoami(await requestToken(harness, 'dashboard'))).toBe(200);
 });

@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
-import { beginFlow, followRedirect, logInAt, openFlow, pollFlow, REDIRECT } from './logins.ts';
+import { beginFlow, expectPairedBy, followRedirect, logInAt, openFlow, pollFlow, REDIRECT } from './logins.ts';
 
 /** A broker with an appliance that has begun a device flow. */
 async function startFlow(options: BrokerHarnessOptions = {}) {
-  const harness = await BrokerHarness.start(options);
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired(options);
   return { harness, appliance, id: appliance.id, flow: await beginFlow(harness) };
 }
 
@@ -33,9 +32,7 @@ describe('device flow', () => {
     expect(flow).toMatchObject({ expiresIn: 900, interval: 5 });
     expect(flow.deviceCode.reveal()).toMatch(/^[\w-]{43}$/);
     expect(pollFlow(harness, id, flow)).toBe('pending');
-    await logInAt(harness, await openFlow(harness, flow));
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, await openFlow(harness, flow));
     expect(await harness.whoami(await harness.token(id))).toBe(200);
     expect(harness.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
@@ -68,8 +65,7 @@ describe('device flow', () => {
   });
 
   test('an appliance may begin ten device flows at once, then one a minute, and they share one stored pairing', async () => {
-    const harness = await BrokerHarness.start();
-    const { appliance } = await harness.addAppliance('wallbox');
+    const { harness, appliance } = await BrokerHarness.startUnpaired();
     const { appliance: other } = await harness.addAppliance('meter');
     const { deviceFlows, store } = harness.run;
     for (let count = 0; count < 10; count++) {
@@ -165,9 +161,7 @@ describe('opening the link', () => {
       await harness.time.pass(5 * SECOND);
       await openFlow(harness, flow);
     }
-    await logInAt(harness, state);
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, state);
   });
 
   test("opening the link again gets a fresh one, so that the portal's links may be short-lived", async () => {
@@ -177,9 +171,7 @@ describe('opening the link', () => {
     await expect(logInAt(harness, first)).rejects.toThrow();
     const second = await openFlow(harness, flow);
     expect(second).not.toBe(first);
-    await logInAt(harness, second);
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, second);
   });
 
   test('opening the link in a loop sends the portal at most three requests a minute', async () => {
@@ -205,9 +197,7 @@ describe('opening the link', () => {
       expect(linkRequests(harness)).toBe(1);
       expect(pollFlow(harness, id, flow)).toBe('pending');
       await harness.time.pass(3 * SECOND);
-      await logInAt(harness, await openFlow(harness, flow));
-      await harness.time.pass(10 * SECOND);
-      expect(pollFlow(harness, id, flow)).toBe('paired');
+      await expectPairedBy(harness, id, flow, await openFlow(harness, flow));
     },
   );
 
@@ -250,9 +240,7 @@ describe('links of one pairing', () => {
         await openFreshLink(harness, flow),
         await openFreshLink(harness, flow),
       ];
-      await logInAt(harness, states[number] ?? '');
-      await harness.time.pass(10 * SECOND);
-      expect(pollFlow(harness, id, flow)).toBe('paired');
+      await expectPairedBy(harness, id, flow, states[number] ?? '');
       expect(harness.exchanges).toBe(1);
       const polls = harness.portal.requests('code').length;
       await harness.time.pass(5 * MINUTE);
@@ -268,9 +256,7 @@ describe('links of one pairing', () => {
     expect(harness.exchanges).toBe(1);
     expect(pollFlow(harness, id, flow)).toBe('pending');
     expect(await openFlow(harness, flow)).not.toBe(states[1]);
-    await logInAt(harness, states[0] ?? '');
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, states[0] ?? '');
     expect(harness.emulator.observations.codesRepeated).toBe(0);
   });
 
@@ -285,29 +271,23 @@ describe('links of one pairing', () => {
     expect(harness.portal.recordedRequests).toHaveLength(before);
     const fresh = await openFlow(harness, flow);
     expect(states).not.toContain(fresh);
-    await logInAt(harness, fresh);
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, fresh);
     expect(harness.emulator.observations.codesRepeated).toBe(0);
   });
 });
 
-describe('restart with device flows', () => {
-  test.each(['stop', 'crash'] as const)(
-    '(%s) a device flow that nobody has opened continues after a restart, and its codes stay valid',
-    async (end) => {
-      const { harness, id, flow } = await startFlow();
-      await harness[end]();
-      await harness.start();
-      await harness.time.pass(MINUTE);
-      expect(harness.portal.recordedRequests).toEqual([]);
-      expect(pollFlow(harness, id, flow)).toBe('pending');
-      await logInAt(harness, await openFlow(harness, flow));
-      await harness.time.pass(10 * SECOND);
-      expect(pollFlow(harness, id, flow)).toBe('paired');
-    },
-  );
-});
+test.each(['stop', 'crash'] as const)(
+  '(%s) a device flow that nobody has opened continues after a restart, and its codes stay valid',
+  async (end) => {
+    const { harness, id, flow } = await startFlow();
+    await harness[end]();
+    await harness.start();
+    await harness.time.pass(MINUTE);
+    expect(harness.portal.recordedRequests).toEqual([]);
+    expect(pollFlow(harness, id, flow)).toBe('pending');
+    await expectPairedBy(harness, id, flow, await openFlow(harness, flow));
+  },
+);
 
 test('the log contains no user code and no device code', async () => {
   const { harness, flow } = await startFlow(REDIRECT);

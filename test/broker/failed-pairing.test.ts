@@ -8,8 +8,7 @@ function failureOf(harness: BrokerHarness, name = 'wallbox') {
 }
 
 test('status shows why the last pairing failed for a day, also after a restart', async () => {
-  const harness = await BrokerHarness.start({ lifetime: MINUTE });
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired({ lifetime: MINUTE });
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });
@@ -21,22 +20,8 @@ test('status shows why the last pairing failed for a day, also after a restart',
   expect(failureOf(harness).reason).toBeUndefined();
 });
 
-test('a pairing failure that the configuration caused is shown until the hub is restarted', async () => {
-  const harness = await BrokerHarness.start({ lifetime: MINUTE });
-  await harness.addAppliance('wallbox');
-  await harness.beginPairing('wallbox');
-  await harness.time.pass(MINUTE + SECOND);
-  harness.portal.fail('config', { kind: 'answer', status: 404 });
-  await harness.beginPairing('wallbox');
-  await harness.time.pass(MINUTE);
-  expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'client_unknown' });
-  await harness.restart();
-  expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: undefined });
-});
-
 test('unpairing an appliance clears its failed pairings, also after a restart', async () => {
-  const harness = await BrokerHarness.start({ lifetime: MINUTE });
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired({ lifetime: MINUTE });
   for (const _ of [1, 2]) {
     await harness.beginPairing('wallbox');
     await harness.time.pass(MINUTE + SECOND);
@@ -49,8 +34,7 @@ test('unpairing an appliance clears its failed pairings, also after a restart', 
 });
 
 test('a new pairing replaces the failed one in status, and a device flow that nobody opens does not', async () => {
-  const harness = await BrokerHarness.start({ lifetime: MINUTE });
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired({ lifetime: MINUTE });
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });

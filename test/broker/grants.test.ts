@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
@@ -54,29 +53,12 @@ describe('active grant', () => {
     'a grant is refreshed after a reboot before its token is issued, with the wall clock off by %d ms',
     async (off) => {
       const { harness, id } = await BrokerHarness.startPaired();
-      await harness.stop();
-      harness.time.reboot(harness.time.wall + off);
-      await harness.start();
+      await harness.reboot(harness.time.wall + off);
       expect(harness.run.grants.get(id)).toMatchObject({ health: { kind: 'good' } });
       expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token', expiresIn: 3600 });
       expect(harness.refreshes).toBe(1);
     },
   );
-
-  test("a grant's token is issued after a reboot once another grant's refresh has brought the portal's time", async () => {
-    const harness = await BrokerHarness.start();
-    const other = await harness.addPairedAppliance('heater');
-    const id = await harness.addPairedAppliance();
-    const token = await harness.token(id);
-    await harness.stop();
-    harness.time.reboot(harness.time.wall + MINUTE);
-    await harness.start();
-    await harness.token(other);
-    expect(await harness.token(id)).toBe(token);
-    expect(harness.refreshes).toBe(1);
-    await harness.time.pass(45 * MINUTE);
-    expect(harness.refreshes).toBe(1);
-  });
 
   test('only eight of twelve due refreshes are sent to a portal that hangs, and a forced one still goes out at once', async () => {
     const harness = await BrokerHarness.start();
@@ -165,9 +147,7 @@ describe('lost answer to a refresh', () => {
     harness.portal.fail('token', { kind: 'drop' });
     await harness.run.grants.refresh(id);
     const token = await harness.token(id);
-    await harness.stop();
-    harness.time.reboot(harness.time.wall);
-    await harness.start();
+    await harness.reboot();
     expect(problemOf(harness, id)).toBe('answer_lost');
     // The refresh of the other appliance brings the portal's time.
     expect(await harness.whoami(await harness.token(other))).toBe(200);
@@ -232,24 +212,6 @@ describe('one-time log entries about a grant', () => {
   });
 });
 
-test('an interrupted attempt for another refresh token than the stored one leaves the grant good', async () => {
-  const { harness, id } = await BrokerHarness.startPaired();
-  const stored = (await harness.run.store.grant(id)) ?? expect.fail();
-  const response = harness.portal.hold('token');
-  void harness.run.grants.refresh(id);
-  await expect.poll(() => harness.refreshes).toBe(1);
-  const { attempt } = (await harness.run.store.grant(id)) ?? expect.fail();
-  const token = createHash('sha256')
-    .update(stored.grant.refreshToken?.reveal() ?? '')
-    .digest('base64url');
-  expect(attempt).toEqual({ token, at: expect.objectContaining({ boot: 'boot-1' }) });
-  await harness.run.store.beginAttempt(stored.grant, { token: 'of another token', at: harness.time.now() });
-  await harness.crash();
-  response.resolve();
-  await harness.start();
-  expect(problemOf(harness, id)).toBeNull();
-});
-
 test('a lost answer that could not be saved is saved with the next attempt, so a crash does not lose it', async () => {
   const { harness, id } = await BrokerHarness.startPaired({ emulator: { refreshGrace: 9 } });
   harness.failingWrites.add('endAttempt');
@@ -263,18 +225,6 @@ test('a lost answer that could not be saved is saved with the next attempt, so a
   await harness.crash();
   await harness.start();
   expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 2 } } });
-});
-
-test('a grant survives two days of an unreachable portal and is refreshed when the portal is back', async () => {
-  const { harness, id } = await BrokerHarness.startPaired();
-  await harness.portal.disconnect();
-  await harness.time.pass(2 * 24 * HOUR);
-  expect(problemOf(harness, id)).toBe('portal_unreachable');
-  expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
-  await harness.portal.reconnect();
-  await harness.time.pass(6 * MINUTE);
-  expect(await harness.whoami(await harness.token(id))).toBe(200);
-  expect(harness.emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
 test.each(['early', 'late'] as const)(

@@ -82,17 +82,6 @@ test('one response of a portal makes all appliances that could not reach it try 
   expect(await codes(harness)).toEqual(['info login_open car']);
 });
 
-test('a pairing waits for an unreachable portal, and for the login once it has a link', async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addAppliance('car');
-  await harness.portal.disconnect();
-  await harness.beginPairing('car');
-  expect(await codes(harness)).toEqual(['info portal_awaited car']);
-  await harness.portal.reconnect();
-  await harness.time.pass(MINUTE);
-  expect(await codes(harness)).toEqual(['info login_open car']);
-});
-
 test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
   const { harness } = await BrokerHarness.startPaired({ fraction: 0.999 });
   await harness.portal.disconnect();
@@ -105,19 +94,6 @@ test('an appliance retries at most once a minute while its portal answers other 
   expect(harness.refreshAttempts - before).toBeLessThan(65);
   expect(harness.refreshAttempts - before).toBeGreaterThan(30);
   expect(harness.refreshAttempts - before).toBeGreaterThan(50);
-});
-
-test('a full disk is an error of the hub and of its appliances, and no unsaved tokens are reported without any', async () => {
-  const { harness } = await BrokerHarness.startPaired();
-  harness.failingWrites.add('beginAttempt');
-  await harness.time.pass(HOUR);
-  expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
-  const { problems, notices } = await healthOf(harness);
-  expect(problems).toMatchObject([{ code: 'store_unwritable', message: expect.not.stringContaining('memory') }]);
-  expect(notices).toMatchObject([{ code: 'store_unwritable', severity: 'error', appliance: null }]);
-  harness.failingWrites.clear();
-  await harness.time.pass(10 * MINUTE);
-  expect(await codes(harness)).toEqual([]);
 });
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {

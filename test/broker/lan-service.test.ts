@@ -1,16 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createLanService } from '../../src/broker/lan-service.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { beginFlow } from './logins.ts';
 
 test('polls, user codes and callbacks wait until the pairings of the previous run are loaded', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
-  const outcome = await harness.run.deviceFlows.begin(appliance, null);
-  if (outcome.kind !== 'begun') throw new Error(outcome.kind);
-  const { deviceCode, userCode } = outcome.authorization;
-  rememberSecrets([deviceCode.reveal()]);
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
+  const { deviceCode, userCode } = await beginFlow(harness);
   const ready = Promise.withResolvers<void>();
   const service = createLanService(
     { ...harness.run, ready: ready.promise },

@@ -1,8 +1,10 @@
 // What appliances, people and their browsers do for a login, from the device flow to the redirect.
+import { expect } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser, DeviceAuthorization } from '../../src/core/lan-service.ts';
 import type { Pairing } from '../../src/core/pairings/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { type BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
@@ -44,6 +46,25 @@ export function stateIn(authorizeUrl: string): string {
 /** A person logs in, or refuses to. @returns where the portal sends the browser */
 export async function logInAt({ emulator }: BrokerHarness, state: string, deny = false): Promise<string> {
   return (await emulator.login({ state, user: 'demo', deny })).location;
+}
+
+/** A person logs in through the link with this `state`, and polling pairs the device flow. */
+export async function expectPairedBy(
+  harness: BrokerHarness,
+  id: string,
+  flow: DeviceAuthorization,
+  state: string,
+): Promise<void> {
+  await logInAt(harness, state);
+  await harness.time.pass(10 * SECOND);
+  expect(pollFlow(harness, id, flow)).toBe('paired');
+}
+
+/** A person logs in through the newest link of a pairing, and polling pairs it. */
+export async function expectPairedByPolling(harness: BrokerHarness, run: PairingRun): Promise<void> {
+  await harness.login(run);
+  await harness.time.pass(10 * SECOND);
+  expect(stateOf(run)).toBe('paired');
 }
 
 /** Sends the parameters of the portal's redirect to the hub. */

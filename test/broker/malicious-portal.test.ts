@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { httpResponse } from '../support/raw-server.ts';
-import { BrokerHarness, pairingResult } from './broker-harness.ts';
+import { BrokerHarness } from './broker-harness.ts';
+import { expectPairedByPolling } from './logins.ts';
 
 /** A token response with these members in place of good ones. */
 function tokenResponseWith(changes: Record<string, unknown>) {
@@ -33,17 +34,14 @@ describe('portal with invalid tokens', () => {
   });
 
   test('an invalid refresh token in a code exchange creates no grant, and the pairing needs another login', async () => {
-    const harness = await BrokerHarness.start();
-    const { appliance } = await harness.addAppliance('wallbox');
+    const { harness, appliance } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     harness.portal.fail('token', tokenResponseWith({ refresh_token: 'a\r\nb' }));
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
     expect(run.pairing.lastFailure).toBe('answer_lost');
     expect(await harness.token(appliance.id)).toBe('not_paired');
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(pairingResult(run.pairing.step)).toBe('paired');
+    await expectPairedByPolling(harness, run);
   });
 });
 

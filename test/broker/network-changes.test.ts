@@ -43,14 +43,3 @@ test('a network that comes and goes all the time causes fewer than six refresh a
   expect((harness.refreshAttempts - before) / 2).toBeLessThan(6 * 10);
   expect((harness.refreshAttempts - before) / 2).toBeGreaterThan(10);
 });
-
-test("the hub respects a portal's Retry-After when the network changes", async () => {
-  const { harness, id } = await BrokerHarness.startPaired();
-  harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '1800' } });
-  await harness.untilRefreshed();
-  const sent = harness.refreshes;
-  harness.run.grants.onNetworkChanged();
-  await harness.time.pass(20 * MINUTE);
-  expect(harness.refreshes).toBe(sent);
-  expect(harness.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'portal_deferred' } });
-});

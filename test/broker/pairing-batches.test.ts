@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
+import { BrokerHarness, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 /** A broker with three unpaired appliances. The redirect URL contains the nonce. */
 async function startHarness(): Promise<BrokerHarness> {
@@ -156,18 +156,6 @@ describe('pairing batch', () => {
     await logIn(harness, batch);
     expect(harness.run.pairingBatches.view(batch).current?.connection).toBe('wallbox');
     expect((await harness.run.pairingBatches.begin()).id).toBe(batch);
-  });
-
-  it('a pairing batch adopts an open pairing and keeps its link', async () => {
-    const harness = await startHarness();
-    const run = await harness.beginPairing('battery');
-    const { step } = run.pairing;
-    const batch = await beginBatch(harness);
-    expect(currentOf(harness, batch)).toBe(run);
-    expect(run.pairing.step).toEqual(step);
-    await logIn(harness, batch);
-    expect(pairingResult(run.pairing.step)).toBe('paired');
-    expect(harness.run.pairingBatches.view(batch).current?.connection).toBe('heat-pump');
   });
 
   it('a pairing batch skips connected appliances and lists those that wait for approval', async () => {

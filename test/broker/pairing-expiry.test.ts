@@ -42,8 +42,7 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
 );
 
 test('the spin guard slows down a loop whose waits all end at once', async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired();
   const { pairing } = await harness.beginPairing('wallbox');
   const progress = new PairingStateMachine({ environment: harness.environment } as PairingContext, pairing);
   let turns = 0;

@@ -3,16 +3,14 @@ import { followPairing } from '../../src/broker/pairings/pairing-administration.
 import type { PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
 import { MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { beginFlow, openFlow } from './logins.ts';
 
 test('a follower of a pairing gets a new link only when its link is dropped, not for links that others open', async () => {
-  const harness = await BrokerHarness.start();
-  const { appliance } = await harness.addAppliance('wallbox');
-  const flow = await harness.run.deviceFlows.begin(appliance, null);
-  if (flow.kind !== 'begun') throw new Error(flow.kind);
-  const { deviceFlows } = harness.run;
+  const { harness } = await BrokerHarness.startUnpaired();
+  const flow = await beginFlow(harness);
   const openPage = async () => {
     await harness.time.pass(MINUTE);
-    expect(await deviceFlows.openLink(flow.authorization.userCode)).toMatchObject({ kind: 'link' });
+    await openFlow(harness, flow);
   };
   await openPage();
   const run = await harness.beginPairing('wallbox');

@@ -7,12 +7,11 @@ import { Secret } from '../../src/core/secret.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
-import { followRedirect, REDIRECT, stateOf } from './logins.ts';
+import { expectPairedByPolling, followRedirect, REDIRECT, stateOf } from './logins.ts';
 
 /** A broker with an appliance whose pairing has begun. */
 async function startPairing(options: BrokerHarnessOptions = {}) {
-  const harness = await BrokerHarness.start(options);
-  const { appliance } = await harness.addAppliance('wallbox');
+  const { harness, appliance } = await BrokerHarness.startUnpaired(options);
   return { harness, id: appliance.id, run: await harness.beginPairing('wallbox') };
 }
 
@@ -75,9 +74,7 @@ describe('pairing by polling', () => {
     await harness.time.pass(2 * MINUTE);
     expect(stateOf(run)).toBe('waiting');
     await harness.portal.reconnect();
-    await harness.login(run);
-    await harness.time.pass(30 * SECOND);
-    expect(stateOf(run)).toBe('paired');
+    await expectPairedByPolling(harness, run);
   });
 });
 
@@ -146,16 +143,13 @@ describe('pairing by redirect', () => {
     const clients = [{ id, secret: 'a-secret-that-no-log-may-hold', redirectUrl: 'refuse' as const }];
     const { harness, run } = await startPairing({ ...REDIRECT, emulator: { clients } });
     expect(harness.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, false]);
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('paired');
+    await expectPairedByPolling(harness, run);
   });
 
   test.each([408, 429, 503])(
     'HTTP %d is not a rejection of the redirect address, and the hub asks for a link with it again',
     async (status) => {
-      const harness = await BrokerHarness.start(REDIRECT);
-      await harness.addAppliance('wallbox');
+      const { harness } = await BrokerHarness.startUnpaired(REDIRECT);
       harness.portal.fail('config', { kind: 'answer', status });
       const run = await harness.beginPairing('wallbox');
       expect(stateOf(run)).toBe('asking');
@@ -192,8 +186,7 @@ describe('end of a pairing', () => {
   });
 
   test('only one pairing stays open when several begin for one appliance at the same moment', async () => {
-    const harness = await BrokerHarness.start();
-    const { appliance } = await harness.addAppliance('wallbox');
+    const { harness, appliance } = await BrokerHarness.startUnpaired();
     const runs = await Promise.all([1, 2, 3].map(() => harness.run.pairings.begin(harness.connection(appliance.name))));
     await harness.time.settle();
     expect(runs.map(stateOf).sort()).toEqual(['replaced', 'replaced', 'waiting']);
@@ -204,15 +197,13 @@ describe('end of a pairing', () => {
     [403, 'portal_rejected'],
     [404, 'client_unknown'],
   ])('a pairing ends when the portal responds to the request for a link with HTTP %d (%s)', async (status, reason) => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
+    const { harness } = await BrokerHarness.startUnpaired();
     harness.portal.fail('config', { kind: 'answer', status });
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe(reason);
   });
 
   test('a pairing ends when the portal names a token URL of another origin, and no request goes there', async () => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
+    const { harness } = await BrokerHarness.startUnpaired();
     const foreignCode = (body: string) => body.replace(/http:[^"]*sso\\?\/token/, 'https://evil.example/sso/token');
     harness.portal.fail('config', { kind: 'alter', with: foreignCode });
     const run = await harness.beginPairing('wallbox');
@@ -222,8 +213,7 @@ describe('end of a pairing', () => {
   });
 
   test('a pairing ends when its portal is no longer configured', async () => {
-    const harness = await BrokerHarness.start();
-    await harness.addAppliance('wallbox');
+    const { harness } = await BrokerHarness.startUnpaired();
     harness.configured = false;
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe('misconfigured');
   });
@@ -245,9 +235,7 @@ describe('authorization code', () => {
     const received = harness.run.pairings.receiveCallback(nonce, { kind: 'code', code }, sentBy(harness, run));
     await Promise.all([received, harness.time.pass(4 * SECOND)]);
     expect(stateOf(run)).toBe('waiting');
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('paired');
+    await expectPairedByPolling(harness, run);
     expect(harness.exchanges).toBe(2);
     expectNoCodeTwice(harness);
   });

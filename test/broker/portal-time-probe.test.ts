@@ -65,15 +65,13 @@ test('the portal time probe waits at most 5 s, and a later response serves the n
 });
 
 test('the first request of a pairing confirms the clock, before anybody has logged in', async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired();
   await harness.beginPairing('wallbox');
   expect(harness.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
 test("a poll of a pairing that was open at the hub's start confirms the clock", async () => {
-  const harness = await BrokerHarness.start();
-  await harness.addAppliance('wallbox');
+  const { harness } = await BrokerHarness.startUnpaired();
   await harness.beginPairing('wallbox');
   await harness.stop();
   harness.events.length = 0;

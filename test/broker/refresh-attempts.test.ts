@@ -107,20 +107,6 @@ describe('attempt that brings new tokens', () => {
     expect(hub.held).toMatchObject({ lastForcedRefresh: START, grant: { accessTokenRejectedAt: null } });
     expect(hub.held.hasUnwrittenRejection).toBe(false);
   });
-
-  test('tokens that could not be written are used from memory, and written by the next save', async () => {
-    const hub = attempting();
-    hub.database.isAway = ['replaceGrant'];
-    await hub.make();
-    expect(hub.held.grant).toMatchObject({ generation: 2, accessToken: new Secret('new') });
-    const message = "The hub can't write its store: the database is away";
-    expect(hub.held.health).toMatchObject({ problem: { code: 'store_unwritable', message } });
-    expect(hub.emitted).toMatchObject([{ kind: 'refresh_failed', problem: 'store_unwritable', took: 0 }]);
-    hub.database.isAway = false;
-    expect(await hub.held.save()).toBe(true);
-    expect(hub.database.writes.at(-1)).toMatchObject({ write: 'replaceGrant', grant: { generation: 2 } });
-    expect(hub.held).toMatchObject({ unsaved: null, health: { kind: 'good' } });
-  });
 });
 
 describe('attempt that brings no tokens', () => {
@@ -154,14 +140,6 @@ describe('attempt that brings no tokens', () => {
 });
 
 describe('attempt that is not sent', () => {
-  test('nothing is sent if the store cannot be written', async () => {
-    const hub = attempting();
-    hub.database.isAway = true;
-    await hub.make();
-    expect([hub.sent, problemOf(hub)]).toEqual([[], 'store_unwritable']);
-    expect(hub.held).toMatchObject({ isSending: false, throttledUntil: Number.NEGATIVE_INFINITY });
-  });
-
   test('nothing is sent while another hub refreshes the grant, and its lease is known from then on', async () => {
     const hub = attempting();
     hub.database.start = { kind: 'under_way', until: HOUR };
@@ -293,20 +271,16 @@ describe('grant that changes while an attempt is under way', () => {
   });
 });
 
-describe('end of a grant without a refresh token', () => {
-  const without = { refreshToken: null };
-
-  test('its end does not count if it was replaced, before or while that was written', async () => {
-    const ended = attempting({ ...without, lifetime: START });
-    ended.held.end();
-    await ended.make();
-    expect(ended.database.written).toEqual([]);
-    const hub = attempting({ ...without, lifetime: START });
-    hub.database.hasGeneration = false;
-    hub.database.found = found(other);
-    await hub.make();
-    expect(hub.held.grant).toEqual(other);
-  });
+test('the end of a grant without a refresh token does not count if it was replaced, before or while that was written', async () => {
+  const ended = attempting({ refreshToken: null, lifetime: START });
+  ended.held.end();
+  await ended.make();
+  expect(ended.database.written).toEqual([]);
+  const hub = attempting({ refreshToken: null, lifetime: START });
+  hub.database.hasGeneration = false;
+  hub.database.found = found(other);
+  await hub.make();
+  expect(hub.held.grant).toEqual(other);
 });
 
 describe('lease of another hub that has ended', () => {

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { SECOND } from '../core/samples.ts';
-import { BrokerHarness, pairingResult } from './broker-harness.ts';
+import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
-import { beginFlow, logInAt, openFlow, pollFlow } from './logins.ts';
+import { beginFlow, expectPairedByPolling, logInAt, openFlow, pollFlow } from './logins.ts';
 
 /** A broker with a connection that two appliances use; nobody has logged in. */
 async function startShared(): Promise<BrokerHarness> {
@@ -66,9 +66,7 @@ describe('device flows of two appliances of one connection', () => {
     const harness = await startShared();
     const [first, second] = [await beginFlow(harness, 'dashboard'), await beginFlow(harness, 'heater')];
     const run = await harness.beginPairing('shared');
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(pairingResult(run.pairing.step)).toBe('paired');
+    await expectPairedByPolling(harness, run);
     expect([poll(harness, 'dashboard', first), poll(harness, 'heater', second)]).toEqual(['pending', 'paired']);
   });
 

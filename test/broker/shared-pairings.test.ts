@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { MINUTE, SECOND } from '../core/samples.ts';
-import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
-import { beginFlow, followRedirect, logInAt, openFlow, pollFlow, REDIRECT, stateIn } from './logins.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
+import { beginFlow, expectPairedBy, followRedirect, logInAt, openFlow, pollFlow, REDIRECT, stateIn } from './logins.ts';
 
 /** How long a new pairing waits for the code exchange of the previous one, in ms. */
 const MAX_EXCHANGE_WAIT = 8 * SECOND;
-
-/** A broker with an appliance. */
-async function startHarness(options: BrokerHarnessOptions = {}) {
-  const harness = await BrokerHarness.start(options);
-  const { appliance } = await harness.addAppliance('wallbox');
-  return { harness, appliance, id: appliance.id };
-}
 
 /** The `state` in the newest link of the appliance's pairing. */
 function newestState(harness: BrokerHarness, id: string): string {
@@ -31,7 +24,7 @@ async function startSlowExchange(harness: BrokerHarness, state: string) {
 
 describe("device flow during an installer's pairing", () => {
   test("a device flow joins an installer's open pairing, whose link stays valid and pairs the appliance", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     const state = newestState(harness, id);
     await harness.time.pass(MINUTE);
@@ -46,7 +39,7 @@ describe("device flow during an installer's pairing", () => {
   });
 
   test("a device flow prolongs an installer's pairing, but only up to a limit", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     await harness.time.pass(14 * MINUTE);
     expect((await beginFlow(harness)).expiresIn).toBe(900);
@@ -64,7 +57,7 @@ describe("device flow during an installer's pairing", () => {
   });
 
   test("a device flow for another scope replaces the installer's pairing", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     await harness.run.connections.save({
       updatedConnections: [{ ...harness.connection('wallbox'), scope: 'RemoteControl' }],
@@ -75,21 +68,8 @@ describe("device flow during an installer's pairing", () => {
 });
 
 describe("installer's pairing during a device flow", () => {
-  test("an installer who pairs during a device flow gets a link, and the device flow's codes stay valid", async () => {
-    const { harness, id } = await startHarness();
-    const flow = await beginFlow(harness);
-    await harness.time.pass(14 * MINUTE);
-    const run = await harness.beginPairing('wallbox');
-    expect(run.timeLeft).toBe(15 * MINUTE);
-    expect(pollFlow(harness, id, flow)).toBe('pending');
-    await harness.time.pass(5 * MINUTE);
-    await logInAt(harness, newestState(harness, id));
-    await harness.time.pass(10 * SECOND);
-    expect([pairingResult(run.pairing.step), pollFlow(harness, id, flow)]).toEqual(['paired', 'paired']);
-  });
-
   test("an installer who pairs during a device flow gets a separate link, and the page's earlier link stays valid", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const flow = await beginFlow(harness);
     const state = await openFlow(harness, flow);
     const run = await harness.beginPairing('wallbox');
@@ -102,7 +82,7 @@ describe("installer's pairing during a device flow", () => {
   test.each(['by redirect', 'by polling'] as const)(
     'a login through the page succeeds while the portal gives the installer no link (%s)',
     async (way) => {
-      const { harness, id } = await startHarness(way === 'by redirect' ? REDIRECT : {});
+      const { harness, id } = await BrokerHarness.startUnpaired(way === 'by redirect' ? REDIRECT : {});
       const flow = await beginFlow(harness);
       const state = await openFlow(harness, flow);
       for (let times = 0; times < 4; times++) harness.portal.fail('config', { kind: 'answer', status: 503 });
@@ -118,7 +98,7 @@ describe("installer's pairing during a device flow", () => {
   test.each([1, 4, 10])(
     'pairing again every %d s keeps the link that a person logs in through, and its polling',
     async (seconds) => {
-      const { harness, id } = await startHarness();
+      const { harness, id } = await BrokerHarness.startUnpaired();
       const flow = await beginFlow(harness);
       const state = await openFlow(harness, flow);
       const run = await harness.beginPairing('wallbox');
@@ -140,7 +120,7 @@ describe("installer's pairing during a device flow", () => {
 
 describe('repeated device flow of one appliance', () => {
   test("a repeated device flow replaces the previous codes, and the page's links stay valid", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const first = await beginFlow(harness);
     const state = await openFlow(harness, first);
     await harness.time.pass(MINUTE);
@@ -155,7 +135,7 @@ describe('repeated device flow of one appliance', () => {
   });
 
   test('two simultaneous device flows of an appliance share one pairing, and one pair of codes is valid', async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const flows = await Promise.all([beginFlow(harness), beginFlow(harness)]);
     expect(flows.map((flow) => pollFlow(harness, id, flow)).sort()).toEqual(['pending', 'replaced']);
     expect(await harness.run.store.pairings()).toHaveLength(1);
@@ -164,7 +144,7 @@ describe('repeated device flow of one appliance', () => {
 
 describe('new pairing during a code exchange', () => {
   test('an appliance that begins a device flow during a code exchange gets the grant', async () => {
-    const { harness, id } = await startHarness(REDIRECT);
+    const { harness, id } = await BrokerHarness.startUnpaired(REDIRECT);
     const { response, callback } = await startSlowExchange(harness, await openFlow(harness, await beginFlow(harness)));
     const second = await beginFlow(harness);
     expect(pollFlow(harness, id, second)).toBe('pending');
@@ -178,7 +158,7 @@ describe('new pairing during a code exchange', () => {
   });
 
   test('an installer who pairs again during a code exchange does not lose its grant', async () => {
-    const { harness, id } = await startHarness(REDIRECT);
+    const { harness, id } = await BrokerHarness.startUnpaired(REDIRECT);
     const run = await harness.beginPairing('wallbox');
     const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
     const again = harness.run.pairings.begin(harness.connection('wallbox'));
@@ -192,7 +172,7 @@ describe('new pairing during a code exchange', () => {
   });
 
   test('a code exchange slower than the next pairing waits still brings the grant, unless it was unpaired', async () => {
-    const { harness, id } = await startHarness(REDIRECT);
+    const { harness, id } = await BrokerHarness.startUnpaired(REDIRECT);
     for (const unpaired of [false, true]) {
       const run = await harness.beginPairing('wallbox');
       const { response, callback } = await startSlowExchange(harness, newestState(harness, id));
@@ -217,7 +197,7 @@ describe('restart with a shared pairing', () => {
   test.each(['stop', 'crash'] as const)(
     '(%s) a shared pairing keeps its link and all its codes after a restart',
     async (end) => {
-      const { harness, id } = await startHarness();
+      const { harness, id } = await BrokerHarness.startUnpaired();
       await harness.beginPairing('wallbox');
       const state = newestState(harness, id);
       const first = await beginFlow(harness);
@@ -226,15 +206,13 @@ describe('restart with a shared pairing', () => {
       await harness.start();
       await harness.time.settle();
       expect([pollFlow(harness, id, first), pollFlow(harness, id, second)]).toEqual(['replaced', 'pending']);
-      await logInAt(harness, state);
-      await harness.time.pass(10 * SECOND);
-      expect(pollFlow(harness, id, second)).toBe('paired');
+      await expectPairedBy(harness, id, second, state);
       expect(harness.portal.requests('config')).toHaveLength(1);
     },
   );
 
   test("a restart continues to request the installer's link and keeps the links that people opened", async () => {
-    const { harness, id } = await startHarness();
+    const { harness, id } = await BrokerHarness.startUnpaired();
     const flow = await beginFlow(harness);
     const state = await openFlow(harness, flow);
     await harness.portal.disconnect();
@@ -244,8 +222,6 @@ describe('restart with a shared pairing', () => {
     await harness.start();
     await harness.time.settle();
     expect(newestState(harness, id)).not.toBe(state);
-    await logInAt(harness, state);
-    await harness.time.pass(10 * SECOND);
-    expect(pollFlow(harness, id, flow)).toBe('paired');
+    await expectPairedBy(harness, id, flow, state);
   });
 });

@@ -76,11 +76,3 @@ test('a new pairing replaces a suspended grant, and unpairing deletes one', asyn
   expect(harness.run.grants.getSuspended(heater)).toBeUndefined();
   expect(await harness.run.store.grant(heater)).toBeNull();
 });
-
-test('a grant stores its issuer, whose client_id is compared without regard to case', async () => {
-  const { harness, id } = await BrokerHarness.startPaired();
-  const { origin, clientId } = { origin: harness.portal.frontendUrl, clientId: harness.emulator.clientId };
-  expect(await storedGrant(harness, id)).toMatchObject({ issuer: { origin, clientId, name: 'home' } });
-  await restartWithPortal(harness, { origin, clientId: clientId.toUpperCase() });
-  expect(harness.run.grants.getSuspended(id)).toBeUndefined();
-});

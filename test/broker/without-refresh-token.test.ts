@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
-import type { Failure } from '../../src/core/failure.ts';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
@@ -21,13 +20,6 @@ async function startPaired() {
 const statusOf = (harness: BrokerHarness) => connectionStatus(harness.connection('wallbox'), harness.run, () => '');
 
 const eventsOf = (harness: BrokerHarness, name: string) => harness.events.filter(({ event }) => event === name);
-
-/** Restarts the machine, which was off for `off` ms and does not know the time. */
-async function reboot(harness: BrokerHarness, off: number): Promise<void> {
-  await harness.stop();
-  harness.time.reboot(harness.time.wall + off);
-  await harness.start();
-}
 
 function expectRefused(harness: BrokerHarness, reason = END): void {
   expect(statusOf(harness)).toMatchObject({
@@ -109,7 +101,7 @@ describe('login without a refresh token', () => {
     'after a boot the access token is neither issued nor refused until the clock is confirmed, %s',
     async (_, off, then) => {
       const { harness, id, token } = await startPaired();
-      await reboot(harness, off);
+      await harness.reboot(harness.time.wall + off);
       const { run, time } = harness;
       for (let passed = 0; passed < (then === 'token' ? 30 * MINUTE : 5 * HOUR); passed += 10 * MINUTE) {
         expect(await run.tokenIssuer.issue(id, null)).toMatchObject({
@@ -132,7 +124,7 @@ describe('login without a refresh token', () => {
 
   test('after a boot an appliance gets the access token at once, because the hub asks the portal for the time', async () => {
     const { harness, token } = await startPaired();
-    await reboot(harness, 10 * MINUTE);
+    await harness.reboot(harness.time.wall + 10 * MINUTE);
     let issued: string | null = null;
     void requestToken(harness, 'wallbox').then((result) => {
       issued = result;
@@ -146,13 +138,7 @@ describe('login without a refresh token', () => {
     const { harness, id, token } = await startPaired();
     for (const state of ['active', 'needs_pairing']) {
       expect(statusOf(harness).state).toBe(state);
-      const failure: Failure = await administrationOf(harness)
-        .refresh('wallbox')
-        .then(
-          () => expect.fail(),
-          (error) => error,
-        );
-      expect(failure).toMatchObject({
+      await expect(administrationOf(harness).refresh('wallbox')).rejects.toMatchObject({
         code: 'token_unavailable',
         message:
           'wallbox can\'t be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair wallbox"',
