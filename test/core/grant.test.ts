@@ -14,6 +14,12 @@ import type { TokenResponse } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
+const TOKENS = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
+
+/** The grant after a refresh at one hour. */
+const next = (previous: Grant, changes: Partial<TokenResponse> = {}) =>
+  grantFromTokenResponse(previous, previous.refreshToken, { ...TOKENS, ...changes }, instantAt(HOUR), null);
+
 test('an access token needs 60 s left to be issued, or a tenth of its lifetime if that is less', () => {
   expect(minRemaining(sampleGrant({ lifetime: HOUR }))).toBe(MINUTE);
   expect(minRemaining(sampleGrant({ lifetime: 10 * MINUTE }))).toBe(MINUTE);
@@ -63,15 +69,11 @@ test("a portal time up to a minute before the token's issue makes it new, and an
 test('new tokens get the next generation and clear doubt, refusal and misconfiguration', () => {
   const bad = { doubt: { lostAt: instantAt(1), sends: 2 }, refused: instantAt(2), misconfigured: instantAt(3) };
   const before = sampleGrant({ generation: 7, ...bad });
-  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: MINUTE };
-  const after = grantFromTokenResponse(before, before.refreshToken, tokens, instantAt(HOUR), null);
-  expect(after).toMatchObject({ generation: 8, doubt: null, refused: null, misconfigured: null });
-  expect(after).toMatchObject({ lifetime: MINUTE, portalTime: null });
-  expect(after.obtained).toEqual(instantAt(HOUR));
-  expect(after.scope).toBe(before.scope);
-  expect(
-    grantFromTokenResponse(before, before.refreshToken, { ...tokens, scope: 'Monitoring' }, instantAt(0), null).scope,
-  ).toBe('Monitoring');
+  expect(next(before, { lifetime: MINUTE })).toMatchObject({
+    ...{ generation: 8, doubt: null, refused: null, misconfigured: null, lifetime: MINUTE, portalTime: null },
+    ...{ obtained: instantAt(HOUR), scope: before.scope },
+  });
+  expect(next(before, { scope: 'Monitoring' }).scope).toBe('Monitoring');
 });
 
 test('a rejected access token has no lifetime left, and stays rejected if the portal issues the same one again', () => {
@@ -79,24 +81,13 @@ test('a rejected access token has no lifetime left, and stays rejected if the po
   const grant = sampleGrant({ accessTokenRejectedAt });
   expect(remainingLifetime(grant, instantAt(MINUTE), null)).toBe(0);
   expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), null)).toBe(0);
-  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
-  expect(
-    grantFromTokenResponse(grant, grant.refreshToken, tokens, instantAt(HOUR), null).accessTokenRejectedAt,
-  ).toBeNull();
-  const same = { ...tokens, accessToken: new Secret(grant.accessToken.reveal()) };
-  expect(grantFromTokenResponse(grant, grant.refreshToken, same, instantAt(HOUR), null).accessTokenRejectedAt).toEqual(
-    accessTokenRejectedAt,
-  );
-  expect(
-    grantFromTokenResponse(sampleGrant(), grant.refreshToken, same, instantAt(HOUR), null).accessTokenRejectedAt,
-  ).toBeNull();
+  const same = { accessToken: new Secret(grant.accessToken.reveal()) };
+  expect(next(grant).accessTokenRejectedAt).toBeNull();
+  expect(next(grant, same).accessTokenRejectedAt).toEqual(accessTokenRejectedAt);
+  expect(next(sampleGrant(), same).accessTokenRejectedAt).toBeNull();
 });
 
 describe('what the portal reports besides the tokens', () => {
-  const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
-  const next = (previous: Grant, changes: Partial<TokenResponse> = {}) =>
-    grantFromTokenResponse(previous, previous.refreshToken, { ...tokens, ...changes }, instantAt(HOUR), null);
-
   test('a grant has only what a response of the portal has reported', () => {
     expect(next(sampleGrant())).toStrictEqual({
       ...sampleGrant({ generation: 2, accessToken: new Secret('new'), obtained: instantAt(HOUR), portalTime: null }),
@@ -156,8 +147,7 @@ describe('login of a grant', () => {
   function wholeAfter(gap: number, lifetime: number | undefined, previous: Partial<Grant> = {}, boot = 'boot-1') {
     const login = { ...first.login, refreshTokenLifetime: 30 * DAY };
     const grant = sampleGrant({ login, refreshTokenLifetime: 30 * DAY, ...previous });
-    const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
-    const response = { ...tokens, ...(lifetime !== undefined && { refreshTokenLifetime: lifetime }) };
+    const response = { ...TOKENS, ...(lifetime !== undefined && { refreshTokenLifetime: lifetime }) };
     const at = { ...instantAt(gap), boot };
     return grantFromTokenResponse(grant, null, response, at, at.wall).login?.refreshTokenLifetime;
   }
@@ -177,8 +167,7 @@ describe('login of a grant', () => {
 
   test('the whole lifetime of a refresh token is the first that a response names', () => {
     const { refreshTokenLifetime: _, ...previous } = sampleGrant(first);
-    const tokens = { ...{ accessToken: new Secret('new'), refreshToken: null, scope: null }, lifetime: HOUR };
-    const response = { ...tokens, refreshTokenLifetime: 7 * DAY };
+    const response = { ...TOKENS, refreshTokenLifetime: 7 * DAY };
     const grant = grantFromTokenResponse(previous, null, response, instantAt(SECOND), null);
     expect(grant.login).toEqual({ ...first.login, refreshTokenLifetime: 7 * DAY });
     // The first response after the login is part of it.

@@ -21,7 +21,7 @@ import {
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
 import { hubNotice, subjectNotice } from '../../src/core/reports/notice-policy.ts';
-import { PROBLEM_CODES } from '../../src/core/reports/problem.ts';
+import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
 import type { CheckResult } from '../../src/doctor/check-result.ts';
@@ -36,11 +36,10 @@ import { version } from '../../src/system/version.ts';
 import { applianceStatus, connectionsOf, PAGE } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
+import { DAY, HOUR } from './samples.ts';
 
 const NOW = Date.parse('2031-05-05T08:00:00Z');
 const SINCE = '2031-05-05T06:00:00Z';
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 const SESSION = { cookie: new Secret('a-cookie-of-the-table'), csrfToken: 'the-csrf', lifetime: 60 };
 
 /** A state of one appliance and, if there is one, a problem of the hub. */
@@ -55,7 +54,10 @@ interface State {
 const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
   applianceStatus({ name: 'wallbox', clientId: 'the-client-id', state: 'active', expiresIn: 3000, ...changes });
 
+const problemOf = (code: ProblemCode) => ({ code, message: 'Something is wrong', since: SINCE });
 const PAIRING_FAILED = { reason: 'client_unknown', message: 'The same in one', at: SINCE } as const;
+
+const REFUSED = { state: 'needs_pairing', expiresIn: 0, problem: problemOf('refused') } as const;
 
 const LOGIN_ENDING = { loginEnds: '2031-05-06T06:00:00Z', loginEndingSince: SINCE } as const;
 
@@ -75,10 +77,7 @@ const STATES: readonly State[] = [
   },
   {
     what: 'retrying: portal_unreachable, and the login ends by itself soon',
-    appliance: wallbox({
-      state: 'retrying',
-      problem: { code: 'portal_unreachable', message: 'Something is wrong', since: SINCE },
-    }),
+    appliance: wallbox({ state: 'retrying', problem: problemOf('portal_unreachable') }),
     login: LOGIN_ENDING,
   },
   { what: 'unpaired', appliance: wallbox({ state: 'unpaired', expiresIn: null }) },
@@ -116,7 +115,7 @@ const STATES: readonly State[] = [
     }),
   },
   ...PROBLEM_CODES.flatMap((code) => {
-    const problem = { code, message: 'Something is wrong', since: SINCE };
+    const problem = problemOf(code);
     const state = code === 'refused' ? 'needs_pairing' : 'retrying';
     // A full disk is also a problem of the hub: src/hub/hub-problems.ts.
     const hub = code === 'store_unwritable' ? { hub: code } : {};
@@ -127,24 +126,15 @@ const STATES: readonly State[] = [
   }),
   {
     what: 'needs_pairing: refused, and the last pairing failed',
-    appliance: wallbox({
-      ...{ state: 'needs_pairing', expiresIn: 0, pairingFailed: PAIRING_FAILED },
-      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
-    }),
+    appliance: wallbox({ ...REFUSED, pairingFailed: PAIRING_FAILED }),
   },
   {
     what: 'needs_pairing: refused, and the portal gave no refresh token',
-    appliance: wallbox({
-      ...{ state: 'needs_pairing', expiresIn: 0, withoutRefreshToken: true },
-      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
-    }),
+    appliance: wallbox({ ...REFUSED, withoutRefreshToken: true }),
   },
   ...(['portal_changed', 'grant_damaged'] as const).map((grantMissing) => ({
     what: `needs_pairing: ${grantMissing}`,
-    appliance: wallbox({
-      ...{ state: 'needs_pairing', expiresIn: null, grantMissing },
-      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
-    }),
+    appliance: wallbox({ ...REFUSED, expiresIn: null, grantMissing }),
   })),
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];
@@ -168,14 +158,8 @@ async function rendered(state: State) {
   });
   const status = (notices: readonly Notice[]): StatusReport => ({
     hub: {
-      ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7' },
-      ...{
-        httpPort: 8480,
-        httpsPort: 8443,
-        caFingerprint: 'pin',
-        configFile: '/etc/latchkey/latchkey.toml',
-        uptime: 60,
-      },
+      ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7', uptime: 60 },
+      ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin', configFile: '/etc/latchkey/latchkey.toml' },
       ...(problems.length > 0 && { problems }),
     },
     connections,
@@ -322,7 +306,7 @@ describe.each([
   ['new_start', 'stop the hub and start it again'],
 ] as const)('corrected credentials that take effect by a %s', (appliedBy, words) => {
   const credentialLocation = { portal: 'home', secretFile: '/x/home.secret', appliedBy };
-  const problem = { code: 'misconfigured', message: 'Something is wrong', since: SINCE } as const;
+  const problem = problemOf('misconfigured');
   const failed = { ...PAIRING_FAILED, reason: 'misconfigured' } as const;
 
   it.each([
@@ -357,30 +341,15 @@ it('the states of this test cover every condition code', () => {
 it('docs/health.md contains the table of all states', async () => {
   const rows = await Promise.all(
     STATES.map(async (state) => {
-      const {
-        conditions,
-        exit,
-        headline,
-        headlineIcon,
-        row,
-        rowIcon,
-        line,
-        findings: found,
-        notices,
-      } = await rendered(state);
-      const [gravest] = conditions;
+      const shown = await rendered(state);
+      const { headline, headlineIcon, row, rowIcon, notices } = shown;
       const codes = (list: readonly Notice[]) => list.map(({ code, severity }) => `${code} (${severity})`).join(', ');
-      const results = found.filter(({ result }) => result !== 'ok').map(({ result }) => result);
+      const results = shown.findings.map(({ result }) => result).filter((result) => result !== 'ok');
       const noticeCell = codes(notices.now) || (notices.later.length > 0 ? `later: ${codes(notices.later)}` : 'none');
       return [
-        ...[
-          state.what,
-          gravest?.severity ?? 'none',
-          String(exit),
-          `${headline} (${headlineIcon})`,
-          `${row} (${rowIcon})`,
-        ],
-        ...[line, [...new Set(results)].join(', ') || 'ok', noticeCell],
+        ...[state.what, shown.conditions[0]?.severity ?? 'none', String(shown.exit)],
+        ...[`${headline} (${headlineIcon})`, `${row} (${rowIcon})`, shown.line],
+        ...[[...new Set(results)].join(', ') || 'ok', noticeCell],
       ];
     }),
   );

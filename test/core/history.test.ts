@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { addHistoryEntry, newestFirst, type StoredHistoryEntry } from '../../src/core/reports/history.ts';
+import { HOUR } from './samples.ts';
 
 const MIDNIGHT = Date.UTC(2031, 4, 5);
-const HOUR = 3_600_000;
 
 /** Lines as text, such as `refresh_failed answer_lost 1-3 ×2`: the hours and the count. */
 function texts(lines: readonly StoredHistoryEntry[]): string[] {
@@ -24,42 +24,40 @@ const [deferred, lost] = [events('refresh_failed', 'portal_deferred'), events('r
 const unknownClient = events('refresh_failed', 'misconfigured');
 const failedPairing = events('pairing_failed', 'misconfigured');
 
-describe('history lines of events', () => {
-  test.each<[string, StoredHistoryEntry[], string[]]>([
-    ['refreshes of one day share a line', [refreshed(1), refreshed(2), refreshed(23)], ['refreshed 1-23 ×3']],
-    [
-      'refreshes of the next day are another line',
-      [refreshed(23), refreshed(24), refreshed(25)],
-      ['refreshed 23-23 ×1', 'refreshed 24-25 ×2'],
-    ],
-    [
-      'failures with the same reason share a line',
-      [deferred(1), lost(2), deferred(3)],
-      ['refresh_failed portal_deferred 1-3 ×2', 'refresh_failed answer_lost 2-2 ×1'],
-    ],
-    [
-      'alternating successes and failures share two lines',
-      [refreshed(1), deferred(2), refreshed(3), deferred(4)],
-      ['refreshed 1-3 ×2', 'refresh_failed portal_deferred 2-4 ×2'],
-    ],
-    [
-      'a failed pairing and a failed refresh with the same reason have separate lines',
-      [failedPairing(1), unknownClient(2), failedPairing(3)],
-      ['pairing_failed misconfigured 1-3 ×2', 'refresh_failed misconfigured 2-2 ×1'],
-    ],
-    [
-      'each pairing and unpairing is a line, and no other line spans it',
-      [refreshed(1), unpaired(2), paired(3), paired(4), refreshed(5)],
-      ['refreshed 1-1 ×1', 'unpaired 2-2 ×1', 'paired 3-3 ×1', 'paired 4-4 ×1', 'refreshed 5-5 ×1'],
-    ],
-    [
-      'a clock that was set back widens a line and never inverts its times',
-      [refreshed(5), refreshed(4)],
-      ['refreshed 4-5 ×2'],
-    ],
-  ])('events become history lines by these rules: %s', (_, entries, expected) => {
-    expect(texts(entries.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []))).toEqual(expected);
-  });
+test.each<[string, StoredHistoryEntry[], string[]]>([
+  ['refreshes of one day share a line', [refreshed(1), refreshed(2), refreshed(23)], ['refreshed 1-23 ×3']],
+  [
+    'refreshes of the next day are another line',
+    [refreshed(23), refreshed(24), refreshed(25)],
+    ['refreshed 23-23 ×1', 'refreshed 24-25 ×2'],
+  ],
+  [
+    'failures with the same reason share a line',
+    [deferred(1), lost(2), deferred(3)],
+    ['refresh_failed portal_deferred 1-3 ×2', 'refresh_failed answer_lost 2-2 ×1'],
+  ],
+  [
+    'alternating successes and failures share two lines',
+    [refreshed(1), deferred(2), refreshed(3), deferred(4)],
+    ['refreshed 1-3 ×2', 'refresh_failed portal_deferred 2-4 ×2'],
+  ],
+  [
+    'a failed pairing and a failed refresh with the same reason have separate lines',
+    [failedPairing(1), unknownClient(2), failedPairing(3)],
+    ['pairing_failed misconfigured 1-3 ×2', 'refresh_failed misconfigured 2-2 ×1'],
+  ],
+  [
+    'each pairing and unpairing is a line, and no other line spans it',
+    [refreshed(1), unpaired(2), paired(3), paired(4), refreshed(5)],
+    ['refreshed 1-1 ×1', 'unpaired 2-2 ×1', 'paired 3-3 ×1', 'paired 4-4 ×1', 'refreshed 5-5 ×1'],
+  ],
+  [
+    'a clock that was set back widens a line and never inverts its times',
+    [refreshed(5), refreshed(4)],
+    ['refreshed 4-5 ×2'],
+  ],
+])('events become history lines by these rules: %s', (_, entries, expected) => {
+  expect(texts(entries.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []))).toEqual(expected);
 });
 
 describe('order of history lines', () => {

@@ -187,10 +187,6 @@ describe('refusal of a grant', () => {
     const login = { at: { ...instantAt(0), wall: 0 }, portalTime: portalTimeAt(0), refreshTokenLifetime: null };
     expect(messageOf(refusedAt(7 * DAY - HOUR, { ...grant, login }))).toBe('The portal refused the grant');
     expect(messageOf(refusedAt(7 * DAY, { ...grant, login }))).toMatch(/^The login ended by itself at 2031-05-12/);
-    const undated = { ...login, at: instantAt(0), portalTime: null };
-    expect(messageOf(refusedAt(7 * DAY, { ...grant, login: undated }))).toMatch(
-      /^The login ended by itself at 2031-05-12/,
-    );
   });
 });
 

@@ -18,10 +18,8 @@ import {
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
+import { DAY, HOUR, MINUTE } from './samples.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const PAGE = 'https://192.168.1.7:8443/';
 const NOW = Date.parse('2031-04-05T06:10:00Z');
 const since = '2031-04-05T06:07:08Z';

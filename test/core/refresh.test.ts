@@ -10,9 +10,14 @@ import {
 } from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { type LostAnswerRetry, lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
+import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const good: RefreshHealth = { kind: 'good' };
+const failing = (code: ProblemCode, failures: number): RefreshHealth => ({
+  ...{ kind: 'failing', problem: { code, message: '', since: instantAt(0) } },
+  ...{ failures, retryAt: 0 },
+});
 const context = (now: Instant, changes: { retryLostAnswer?: LostAnswerRetry; fraction?: number } = {}) => ({
   now,
   confirmed: null,
@@ -62,23 +67,20 @@ function triedAt(
   };
 }
 
-describe('refresh time of a healthy grant', () => {
-  test("a healthy grant is due at 75 to 85 % of its access token's lifetime, spread over the fleet", () => {
-    fc.assert(
-      fc.property(
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        fc.integer({ min: 3000, max: 1e9 }),
-        (jitterOffset, lifetime) => {
-          const due =
-            nextAttemptAt(sampleGrant({ lifetime }), good, timetable(instantAt(1), jitterOffset)) ?? Number.NaN;
-          expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
-          expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
-        },
-      ),
-    );
-    expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 0))).toBe(45 * MINUTE);
-    expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 1))).toBe(51 * MINUTE);
-  });
+test("a healthy grant is due at 75 to 85 % of its access token's lifetime, spread over the fleet", () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.integer({ min: 3000, max: 1e9 }),
+      (jitterOffset, lifetime) => {
+        const due = nextAttemptAt(sampleGrant({ lifetime }), good, timetable(instantAt(1), jitterOffset)) ?? Number.NaN;
+        expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
+        expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
+      },
+    ),
+  );
+  expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 0))).toBe(45 * MINUTE);
+  expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 1))).toBe(51 * MINUTE);
 });
 
 describe('state after a failed refresh', () => {
@@ -181,8 +183,7 @@ describe('state after a failed refresh', () => {
   });
 
   test('the first deferral after an outage is retried sooner with Retry-After, and backed off from without', () => {
-    const problem = { code: 'portal_unreachable', message: '', since: instantAt(0) } as const;
-    const health: RefreshHealth = { kind: 'failing', problem, failures: 6, retryAt: 0 };
+    const health = failing('portal_unreachable', 6);
     const retryAt = (retryAfter: number | null) => {
       const outcome = { ...outcomes.deferred, retryAfter };
       return afterFailure(sampleGrant(), health, outcome, context(now, { fraction: 1 })).health;
@@ -192,24 +193,14 @@ describe('state after a failed refresh', () => {
   });
 
   test('backoff applies if the portal defers a refresh by the same short time again and again', () => {
-    const health: RefreshHealth = {
-      kind: 'failing',
-      problem: { code: 'portal_deferred', message: '', since: instantAt(0) },
-      failures: 6,
-      retryAt: 0,
-    };
+    const health = failing('portal_deferred', 6);
     const outcome = { ...outcomes.deferred, retryAfter: SECOND };
     const next = afterFailure(sampleGrant(), health, outcome, context(now, { fraction: 1 }));
     expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 128 * SECOND });
   });
 
   test('a misconfigured grant is retried once an hour in the end', () => {
-    const health: RefreshHealth = {
-      kind: 'failing',
-      problem: { code: 'misconfigured', message: '', since: instantAt(0) },
-      failures: 20,
-      retryAt: 0,
-    };
+    const health = failing('misconfigured', 20);
     const next = afterFailure(sampleGrant(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
@@ -342,12 +333,7 @@ describe('retries of a grant in doubt', () => {
     'retry_lost_answer %s backs off once the access token has expired',
     (retryLostAnswer) => {
       const grant = sampleGrant({ doubt: { lostAt: instantAt(48 * MINUTE), sends: 3 } });
-      const health: RefreshHealth = {
-        kind: 'failing',
-        problem: { code: 'answer_lost', message: '', since: now },
-        failures: 6,
-        retryAt: 0,
-      };
+      const health = failing('answer_lost', 6);
       const dead = instantAt(2 * HOUR);
       const state = afterFailure(grant, health, outcomes.ambiguous, context(dead, { retryLostAnswer, fraction: 1 }));
       expect(remainingLifetime(grant, dead, null)).toBe(0);

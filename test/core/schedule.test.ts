@@ -78,11 +78,9 @@ describe("refresh time after the hub's start", () => {
   });
 });
 
-describe('refresh time of a rejected access token', () => {
-  test('a rejected access token is replaced at once, but at most once a minute', () => {
-    expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: null })).toBe(HOUR);
-    expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: HOUR - SECOND })).toBe(HOUR + 59 * SECOND);
-  });
+test('a rejected access token is replaced at once, but at most once a minute', () => {
+  expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: null })).toBe(HOUR);
+  expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: HOUR - SECOND })).toBe(HOUR + 59 * SECOND);
 });
 
 describe('refresh for min_ttl', () => {
@@ -105,17 +103,15 @@ describe('refresh for min_ttl', () => {
   });
 });
 
-describe('token request of an appliance', () => {
-  test.each<[string, number, number, number, boolean]>([
-    ['a minute left', HOUR, MINUTE, 0, false],
-    ['less than a minute left', HOUR, MINUTE - 1, 0, true],
-    ['a second left of five', 5 * SECOND, SECOND, 0, false],
-    ['less than a second left of five', 5 * SECOND, SECOND - 1, 0, true],
-    ['less left than its min_ttl', HOUR, 30 * MINUTE, 40 * MINUTE, true],
-    ['as much left as its min_ttl', HOUR, 40 * MINUTE, 40 * MINUTE, false],
-  ])('a token request waits for a refresh if the token has too little left: %s', (_, lifetime, left, minTtl, waits) => {
-    expect(needsRefreshBeforeIssue(sampleGrant({ lifetime }), left, minTtl)).toBe(waits);
-  });
+test.each<[string, number, number, number, boolean]>([
+  ['a minute left', HOUR, MINUTE, 0, false],
+  ['less than a minute left', HOUR, MINUTE - 1, 0, true],
+  ['a second left of five', 5 * SECOND, SECOND, 0, false],
+  ['less than a second left of five', 5 * SECOND, SECOND - 1, 0, true],
+  ['less left than its min_ttl', HOUR, 30 * MINUTE, 40 * MINUTE, true],
+  ['as much left as its min_ttl', HOUR, 40 * MINUTE, 40 * MINUTE, false],
+])('a token request waits for a refresh if the token has too little left: %s', (_, lifetime, left, minTtl, waits) => {
+  expect(needsRefreshBeforeIssue(sampleGrant({ lifetime }), left, minTtl)).toBe(waits);
 });
 
 describe('throttle of background refreshes', () => {

@@ -43,20 +43,6 @@ it("a server with a certificate for its own address from the hub's CA counts as 
   expect(await check(OTHER, port)).toBe(true);
 });
 
-it('the hub sends no server name when it checks another server', async () => {
-  const names: string[] = [];
-  const server = createTlsServer({
-    cert: cloneLeaf.certificate,
-    key: cloneLeaf.key,
-    SNICallback(name, found) {
-      names.push(name);
-      found(null);
-    },
-  });
-  expect(await createDetector().check(OTHER, await listen(server, OTHER))).toBe(true);
-  expect(names).toEqual([]);
-});
-
 describe('servers that are no copy of the hub', () => {
   it('a server with a certificate of another CA is no copy of the hub', async () => {
     const { check } = createDetector();

@@ -24,11 +24,6 @@ describe('conflicts with responses of other hosts', () => {
     ['has another service of its name with a greater port', [srv(9000, 'aa00.local')], 'lost'],
     ['has another service of its name with a lesser port', [srv(8442, 'zz99.local')], 'won'],
     ['has another service of its name on a host that is greater', [srv(8443, 'aa22.local')], 'lost'],
-    [
-      'has another service of its name on a host with a longer name',
-      [srv(8443, 'a111.local'), srv(8443, 'aaaaa.local')],
-      'won',
-    ],
     ['has its host at another, greater address', [host('10.0.0.7')], 'lost'],
     ['has its host at another, lesser address', [host('10.0.0.4')], 'won'],
     ['has its host at an address between its own', [host('10.0.0.5'), host('10.0.0.55')], 'lost'],

@@ -8,7 +8,6 @@ describe('the address of the hub', () => {
   it.each<[what: string, interfaces: NetworkInterfaces, defaultRoutes: string[], expected: string | null]>([
     ['no network', LOOPBACK, [], null],
     ['one wired network', { eth0: [on('192.168.1.20/24')] }, ['eth0'], '192.168.1.20 on eth0'],
-    ['an interface without an address', { eth0: [], wlan0: [on('10.0.0.7/8')] }, [], '10.0.0.7 on wlan0'],
     ['link-local only', { eth0: [on('169.254.7.9/16'), on('fe80::1/64')] }, [], null],
     [
       'wired and wireless',
@@ -24,9 +23,6 @@ describe('the address of the hub', () => {
       '10.2.0.1 on wlan0',
     ],
     ['a public and a private address', { eth0: [on('203.0.113.4/24'), on('172.16.0.9/12')] }, [], '172.16.0.9 on eth0'],
-    ['a public address only', { eth0: [on('203.0.113.4/24')] }, [], '203.0.113.4 on eth0'],
-    ['two addresses of one kind', { eth0: [on('10.0.0.9/24'), on('10.0.0.2/24')] }, [], '10.0.0.9 on eth0'],
-    ['names with numbers', { eth10: [on('10.0.0.10/24')], eth2: [on('10.0.0.2/24')] }, [], '10.0.0.2 on eth2'],
     [
       'no IPv4, a unique local and a global IPv6 address',
       { eth0: [on('2001:db8::4/64'), on('fd00::4/64')] },
@@ -75,21 +71,19 @@ describe('the address of the hub', () => {
   });
 });
 
-describe('a configured address of the hub', () => {
-  const interfaces = { ...LOOPBACK, eth0: [on('10.0.0.1/24')], wg0: [on('10.9.0.2/32'), on('fd00:9::2/128')] };
+const interfaces = { ...LOOPBACK, eth0: [on('10.0.0.1/24')], wg0: [on('10.9.0.2/32'), on('fd00:9::2/128')] };
 
-  it.each([
-    ['127.0.0.1', { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true }],
-    ['127.0.0.53', { address: '127.0.0.53', family: 'IPv4', interface: null, loopback: true }],
-    ['::1', { address: '::1', family: 'IPv6', interface: 'lo', loopback: true }],
-    ['10.0.0.1', { address: '10.0.0.1', family: 'IPv4', interface: 'eth0', loopback: false }],
-    ['192.0.2.99', { address: '192.0.2.99', family: 'IPv4', interface: null, loopback: false }],
-    ['lo', { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true }],
-    ['wg0', { address: '10.9.0.2', family: 'IPv4', interface: 'wg0', loopback: false }],
-    ['wlan0', null],
-  ])('the hub uses the configured address %s unchanged', (setting, expected) => {
-    expect(chooseLanAddress(interfaces, { setting })).toEqual(expected);
-  });
+it.each([
+  ['127.0.0.1', { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true }],
+  ['127.0.0.53', { address: '127.0.0.53', family: 'IPv4', interface: null, loopback: true }],
+  ['::1', { address: '::1', family: 'IPv6', interface: 'lo', loopback: true }],
+  ['10.0.0.1', { address: '10.0.0.1', family: 'IPv4', interface: 'eth0', loopback: false }],
+  ['192.0.2.99', { address: '192.0.2.99', family: 'IPv4', interface: null, loopback: false }],
+  ['lo', { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true }],
+  ['wg0', { address: '10.9.0.2', family: 'IPv4', interface: 'wg0', loopback: false }],
+  ['wlan0', null],
+])('the hub uses the configured address %s unchanged', (setting, expected) => {
+  expect(chooseLanAddress(interfaces, { setting })).toEqual(expected);
 });
 
 describe('the addresses in the server certificate', () => {

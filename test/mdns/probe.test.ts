@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
 import { probe } from '../../src/mdns/conflicts/probe.ts';
 import type { ReceivedRecord, RecordSource } from '../../src/mdns/records/record-data.ts';
@@ -16,47 +16,43 @@ const OWN = uniqueRecords({
 const INSTANCE = 'cellar hub._latchkey._tcp.local';
 const HOST = 'aa11.local';
 
-describe('records that are heard during a probe', () => {
-  it.each<[what: string, how: RecordSource, record: ReceivedRecord, taken: string | null]>([
-    ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
-    ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
-    ['our name, in other letters', 'response', srv('aa22.local', 8443, INSTANCE.toUpperCase()), INSTANCE],
-    ['our name, in a goodbye', 'response', { ...srv('aa22.local', 8443), ttl: 0 }, null],
-    ['our name with our own data', 'response', srv('AA11.local', 8443), null],
-    ['our name, as a program of our host', 'response', srv('aa11.local', 9443), INSTANCE],
-    ['our host', 'response', address('10.0.0.4'), HOST],
-    ['our host with our own address', 'response', address('10.0.0.5'), null],
-    ["our host with another interface's address, repeated by a router", 'response', address('10.7.0.5'), null],
-    ['our name, probing at the same time with lesser data', 'probe', srv('aa00.local', 8443), null],
-    ['our name, probing at the same time with greater data, and gone', 'probe', srv('aa22.local', 8443), null],
-    ['our own probe, heard back', 'probe', srv('aa11.local', 8443), null],
-    [
-      'our name, in a record that can not be read',
-      'response',
-      { name: INSTANCE, type: 'SRV', ttl: 120, data: null },
-      null,
-    ],
-  ])('a probe decides whether the name is taken by a record with %s', async (_, how, record, taken) => {
-    const { link } = linkOn({ hears: [record], how, at: 2 });
-    expect((await run(link))?.name ?? null).toBe(taken);
-  });
+it.each<[what: string, how: RecordSource, record: ReceivedRecord, taken: string | null]>([
+  ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
+  ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
+  ['our name, in other letters', 'response', srv('aa22.local', 8443, INSTANCE.toUpperCase()), INSTANCE],
+  ['our name, in a goodbye', 'response', { ...srv('aa22.local', 8443), ttl: 0 }, null],
+  ['our name with our own data', 'response', srv('AA11.local', 8443), null],
+  ['our name, as a program of our host', 'response', srv('aa11.local', 9443), INSTANCE],
+  ['our host', 'response', address('10.0.0.4'), HOST],
+  ['our host with our own address', 'response', address('10.0.0.5'), null],
+  ["our host with another interface's address, repeated by a router", 'response', address('10.7.0.5'), null],
+  ['our name, probing at the same time with lesser data', 'probe', srv('aa00.local', 8443), null],
+  ['our name, probing at the same time with greater data, and gone', 'probe', srv('aa22.local', 8443), null],
+  ['our own probe, heard back', 'probe', srv('aa11.local', 8443), null],
+  [
+    'our name, in a record that can not be read',
+    'response',
+    { name: INSTANCE, type: 'SRV', ttl: 120, data: null },
+    null,
+  ],
+])('a probe decides whether the name is taken by a record with %s', async (_, how, record, taken) => {
+  const { link } = linkOn({ hears: [record], how, at: 2 });
+  expect((await run(link))?.name ?? null).toBe(taken);
 });
 
-describe('simultaneous probes', () => {
-  it.each([
-    ['a name', INSTANCE, srv('aa00.local', 8444)],
-    ['a host', HOST, address('10.0.0.6')],
-  ])(
-    'the hub gives up %s if a host with greater data still probes for it after two waits of a second',
-    async (_, name, record) => {
-      const { link, probes } = linkOn({ hears: [record], how: 'probe', at: 'each' });
-      const waited: number[] = [];
-      expect((await run(link, { waited }))?.name).toBe(name);
-      expect(probes()).toBe(3);
-      expect(waited.filter((delay) => delay === 1000)).toHaveLength(2);
-    },
-  );
-});
+it.each([
+  ['a name', INSTANCE, srv('aa00.local', 8444)],
+  ['a host', HOST, address('10.0.0.6')],
+])(
+  'the hub gives up %s if a host with greater data still probes for it after two waits of a second',
+  async (_, name, record) => {
+    const { link, probes } = linkOn({ hears: [record], how: 'probe', at: 'each' });
+    const waited: number[] = [];
+    expect((await run(link, { waited }))?.name).toBe(name);
+    expect(probes()).toBe(3);
+    expect(waited.filter((delay) => delay === 1000)).toHaveLength(2);
+  },
+);
 
 it('the hub probes three times, a quarter of a second apart, after a random wait', async () => {
   const { link, probes } = linkOn();

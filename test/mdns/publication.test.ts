@@ -36,21 +36,3 @@ it('the hub recognises its own records for ten seconds after it has taken anothe
   await time.pass(2000);
   expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([false, true]);
 });
-
-it('the hub recognises an address that it had a moment ago', async () => {
-  const time = new FakeTime();
-  const publication = new Publication(time, () => undefined);
-  const serviceAt = (...addresses: readonly string[]): ServiceDescription => ({
-    ...named('aa11.local'),
-    addresses: addresses.map((address) => ({ family: 'IPv4', address })),
-  });
-  const record = { name: 'AA11.local', type: 'A', ttl: 120, data: '10.77.0.3' };
-  await publication.announce(LINK, serviceAt('10.77.0.1', '10.77.0.3'));
-  await publication.announce(LINK, serviceAt('10.77.0.1'));
-  await publication.announce(LINK, serviceAt());
-  await time.pass(9000);
-  expect(publication.hasAnnounced(record)).toBe(true);
-  expect(publication.hasAnnounced({ ...record, data: '10.77.0.4' })).toBe(false);
-  await time.pass(2000);
-  expect(publication.hasAnnounced(record)).toBe(false);
-});

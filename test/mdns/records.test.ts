@@ -49,16 +49,6 @@ describe('the records of the hub', () => {
     ]);
   });
 
-  it('the hub has one record of the right type for each address', () => {
-    const addresses = [
-      { family: 'IPv4', address: '10.0.0.1' },
-      { family: 'IPv4', address: '10.0.0.2' },
-      { family: 'IPv6', address: 'fd00::1' },
-    ] as const;
-    const [, , ...records] = uniqueRecords({ ...service, addresses });
-    expect(records.map(({ type, data }) => `${type} ${data}`)).toEqual(['A 10.0.0.1', 'A 10.0.0.2', 'AAAA fd00::1']);
-  });
-
   it('the pointer from the service type to the hub does not replace those of other hubs', () => {
     expect(instancePointer('Cellar hub')).toEqual({
       name: '_latchkey._tcp.local',

@@ -24,19 +24,9 @@ describe('the segments of a hub', () => {
       ['eth0 wlan0: 192.168.1.20 192.168.1.21'],
     ],
     [
-      'two interfaces with one IPv6 prefix only',
-      { eth0: [on('fd00::20/64')], wlan0: [on('fd00::21/64'), on('10.0.0.7/24')] },
-      ['eth0 wlan0: 10.0.0.7 fd00::20 fd00::21'],
-    ],
-    [
       'a third interface that joins two',
       { ...ETHERNET, eth1: [on('10.0.0.1/24')], wlan0: [on('192.168.1.9/24'), on('10.0.0.7/24')] },
       ['eth0 eth1 wlan0: 10.0.0.1 10.0.0.7 192.168.1.20 192.168.1.9'],
-    ],
-    [
-      'two addresses of one interface',
-      { eth0: [on('10.0.0.1/24')], 'eth0:1': [on('10.1.0.1/24')] },
-      ['eth0: 10.0.0.1 10.1.0.1'],
     ],
     ['containers and tunnels', { ...ETHERNET, ...DOCKER, wg0: [on('10.9.0.1/24')] }, ['eth0: 192.168.1.20']],
     ["the home's own bridge", { vmbr0: [on('192.168.1.20/24')] }, ['vmbr0: 192.168.1.20']],
