@@ -102,26 +102,16 @@ test('a backup decrypts to the same state, and reveals nothing without its passp
   expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
 });
 
-test('a grant that was in doubt in the backup is restored with that doubt', async () => {
+test('a grant that was in doubt in the backup, or had no refresh token, is restored so', async () => {
   using temp = tempStore();
   const inDoubt = sampleGrant({ connection: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
-  await addAppliance(temp.store, WALLBOX);
-  await saveGenerations(temp.store, inDoubt);
+  const withoutRefreshToken = sampleGrant({ connection: HEATER.id, refreshToken: null });
+  for (const appliance of [WALLBOX, HEATER]) await addAppliance(temp.store, appliance);
+  for (const grant of [inDoubt, withoutRefreshToken]) await saveGenerations(temp.store, grant);
   const copy = parseBackup(serializeBackup(await captureState(temp.store, MADE)));
   using other = tempStore();
   await restoreState(other.store, copy);
-  expect(await grantsOf(other.store)).toEqual([inDoubt]);
-});
-
-test('a backup keeps that the portal gave no refresh token', async () => {
-  using temp = tempStore();
-  const grant = sampleGrant({ connection: WALLBOX.id, refreshToken: null });
-  await addAppliance(temp.store, WALLBOX);
-  await saveGenerations(temp.store, grant);
-  const copy = parseBackup(serializeBackup(await captureState(temp.store, MADE)));
-  using other = tempStore();
-  await restoreState(other.store, copy);
-  expect(await grantsOf(other.store)).toEqual([{ ...grant, doubt }]);
+  expect(await grantsOf(other.store)).toEqual([inDoubt, { ...withoutRefreshToken, doubt }]);
 });
 
 describe('restoring a backup', () => {
@@ -265,14 +255,12 @@ describe('unusable backup', () => {
     expect(await refused(await sealQuickly('{"format":3}'))).toMatch(/format 3.*newer Latchkey/);
   });
 
-  test.each([
-    ['no JSON'],
-    ['{"format":1}'],
-    ['{"format":2}'],
-    ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}'],
-  ])('a backup whose content is %s is refused', async (text) => {
-    expect(await refused(await sealQuickly(text))).toMatch(/its content is (invalid|not JSON)/);
-  });
+  test.each([['no JSON'], ['{"format":1}'], ['{"format":2}']])(
+    'a backup whose content is %s is refused',
+    async (text) => {
+      expect(await refused(await sealQuickly(text))).toMatch(/its content is (invalid|not JSON)/);
+    },
+  );
 
   test('a backup that asks for too many rounds of key derivation is refused', async () => {
     const header = {
@@ -284,11 +272,6 @@ describe('unusable backup', () => {
     };
     const encoded = Buffer.from(JSON.stringify(header)).toString('base64url');
     expect(await refused(`${encoded}.AAAA.AAAA.AAAA.AAAA`)).toMatch(/iterations of key derivation/);
-  });
-
-  test('a JWE of another kind is refused as a backup', async () => {
-    const jwe = new CompactEncrypt(Buffer.from('{}')).setProtectedHeader({ alg: 'PBES2-HS256+A128KW', enc: 'A128GCM' });
-    expect(await refused(await jwe.encrypt(Buffer.from('a long passphrase')))).toMatch(/not a backup made/);
   });
 });
 

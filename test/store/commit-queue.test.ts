@@ -4,7 +4,6 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
-import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { RefreshAttempt, Store } from '../../src/core/store.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
@@ -14,7 +13,7 @@ import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { addAppliance, KEY, open, removeAppliance, WALLBOX } from './test-store.ts';
+import { addAppliance, KEY, open, WALLBOX } from './test-store.ts';
 import { readWal } from './wal.ts';
 
 const attempt = { token: 'hash', at: instantAt(1) };
@@ -133,34 +132,6 @@ describe('group commit of refreshes', () => {
     await expect.poll(() => known).toEqual([true, true]);
     expect(commits()).toBe(before + 1);
   });
-
-  test('the results of refreshes do not wait for an appliance that was removed or unpaired', async () => {
-    using fixture = await startPaired();
-    const { store, time } = fixture;
-    const begun = FIRST.map((grant) => begin(store, grant));
-    await time.pass(0);
-    await Promise.all(begun);
-    await removeAppliance(store, APPLIANCES[3]?.id ?? '');
-    await store.forgetGrant(APPLIANCES[2]?.id ?? '', 1);
-    const known = trackResults([wallbox, heater].map((grant) => store.endAttempt(grant)));
-    await time.pass(0);
-    await expect.poll(() => known).toEqual([true, true]);
-  });
-
-  test('the result of a refresh is not delayed by later ones', async () => {
-    using fixture = await startPaired();
-    const { store, time } = fixture;
-    const first = store.beginAttempt(heater, attempt);
-    await time.pass(0);
-    await first;
-    const known = trackResults([store.endAttempt(wallbox)]);
-    for (let ms = 0; ms < 10; ms += 1) {
-      expect(known).toEqual(['open']);
-      void store.endAttempt(wallbox);
-      await time.pass(1);
-    }
-    await expect.poll(() => known).toEqual([true]);
-  });
 });
 
 describe('independence of writes in one group', () => {
@@ -192,31 +163,6 @@ describe('independence of writes in one group', () => {
     expect(marked).toHaveLength(3);
   });
 
-  test("each write of a group includes its appliance's pending history, once", async () => {
-    using fixture = await startPaired();
-    const { store, time } = fixture;
-    const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
-    const lines = new Map(FIRST.map(({ connection: appliance }) => [appliance, [line]]));
-    // The heater has no pending history.
-    lines.set(heater.connection, []);
-    const written: string[] = [];
-    store.setHistorySource({
-      pending: (appliance) => lines.get(appliance) ?? [],
-      markWritten: (appliance) => {
-        written.push(appliance);
-        lines.delete(appliance);
-      },
-    });
-    const writes = [...FIRST, wallbox].map((grant) => store.endAttempt(grant));
-    await time.pass(0);
-    await Promise.all(writes);
-    expect(written).toEqual(
-      FIRST.map(({ connection: appliance }) => appliance).filter((id) => id !== heater.connection),
-    );
-    expect(await store.history(wallbox.connection)).toEqual([line]);
-    expect(await store.history(heater.connection)).toEqual([]);
-  });
-
   test('no write of a group is reported as saved on a full disk, and none has changed anything', async (ctx) => {
     using fixture = await startPaired();
     const { store, time, path } = fixture;
@@ -239,20 +185,6 @@ describe('independence of writes in one group', () => {
     await time.pass(0);
     await expect.poll(() => known).toEqual(Array(4).fill('store_unwritable'));
   });
-});
-
-test('a read of invites removes a rejected one only after the checkpoint in progress', async () => {
-  using folder = stateFolder();
-  open(folder.path)[Symbol.dispose]();
-  runSql(folder.path, "INSERT INTO invites (hash, sealed) VALUES ('forged', 'e30')");
-  using store = open(folder.path);
-  const before = store.changeCount;
-  const moved = store.checkpoint();
-  const read = store.invites();
-  expect(store.changeCount).toBe(before);
-  await moved;
-  expect(await read).toEqual([]);
-  expect(store.changeCount).toBe(before + 1);
 });
 
 describe('disk pages of a refresh', () => {

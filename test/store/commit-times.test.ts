@@ -36,13 +36,6 @@ function virtualCommits() {
   };
 }
 
-/** The commits of one refresh of an hourly token. */
-function refresh({ commit, pass }: ReturnType<typeof virtualCommits>, duration: number): void {
-  pass(50 * MINUTE);
-  commit(duration);
-  commit(duration);
-}
-
 describe('the summary of commits', () => {
   test('without a commit the summary is empty, and the store is not slow', () => {
     const { times } = virtualCommits();
@@ -83,18 +76,6 @@ describe('the summary of commits', () => {
     first();
     expect(times.summary()).toMatchObject({ count: 2, slowCount: 1, longest: 2000 });
   });
-
-  test('the listener gets the duration of every commit when it ends', () => {
-    const { times, commit, pass } = virtualCommits();
-    const durations: number[] = [];
-    times.onEnded((ms) => durations.push(ms));
-    commit(20);
-    const end = times.begin();
-    pass(3000);
-    expect(durations).toEqual([20]);
-    end();
-    expect(durations).toEqual([20, 3000]);
-  });
 });
 
 describe('whether the store is slow', () => {
@@ -106,32 +87,14 @@ describe('whether the store is slow', () => {
     expect(commits.times.summary()).toMatchObject({ slowCount: 3, slowFor: 2 * MINUTE + 3 * 1001 });
   });
 
-  test.each<[what: string, act: (commits: ReturnType<typeof virtualCommits>) => void]>([
-    ['a burst within two minutes', ({ commitEvery }) => commitEvery(4 * SECOND, ...Array(14).fill(4000))],
-    ['commits of a second', ({ commitEvery }) => commitEvery(MINUTE, ...Array(20).fill(1000))],
-    [
-      'one slow commit in three',
-      ({ commitEvery }) => commitEvery(30 * SECOND, ...Array(10).fill([2000, 10, 10]).flat()),
-    ],
-    [
-      'two slow refreshes of an hourly token',
-      (commits) => {
-        for (const duration of [3000, 3000, 30, 30, 30]) refresh(commits, duration);
-      },
-    ],
-  ])('the store is not slow after %s', (_what, act) => {
+  test.each<[what: string, interval: number, durations: number[]]>([
+    ['a burst within two minutes', 4 * SECOND, Array(14).fill(4000)],
+    ['commits of a second', MINUTE, Array(20).fill(1000)],
+    ['one slow commit in three', 30 * SECOND, Array(10).fill([2000, 10, 10]).flat()],
+  ])('the store is not slow after %s', (_what, interval, durations) => {
     const commits = virtualCommits();
-    act(commits);
+    commits.commitEvery(interval, ...durations);
     expect(commits.isSlow).toBe(false);
-  });
-
-  test('the store of a hub with one hourly token is slow after its third slow refresh, since the first one', () => {
-    const commits = virtualCommits();
-    for (const duration of [30, 30, 30, 30]) refresh(commits, duration);
-    for (const duration of [2000, 2000]) refresh(commits, duration);
-    expect(commits.isSlow).toBe(false);
-    refresh(commits, 2000);
-    expect(commits.times.summary()).toMatchObject({ count: 8, slowCount: 6, slowFor: 100 * MINUTE + 12 * SECOND });
   });
 
   test('the store is slow while a commit has been in progress for two minutes, and not after it', () => {

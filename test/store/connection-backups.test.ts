@@ -3,11 +3,10 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { BackupContents } from '../../src/core/backup-contents.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { captureState, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
-import { encryptWithPassphrase, parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
+import { captureState, restoreState } from '../../src/store/backup/backup.ts';
+import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { runSql } from './corrupt-store.ts';
 import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
@@ -132,33 +131,6 @@ describe('backup of format 1', () => {
       sessions: [sampleSession(WALLBOX, 'wallbox')],
     });
   });
-
-  test('a backup of format 1 is restored on a new hub, and on the migrated hub that it is from', async () => {
-    const passphrase = new Secret('correct horse battery staple');
-    const copy = await encryptWithPassphrase(JSON.stringify(FORMER), passphrase);
-    using folder = memoryStateFolder();
-    using store = open(folder.path);
-    expect(await restoreBackup(store, copy, passphrase)).toMatchObject({ restored: ['wallbox'], kept: [] });
-    const restored = {
-      connections: [DECLARED, WALLBOX].map(ownConnection),
-      appliances: [DECLARED, WALLBOX],
-      grants: [{ ...grant, doubt }],
-      sessions: ['hash-wallbox'],
-    };
-    expect(await contentOf(store)).toEqual(restored);
-    expect(await restoreBackup(store, copy, passphrase)).toMatchObject({ restored: [], kept: ['wallbox'] });
-    expect(await contentOf(store)).toEqual(restored);
-  });
-
-  test.each([
-    ['an appliance without a portal', { appliances: [{ ...FORMER.appliances[0], portal: undefined }] }],
-    ['a grant without an appliance', { grants: [{ ...FORMER.grants[0], appliance: undefined }] }],
-    ['no appliances', { appliances: undefined }],
-  ])('a backup of format 1 with %s is refused', (_, changes) => {
-    expect(() => parseBackup(JSON.stringify({ ...FORMER, ...changes }))).toThrow(
-      expect.objectContaining({ code: 'copy_unusable' }),
-    );
-  });
 });
 
 describe('content of a backup', () => {
@@ -170,17 +142,6 @@ describe('content of a backup', () => {
   ])('a backup with %s is refused', (_, changes) => {
     const document = { ...JSON.parse(serializeBackup(BACKUP)), ...changes };
     expect(() => parseBackup(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
-  });
-
-  test('a backup of a hub with a changed connection contains it as an added one', async () => {
-    using folder = memoryStateFolder();
-    {
-      using store = open(folder.path);
-      await store.saveRegistry({ addedConnections: [{ ...SHARED, origin: 'declared' }] });
-    }
-    runSql(folder.path, "UPDATE connections SET sealed = ''");
-    using store = open(folder.path);
-    expect((await captureState(store, MADE)).connections).toEqual([SHARED]);
   });
 });
 
@@ -228,20 +189,6 @@ describe('restoring connections from a backup', () => {
     });
   });
 
-  test('a damaged appliance of a connection that gives way stays without credentials', async () => {
-    using folder = memoryStateFolder();
-    const own = { ...SHARED, id: OTHER_ID };
-    const user = { ...FRIDGE, connection: OTHER_ID };
-    {
-      using store = open(folder.path);
-      await store.saveRegistry({ addedConnections: [own], addedAppliances: [user] });
-    }
-    runSql(folder.path, "UPDATE appliances SET sealed = '' WHERE name = 'fridge'");
-    using store = open(folder.path);
-    await restoreState(store, BACKUP);
-    expect((await store.appliances())[1]).toMatchObject({ name: 'fridge', credentials: { kind: 'none' } });
-  });
-
   test('restoring a backup fails if the name of one of its connections belongs to another with a grant', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
@@ -283,18 +230,6 @@ describe('restoring connections from a backup', () => {
     expect(await contentOf(store)).toMatchObject({
       connections: [SHARED, ownConnection(WALLBOX), added],
       appliances: [DASHBOARD, THERMOSTAT, WALLBOX],
-    });
-  });
-
-  test('a connection that gives way and that the backup has under another name is that of the backup', async () => {
-    using folder = memoryStateFolder();
-    using store = open(folder.path);
-    const own = { ...ownConnection(WALLBOX), name: SHARED.name, scope: 'Another' };
-    await store.saveRegistry({ addedConnections: [own], addedAppliances: [{ ...WALLBOX, name: 'charger' }] });
-    await restoreState(store, BACKUP);
-    expect(await contentOf(store)).toMatchObject({
-      connections: [SHARED, ownConnection(WALLBOX)],
-      appliances: [{ name: 'charger', connection: WALLBOX.id }, DASHBOARD, THERMOSTAT],
     });
   });
 });

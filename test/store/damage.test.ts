@@ -9,7 +9,7 @@ import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { toStoreFailure } from '../../src/store/sqlite/database.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { corruptTable, runSql } from './corrupt-store.ts';
+import { runSql } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
 import { addAppliance, HEATER, hashFiles, open, openAsHub, removeAppliance, WALLBOX } from './test-store.ts';
 
@@ -48,8 +48,6 @@ describe('damage to one row', () => {
       `UPDATE grants SET sealed = (SELECT sealed FROM grants g WHERE g.connection <> grants.connection)
        WHERE connection = '${HEATER.id}'`,
     ],
-    ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE connection = '${HEATER.id}'`],
-    ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE connection = '${HEATER.id}'`],
     ['an invalid doubt', `UPDATE grants SET doubt = 'not json' WHERE connection = '${HEATER.id}'`],
   ])('a grant with %s is lost alone, and its appliance can get a new one', async (_, statement) => {
     using folder = await createStore();
@@ -70,13 +68,9 @@ describe('damage to one row', () => {
     expect(store.damagedGrants.size).toBe(0);
   });
 
-  test.each([
-    ['a row sealed for another id', `UPDATE pairings SET id = 'another'`],
-    ['changed bytes', `UPDATE pairings SET sealed = substr(sealed, 1, 99) || 'AAAA'`],
-    ['an empty sealed text', `UPDATE pairings SET sealed = ''`],
-  ])('a pairing with %s is lost alone', async (_, statement) => {
+  test('a pairing with changed bytes is lost alone', async () => {
     using folder = await createStore();
-    runSql(folder.path, statement);
+    runSql(folder.path, `UPDATE pairings SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({ hub: 'the hub', grants: [{}, {}], pairings: [], damaged: [] });
   });
 
@@ -104,12 +98,10 @@ test('a store opened with another key is refused with a clear message, and nothi
 const DAMAGES: [string, (file: string) => void][] = [
   ['no bytes at all', (file) => truncateSync(file, 0)],
   ['its first page only', (file) => truncateSync(file, 4096)],
-  ['half a page', (file) => truncateSync(file, 2048)],
   [
     'other bytes',
     (file) => writeFileSync(file, 'this is not a database, but long enough to look like one '.repeat(200)),
   ],
-  ['zeros', (file) => writeFileSync(file, Buffer.alloc(65_536))],
   ['noise behind its header', (file) => writeFileSync(file, readFileSync(file).fill(0xa5, 100, 4096))],
 ];
 
@@ -213,10 +205,7 @@ describe('damaged database with a snapshot', () => {
     expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ connection: HEATER.id }] });
   });
 
-  test.each([
-    ['an older one replaced it', (_folder: string, older: Buffer) => older],
-    ['it was created again', () => null],
-  ])('a database older than its snapshot, because %s, is restored from it', async (_, other) => {
+  test('a database older than its snapshot is restored from it', async () => {
     using folder = await createStore();
     const file = join(folder.path, 'latchkey.db');
     const older = readFileSync(file);
@@ -225,12 +214,7 @@ describe('damaged database with a snapshot', () => {
       await store.replaceGrant({ ...heaterGrant, generation: 2 });
       await writeSnapshot(store);
     }
-    const bytes = other(folder.path, older);
-    if (bytes === null) {
-      using freshFolder = stateFolder();
-      open(freshFolder.path)[Symbol.dispose]();
-      writeFileSync(file, readFileSync(join(freshFolder.path, 'latchkey.db')));
-    } else writeFileSync(file, bytes);
+    writeFileSync(file, older);
     expect(await readAll(folder.path)).toMatchObject({
       hub: 'the hub',
       appliances: [HEATER, WALLBOX],
@@ -241,19 +225,6 @@ describe('damaged database with a snapshot', () => {
       recovered: expect.stringContaining('it is older than its snapshot'),
     });
     expect(damagedFiles(folder.path)).toHaveLength(1);
-  });
-
-  test('the readable parts of a damaged database take precedence over the snapshot', async () => {
-    using folder = await createStoreWithSnapshot();
-    corruptTable(folder.path, 'settings');
-    expect(await readAll(folder.path)).toMatchObject({
-      hub: 'the hub',
-      grants: [
-        { ...wallboxGrant, doubt: null },
-        { ...heaterGrant, generation: 2, doubt: null },
-      ],
-      recovered: expect.stringContaining('was damaged'),
-    });
   });
 
   test.each([
@@ -285,23 +256,6 @@ test('opening a store that is already open fails and does not affect the first p
   );
   await first.saveSetting('hub_id', 'still the hub');
   expect(await first.setting('hub_id')).toBe('still the hub');
-});
-
-test('a store can be opened after its process was closed or killed, with everything that was committed', async () => {
-  using folder = stateFolder();
-  const script = `
-    import { addAppliance, open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'test-store.ts'))};
-    const store = open(${JSON.stringify(folder.path)});
-    await addAppliance(store, WALLBOX);
-    await store.saveSetting('hub_id', 'committed');
-    process.kill(process.pid, 'SIGKILL');`;
-  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e', script];
-  expect(() => execFileSync(process.execPath, args, { stdio: 'pipe' })).toThrow(
-    expect.objectContaining({ signal: 'SIGKILL' }),
-  );
-  using store = open(folder.path);
-  expect(await store.setting('hub_id')).toBe('committed');
-  expect(await store.appliances()).toEqual([WALLBOX]);
 });
 
 test('a store on a read-only disk is served from memory, and becomes writable again with the disk', async (ctx) => {

@@ -20,24 +20,23 @@ export const HISTORY_ENTRY = { kind: 'paired', why: null, first: 1.95e12, last: 
  * Writes a store of schema 1, in which each appliance has its own portal, scope and grant, as the former code wrote it:
  * a paired wallbox with a session and a device flow, a paired and declared heater, and a fridge that waits for approval.
  * @param path the state directory. Like after a kill, some of the content is only in the WAL.
- * @param generation of the grant of the wallbox
  */
-export function writeFormerStore(path: string, { key = KEY, generation = 1 } = {}): void {
+export function writeFormerStore(path: string): void {
   const database = new Database(join(path, 'latchkey.former'));
   database.pragma('page_size = 1024');
   database.pragma('journal_mode = WAL');
   database.exec(String(MIGRATIONS[0]));
   database.pragma('user_version = 1');
   database.pragma('wal_checkpoint(TRUNCATE)');
-  fill(database, key, generation);
+  fill(database);
   for (const suffix of ['', '-wal']) {
     copyFileSync(join(path, `latchkey.former${suffix}`), join(path, `latchkey.db${suffix}`));
   }
   database.close();
 }
 
-function fill(database: Database.Database, key: Uint8Array, generation: number): void {
-  const sealing = jweSealing(key);
+function fill(database: Database.Database): void {
+  const sealing = jweSealing(KEY);
   const insert = (table: string, row: Readonly<Record<string, unknown>>, identity?: string, content?: unknown) => {
     const text = typeof content === 'string' ? content : JSON.stringify(content);
     const all = { ...row, ...(identity === undefined ? {} : { sealed: sealing.seal(identity, text) }) };
@@ -53,11 +52,8 @@ function fill(database: Database.Database, key: Uint8Array, generation: number):
     const identity = JSON.stringify(['appliances', id, name, clientId, portal, scope]);
     insert('appliances', { id, name, client_id: clientId, portal, scope }, identity, rest);
   }
-  for (const [appliance, version] of [
-    [WALLBOX.id, generation],
-    [DECLARED.id, 1],
-  ] as const) {
-    insert('grants', { appliance, generation: version, attempt: 'null' }, `grants/${appliance}/${version}`, {
+  for (const appliance of [WALLBOX.id, DECLARED.id]) {
+    insert('grants', { appliance, generation: 1, attempt: 'null' }, `grants/${appliance}/1`, {
       accessToken: 'the-access-token',
       refreshToken: 'the-refresh-token',
       scope: 'Monitoring RemoteControl',

@@ -45,9 +45,6 @@ const exchanging = samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since:
 describe('pending history', () => {
   test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
     ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
-    ['with its end', (store) => store.endAttempt(sampleGrant())],
-    ['with new tokens', (store) => store.replaceGrant(sampleGrant({ generation: 2 }))],
-    ['with a pairing', (store) => store.savePairing(exchanging)],
     ['with the end of a pairing', (store) => store.completePairing(exchanging, sampleGrant({ generation: 2 }))],
     ['alone', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
   ])('pending history is written %s, and survives a crash', async (_, write) => {
@@ -62,21 +59,6 @@ describe('pending history', () => {
     using store = await openAsHub(folder.path);
     expect(await store.history(id)).toEqual([REFRESHED]);
     expect(store.recoverySummary).toBeNull();
-  });
-
-  test('pending history is written once, and equal events of a day share one line', async () => {
-    using folder = memoryStateFolder();
-    using store = await withWallbox(folder.path);
-    const lines = pendingSource(REFRESHED);
-    store.setHistorySource(lines);
-    await store.beginAttempt(sampleGrant(), attempt);
-    await store.endAttempt(sampleGrant());
-    lines.left.push(line('refresh_failed', START + 1, 'answer_lost'), line('refreshed', START + 2));
-    await store.replaceGrant(sampleGrant({ generation: 2 }));
-    expect(await store.history(id)).toEqual([
-      { ...REFRESHED, last: START + 2, count: 2 },
-      line('refresh_failed', START + 1, 'answer_lost'),
-    ]);
   });
 });
 
@@ -110,18 +92,6 @@ describe('damaged history', () => {
     expect(await store.history(id)).toEqual([]);
     await store.addHistory(new Map([[id, [REFRESHED]]]));
     expect(await store.history(id)).toEqual([REFRESHED]);
-  });
-
-  test('damage to another table keeps the history', async () => {
-    using folder = memoryStateFolder();
-    {
-      using store = await withWallbox(folder.path);
-      await store.addHistory(new Map([[id, [REFRESHED, line('unpaired', START + 1)]]]));
-    }
-    corruptTable(folder.path, 'sessions');
-    using store = await openAsHub(folder.path);
-    expect(store.recoverySummary).toContain('was damaged');
-    expect(await store.history(id)).toEqual([REFRESHED, line('unpaired', START + 1)]);
   });
 
   test('a history line that cannot be written does not prevent a refresh from being saved', async () => {

@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -145,7 +136,7 @@ test('a rotation of the store key lists the files that only the old key opens', 
   expect(leftovers).toEqual([damaged, join(folder.path, 'upgrades')]);
 });
 
-test.each(['', 'half of a k', 'A'.repeat(43)])('an unused new store key (%j) is deleted', async (text) => {
+test.each(['half of a k', 'A'.repeat(43)])('an unused new store key (%j) is deleted', async (text) => {
   using folder = memoryStateFolder();
   await fillDirectory(folder.path);
   writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
@@ -220,26 +211,6 @@ describe('start that cannot make a snapshot', () => {
 
   const hasSnapshot = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
 
-  test('a start keeps a snapshot that the new key opens while the owner has not replaced the credential', async () => {
-    using folder = memoryStateFolder();
-    const { state, credentials, file, after } = await withCredential(folder.path);
-    writeFileSync(file('store.key.next'), after);
-    await rotate(state, credentials);
-    expect(await startWithoutSnapshot(state, credentials)).toBeNull();
-    expect(openedCounts(state, Buffer.from(after, 'base64url'))).toEqual(SEALED);
-  });
-
-  test('a start keeps a snapshot that the new key opens if only the key file was not yet renamed', async () => {
-    using folder = memoryStateFolder();
-    await fillDirectory(folder.path);
-    const before = keyOf(folder.path).toString('base64url');
-    await rotate(folder.path);
-    renameSync(join(folder.path, 'store.key'), join(folder.path, 'store.key.next'));
-    writeFileSync(join(folder.path, 'store.key'), before, { mode: 0o600 });
-    expect(await startWithoutSnapshot(folder.path)).toBeNull();
-    expect(openedCounts(folder.path, keyOf(folder.path))).toEqual(SEALED);
-  });
-
   test('a start removes a snapshot that only the old key opens, and says why there is no new one', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
@@ -259,7 +230,7 @@ describe('rotation on an unwritable disk', () => {
     const before = keyOf(disk);
     const filler = join(disk, 'filler');
     const { store, keyRotation } = await open(disk);
-    for (const room of [0, 4096, 8192, 12_288, 16_384, 24_576, 32_768]) {
+    for (const room of [0, 8192, 32_768]) {
       expect(() => writeFileSync(filler, Buffer.alloc(2_000_000))).toThrow(/ENOSPC/);
       truncateSync(filler, Math.max(0, readFileSync(filler).length - room));
       await rotateOpen(store, keyRotation).then(

@@ -4,7 +4,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { addAppliance, HEATER, open, openAsHub, WALLBOX } from './test-store.ts';
+import { addAppliance, open, openAsHub, WALLBOX } from './test-store.ts';
 
 const { id } = WALLBOX;
 const USAGE: TokenUsage = {
@@ -33,8 +33,6 @@ const attempt = { token: 'hash', at: instantAt(1) };
 
 test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
   ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
-  ['with its end', (store) => store.endAttempt(sampleGrant())],
-  ['with new tokens', (store) => store.replaceGrant(sampleGrant({ generation: 2 }))],
   ['alone', (store) => store.saveUsage(new Map([[id, LATER]]))],
 ])('the usage of an appliance is replaced %s, and survives a crash', async (how, write) => {
   using folder = memoryStateFolder();
@@ -49,30 +47,6 @@ test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
   using store = await openAsHub(folder.path);
   expect(await store.usage()).toEqual(new Map([[id, LATER]]));
   expect(store.recoverySummary).toBeNull();
-});
-
-test('the usage of two connections that are refreshed together is written together with them', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await addAppliance(store, HEATER);
-  const heating = sampleGrant({ connection: HEATER.id });
-  await store.replaceGrant(heating);
-  const left = new Map([
-    [id, USAGE],
-    [HEATER.id, LATER],
-  ]);
-  store.setUsageSource({
-    pending: (connection) => new Map([...left].filter(([one]) => one === connection)),
-    markWritten: (connection) => void left.delete(connection),
-  });
-  await Promise.all([store.beginAttempt(sampleGrant(), attempt), store.beginAttempt(heating, attempt)]);
-  expect(left.size).toBe(0);
-  expect(await store.usage()).toEqual(
-    new Map([
-      [id, USAGE],
-      [HEATER.id, LATER],
-    ]),
-  );
 });
 
 test('a damaged table of usage loses the usage, and no grant', async () => {

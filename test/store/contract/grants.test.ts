@@ -9,6 +9,12 @@ const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at:
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
   sampleGrant({ connection: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
+const WHOLE = {
+  ...{ requestedScope: 'Monitoring', account: 'somebody@portal.example', idToken: new Secret('the-id-token') },
+  ...{ accessTokenRejectedAt: instantAt(7), refreshTokenLifetime: 604_800_000 },
+  login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 },
+};
+
 async function withWallbox(place: StorePlace): Promise<ContractStore> {
   const store = await place.open();
   await addAppliance(store, WALLBOX);
@@ -21,19 +27,11 @@ async function refreshToken(store: ContractStore): Promise<string | undefined> {
 
 describeStores('grants', (newPlace) => {
   test.each([
-    ['whole', {}],
-    ['without scope and portal time', { scope: null, portalTime: null }],
+    ['with all that may be absent', WHOLE],
     ['in doubt', { doubt: { lostAt: instantAt(5), sends: 2 } }],
     ['refused', { refused: instantAt(6) }],
-    ['with a rejected access token', { accessTokenRejectedAt: instantAt(7) }],
     ['that is misconfigured', { misconfigured: instantAt(8) }],
-    ['with a requested scope', { requestedScope: 'Monitoring' }],
-    ['with an account', { account: 'somebody@portal.example' }],
-    ['with an ID token', { idToken: new Secret('the-id-token') }],
-    ['of a known login', { login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 } }],
-    ['of a login without times', { login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: null } }],
-    ['whose refresh token ends', { refreshTokenLifetime: 604_800_000 }],
-    ['without a refresh token', { refreshToken: null }],
+    ['without what may be absent', { scope: null, portalTime: null, refreshToken: null }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s is read back after the store is reopened', async (_, changes) => {
     await using place = await newPlace();
@@ -212,15 +210,5 @@ describeStores('writes for a connection that was removed', (newPlace, kind) => {
     expect(await outcomeOf(store.completePairing(ended, first))).toEqual(REMOVED_CONNECTION[kind]);
     expect([await store.grants(), await store.pairings()]).toEqual([[], []]);
     expect(store.writeProblem).toBeNull();
-  });
-
-  test('a login whose pairing has another connection, which was removed, leaves the grant as it is', async () => {
-    await using place = await newPlace();
-    await using store = await withWallbox(place);
-    await store.replaceGrant(first);
-    const ofRemoved = { ...ended, connection: HEATER.id };
-    expect(await outcomeOf(store.completePairing(ofRemoved, next(2)))).toEqual(REMOVED_CONNECTION[kind]);
-    expect(await refreshToken(store)).toBe('the-refresh-token');
-    expect(await store.pairings()).toEqual([]);
   });
 });

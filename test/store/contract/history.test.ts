@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StoredHistoryEntry } from '../../../src/core/reports/history.ts';
 import { sampleGrant } from '../../core/samples.ts';
-import { addAppliance, HEATER, ownConnection, removeAppliance, WALLBOX } from '../test-store.ts';
+import { addAppliance, HEATER, removeAppliance, WALLBOX } from '../test-store.ts';
 import { describeStores, type StorePlace } from './contract-store.ts';
 
 const DAY = 86_400_000;
@@ -80,15 +80,6 @@ describeStores('history', (newPlace) => {
     expect(await store.history(id)).toEqual([]);
   });
 
-  test('a new name or portal of a connection does not change its history', async () => {
-    await using place = await newPlace();
-    await using store = await withWallbox(place);
-    await store.addHistory(new Map([[id, [REFRESHED]]]));
-    const updatedConnections = [{ ...ownConnection(WALLBOX), name: 'charger', portal: 'another' }];
-    expect(await store.saveRegistry({ updatedConnections })).toBe(true);
-    expect(await store.history(id)).toEqual([REFRESHED]);
-  });
-
   test('damaged history lines are skipped, and the other lines are kept', async () => {
     await using place = await newPlace();
     {
@@ -108,9 +99,6 @@ describeStores('history', (newPlace) => {
 
   test.each([
     ['number', '9223372036854775807'],
-    ['number', '9007199254740991'],
-    ['number', '1099511627700'],
-    ['number', '-5'],
     ['count', '9223372036854775807'],
     ['last', '-1'],
   ])('a history line whose %s was damaged to %s does not affect the lines after it', async (column, value) => {
@@ -129,6 +117,6 @@ describeStores('history', (newPlace) => {
     expect(kept.slice(-4).map(({ first, count }) => [first, count])).toEqual(
       later.slice(-4).map(({ first }) => [first, 2]),
     );
-    expect(kept[0]?.first === START || value === '-5').toBe(true);
+    expect(kept[0]?.first).toBe(START);
   });
 });

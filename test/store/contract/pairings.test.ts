@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { linksOf } from '../../../src/core/pairings/pairing.ts';
-import type { DeviceLink, PolledLink, RedirectLink } from '../../../src/core/portals/login-link.ts';
+import type { DeviceLink, RedirectLink } from '../../../src/core/portals/login-link.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../../core/samples.ts';
 import { addAppliance, HEATER, WALLBOX } from '../test-store.ts';
@@ -40,13 +40,7 @@ describeStores('pairings', (newPlace) => {
     samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) }, { spentCodes: ['c'] }),
     samplePairing({ kind: 'waiting', link: REDIRECT_LINK }, { answeredStates: ['an-earlier-state'] }),
     samplePairing({ kind: 'waiting', link: DEVICE_LINK, earlier: [{ ...REDIRECT_LINK, verifier: null }] }),
-    samplePairing({ kind: 'asking' }, { device: DEVICE }),
     samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier: [OTHER_LINK, SAMPLE_LINK] }, { device: DEVICE }),
-    samplePairing(
-      { kind: 'exchanging', link: SAMPLE_LINK, earlier: [OTHER_LINK], since: instantAt(4) },
-      { device: DEVICE },
-    ),
-    samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
     samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }),
     samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { lastFailure: 'answer_lost' }),
   ])('a pairing in step $step.kind is read back after the store is reopened', async (pairing) => {
@@ -57,15 +51,6 @@ describeStores('pairings', (newPlace) => {
       await store.savePairing(pairing);
     }
     await using store = await place.open();
-    expect(await store.pairings()).toEqual([pairing]);
-  });
-
-  test('a login through a link of the first version, which had no kind, is read back as a polled one', async () => {
-    await using place = await newPlace();
-    await using store = await withWallbox(place);
-    const { kind: _, ...link } = SAMPLE_LINK;
-    const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
-    await store.savePairing({ ...pairing, step: { kind: 'waiting', link: link as PolledLink } });
     expect(await store.pairings()).toEqual([pairing]);
   });
 

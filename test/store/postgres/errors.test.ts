@@ -10,14 +10,10 @@ function errorOf(code: string, severity = 'ERROR', message = 'the message'): Dat
 describe('what an error says about the transaction', () => {
   test.each([
     ['a duplicate', '23505', 'ERROR', true],
-    ['a deadlock', '40P01', 'ERROR', true],
-    ['a statement that took too long', '57014', 'ERROR', true],
     ['a full disk', '53100', 'ERROR', true],
     ['the end of a session', '57P01', 'FATAL', false],
     // Servers translate the severity.
     ['the end of a session, in Russian', '57P01', 'ВАЖНО', false],
-    ['a crash of the server, in French', '57P02', 'ATTENTION', false],
-    ['an idle transaction that was ended, in Chinese', '25P03', '致命错误', false],
     ['a panic', 'XX000', 'PANIC', false],
   ])('after %s it is known that nothing was committed: %s, %s, %s', (_, code, severity, isKnown) => {
     expect(isServerError(errorOf(code, severity))).toBe(isKnown);
@@ -39,15 +35,11 @@ test.each(['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED'])('a hub waits if its clock 
 describe('whether a database is away', () => {
   test.each([
     ['57P01', 'FATAL', true],
-    ['57P03', 'FATAL', true],
     ['53300', 'FATAL', true],
     ['53100', 'ERROR', true],
     ['25006', 'ERROR', true],
     ['28P01', 'FATAL', false],
-    ['3D000', 'FATAL', false],
-    ['42501', 'ERROR', false],
     ['57014', 'ERROR', false],
-    ['55P03', 'ERROR', false],
     ['23505', 'ERROR', false],
   ])('an error %s (%s) of the server says that: %s', (code, severity, isAway) => {
     expect(isOutage(errorOf(code, severity))).toBe(isAway);
@@ -63,7 +55,6 @@ describe('whether a database is away', () => {
 
 test.each([
   ['40001', true],
-  ['40P01', true],
   ['23503', true],
   ['23505', false],
 ])('a transaction that failed with %s is repeated: %s', (code, isRepeated) => {
