@@ -35,14 +35,6 @@ test('an appliance that was added, rotated or removed at one hub is accepted or 
   expect(b.logged.filter(({ event }) => event === 'appliance_removed')).toEqual([]);
 });
 
-test('a hub that does not know an appliance yet looks for it before it rejects its credentials', async () => {
-  await using site = await startSite();
-  const { a, b } = site;
-  const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
-  expect(await b.service.lookForNews()).toBe(true);
-  expect(b.service.findClient(clientId)?.name).toBe('wallbox');
-});
-
 test('a session of one hub is known at the other, and ends there when it is revoked', async () => {
   await using site = await startSite();
   const { a, b } = site;
@@ -84,16 +76,6 @@ test('a name that two hubs give at once is given once, and a hub says who has it
   expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   expect(results.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'appliance_exists' } });
   for (const hub of [a, b]) await expectSoon(() => namesAt(hub), ['wallbox']);
-});
-
-test('appliances that register with one name at two hubs at once get two names', async () => {
-  await using site = await startSite();
-  const { a, b } = site;
-  for (const { administration } of [a, b]) await administration.openRegistration(60);
-  const registered = await Promise.all([a, b].map(({ service }) => service.register(METADATA, null, PHONE)));
-  const names = registered.map((one) => (one.kind === 'registered' ? one.name : one.kind));
-  expect(names.toSorted()).toEqual(['wallbox', 'wallbox-2']);
-  for (const hub of [a, b]) await expectSoon(() => namesAt(hub), ['wallbox', 'wallbox-2']);
 });
 
 test('an invite of one hub is good for one registration, whichever hub it is used at', async () => {

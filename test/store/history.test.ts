@@ -62,22 +62,6 @@ describe('pending history', () => {
   });
 });
 
-test('restoring a backup keeps the history of appliances that stay, and deletes that of removed ones', async () => {
-  using folder = memoryStateFolder();
-  using store = await withWallbox(folder.path);
-  await store.addHistory(new Map([[id, [REFRESHED]]]));
-  const rows = {
-    ...{ settings: new Map(), connections: [], appliances: [], movedAppliances: [], grants: [], sessions: [] },
-    ...{ removedConnections: new Set<string>(), removedAppliances: new Set<string>() },
-  };
-  await store.restore(() => ({ state: rows }));
-  expect(await store.history(id)).toEqual([REFRESHED]);
-  await store.restore(() => ({
-    state: { ...rows, removedAppliances: new Set([id]), removedConnections: new Set([id]) },
-  }));
-  expect(await store.history(id)).toEqual([]);
-});
-
 describe('damaged history', () => {
   test('a damaged history table loses the history, and no grant', async () => {
     using folder = memoryStateFolder();

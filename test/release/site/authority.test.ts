@@ -1,13 +1,11 @@
 // The CA of a site, which several hubs create, rotate and end, on a real PostgreSQL server.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { HubAuthority } from '../../../src/certificates/authority.ts';
 import { permittedNames } from '../../../src/certificates/permitted-names.ts';
 import { Failure } from '../../../src/core/failure.ts';
 import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { systemClock } from '../../../src/system/clock.ts';
-import { type Authority, spkiFingerprint } from '../../../src/system/x509/certificates.ts';
-import { createAuthority } from '../../../src/system/x509/issuing.ts';
 import { expectSoon } from '../../site/site-brokers.ts';
 import { addressOf, openSiteStore, siteServer, useSiteServer } from '../../site/site-harness.ts';
 
@@ -17,13 +15,8 @@ const DAY = 86_400_000;
 const PERMITTED = permittedNames(['4f2a.local', 'pi'], ['192.168.1.20']);
 const { now } = systemClock();
 
-let first: Authority;
 let stores: AsyncDisposableStack;
 let address: ReturnType<typeof addressOf>;
-
-beforeAll(async () => {
-  first = await createAuthority('Latchkey hub', PERMITTED);
-});
 
 beforeEach(async () => {
   address = addressOf((await (await siteServer()).createDatabase()).url);
@@ -73,31 +66,4 @@ test('of two hubs that rotate the CA at once one is refused, and key and certifi
   const { key, certificate } = loaded.authority;
   expect(new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))).toBe(true);
   await expect(rotate(winner === a ? b : a, 0)).rejects.toThrow(Failure);
-});
-
-test('how long the old CA is served is changed by one hub and known to the other without a new start', async () => {
-  const { storeB, a } = await startTwo();
-  await rotate(a);
-  const b = await load(storeB);
-  await a.setOldServingTime(3 * DAY, now(), [{ at: now(), wall: now().wall }]);
-  expect(b.old?.servedUntil).not.toBe(a.old?.servedUntil);
-  await expect(b.setOldServingTime(DAY, now(), [])).rejects.toMatchObject({ code: 'not_allowed' });
-  expect(await b.isReplaced()).toBe(false);
-  expect(b.old?.servedUntil).toBe(a.old?.servedUntil);
-  await b.setOldServingTime(0, now(), []);
-  expect([b.old, await a.isReplaced()]).toEqual([null, true]);
-});
-
-test('a site uses the CA of a hub that was alone, and a restored CA replaces a rotated one', async () => {
-  const store = await open('latchkey-0000000a');
-  const before = { ca_key: first.key, ca_certificate: first.certificate };
-  await store.saveSettings(before);
-  const ca = await load(store);
-  expect(ca.fingerprint).toBe(spkiFingerprint(first.certificate));
-  await rotate(ca);
-  expect((await load(store)).fingerprint).toBe(ca.fingerprint);
-  const other = await createAuthority('Latchkey hub', PERMITTED);
-  await store.saveSettings({ ca_key: other.key, ca_certificate: other.certificate });
-  expect(await ca.isReplaced()).toBe(true);
-  expect((await load(store)).authority).toEqual(other);
 });

@@ -99,23 +99,12 @@ test('a hub that starts while the database is away waits and says why, stops whe
   expect((await fullStatus(hub)).site?.hubs).toHaveLength(1);
 });
 
-test.each([
-  [
-    'a wrong password',
-    (url: string) => url.replace(/:[^:@]+@/, ':wrong@'),
-    /password authentication failed.*check user and password/,
-  ],
-  [
-    'a database that does not exist',
-    (url: string) => url.replace(/\/[^/?]+\?/, '/nothing?'),
-    /"nothing" does not exist/,
-  ],
-  ['an unknown CA', (url: string) => url.replace(/&sslrootcert=[^&]*/, ''), /certificate.*sslrootcert in the URL/],
-])('a hub with %s does not start, and says so without the password', async (_, change, says) => {
+test('a hub with a URL of another database does not start, and says so without the password', async () => {
   const database = await server.createDatabase();
-  await using hub = await prepareSiteHub({ url: change(database.url) }, 'attic', { emulator, here: true });
+  const url = database.url.replace(/\/[^/?]+\?/, '/nothing?');
+  await using hub = await prepareSiteHub({ url }, 'attic', { emulator, here: true });
   const message = await hub.launch().catch((error: Error) => error.message);
-  expect(message).toMatch(says);
+  expect(message).toMatch(/"nothing" does not exist/);
   expect(message).not.toContain(database.password);
 });
 
@@ -149,16 +138,6 @@ test('an appliance that only one hub declares is accepted by all, until that hub
   for (const hub of [attic, cellar]) {
     await eventually(async () => (await hub.requestToken(wallbox)).status === 401);
   }
-});
-
-test('a hub whose file with its id was damaged does not start', async () => {
-  const database = await server.createDatabase();
-  await using first = await prepareSiteHub(database, 'attic', { emulator, here: true });
-  await first.launch();
-  await using second = await prepareSiteHub(database, 'copy of attic', { emulator, here: true });
-  await copyStoreKey(first, second);
-  writeFileSync(stateFile(second, 'hub-id'), 'no id', { mode: 0o600 });
-  await expect(second.launch()).rejects.toThrow(/hub-id does not contain the id of a hub/);
 });
 
 test('a hub that is stopped while the server of its database hangs ends', async () => {

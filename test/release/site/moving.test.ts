@@ -21,8 +21,6 @@ setUpOnce(async (parts) => {
 });
 
 const PASSPHRASE = 'correct horse battery staple';
-/** In seconds. */
-const DAY = 86_400;
 /** A hub in this process. */
 const HERE = { here: true };
 
@@ -104,34 +102,6 @@ test('a hub moves to a running site: all its hubs start again, and issue tokens 
   expect(idsOf(attic)).toEqual([id]);
   await listsHubs(cellar, idsOf(attic, cellar));
   expect((await cellar.setupCode()).code).toBe((await attic.setupCode()).code);
-});
-
-test('a site whose CA was rotated moves back to one hub, which its appliances recognise', async () => {
-  await using site = await startSite();
-  const { attic, cellar } = site;
-  const wallbox = await attic.addAppliance('wallbox');
-  await attic.pair('wallbox', emulator);
-  const first = await attic.authority();
-  const next = await attic.ask((control) => control.rotateAuthority(30 * DAY));
-  await hasPin(cellar, next.fingerprint);
-  const { id } = (await cellar.status()).hub;
-  const file = await backUp(cellar);
-  for (const hub of [attic, cellar]) await hub.kill('SIGTERM');
-
-  await using single = await HubProcess.start({ emulator, ...HERE });
-  expect(await restore(single, file)).toContain(`The hub restarts as ${id}`);
-  await hasPin(single, next.fingerprint);
-  const { hub, site: none } = await fullStatus(single);
-  expect([hub.id, none]).toEqual([id, undefined]);
-  expect((await single.authority()).old?.fingerprint).toBe(first.fingerprint);
-  const credentials = { ...wallbox, token_endpoint: `https://127.0.0.1:${single.httpsPort}/oauth/token` };
-  await eventually(async () => (await single.requestToken(credentials)).status === 200);
-  // Its CA can be rotated further, and outlasts another start.
-  await single.ask((control) => control.keepOldAuthority(0));
-  const last = await single.ask((control) => control.rotateAuthority(30 * DAY));
-  await single.kill('SIGTERM');
-  await single.launch();
-  expect((await single.authority()).fingerprint).toBe(last.fingerprint);
 });
 
 test('the hubs of a site get a new store key with a backup and an empty database', async () => {

@@ -1,10 +1,7 @@
 // The setup code and the browsers that are signed in, which the hubs of a site share, on a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import { PageSessions } from '../../../src/broker/access/page-sessions.ts';
 import { PAGE_SESSIONS_SETTING } from '../../../src/core/backup-contents.ts';
 import type { BrowserSession } from '../../../src/core/setup-access.ts';
-import { systemClock } from '../../../src/system/clock.ts';
-import { systemRandom } from '../../../src/system/random.ts';
 import {
   expectSoon,
   type SiteBroker,
@@ -12,8 +9,7 @@ import {
   startSiteBroker,
   withoutNotifications,
 } from '../../site/site-brokers.ts';
-import { addressOf, openSiteStore, siteServer, useSiteServer } from '../../site/site-harness.ts';
-import { logTo } from '../../support/log-to.ts';
+import { addressOf, siteServer, useSiteServer } from '../../site/site-harness.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 
 useSiteServer();
@@ -45,22 +41,6 @@ test('two hubs that start at once have one setup code, one site id and one key f
   expect(a.broker.access.code.reveal()).toBe(b.broker.access.code.reveal());
   expect(a.broker.access.proxiedCsrfToken('anna')).toBe(b.broker.access.proxiedCsrfToken('anna'));
   expect(a.store.siteId).toBe(b.store.siteId);
-});
-
-test('a hub whose wall clock is wrong by more than a session lasts ends no session of another hub', async () => {
-  const { url } = await (await siteServer()).createDatabase();
-  await using a = await openSiteStore(addressOf(url), 'latchkey-0000000a');
-  await using b = await openSiteStore(addressOf(url), 'latchkey-0000000b');
-  const right = systemClock('boot-a');
-  const wrong = { now: () => ({ ...right.now(), boot: 'boot-b', wall: right.now().wall - 13 * 3_600_000 }) };
-  const environment = { random: systemRandom, log: logTo(() => undefined) };
-  const first = await PageSessions.load(a, { ...environment, clock: right }, 'the code');
-  const { cookie } = await first.create(PHONE);
-  const second = await PageSessions.load(b, { ...environment, clock: wrong }, 'the code');
-  const other = await second.create(PHONE);
-  rememberSecrets([cookie.reveal(), other.cookie.reveal()]);
-  await first.reload();
-  expect(first.find(cookie.reveal())).not.toBeNull();
 });
 
 test('a browser that signs in at one hub is signed in at the other, and signs out at both', async () => {
@@ -122,40 +102,6 @@ test('a hub that no notification reaches refuses a setup code that another hub h
   expect(await c.broker.access.redeemSignInToken(address, PHONE)).toBeNull();
   expect((await c.broker.access.signIn(former, PHONE)).kind).toBe('wrong');
   await signIn(c, site.a.broker.access.code.reveal());
-});
-
-test('a hub that restarts knows the browsers that signed in at another hub', async () => {
-  await using site = await startSite();
-  const session = await signIn(site.a);
-  await using c = await startSiteBroker(site.address, 'latchkey-0000000c');
-  expect(known([c], [session])).toEqual([[true]]);
-});
-
-test('while the database can not be written, a browser signs in at one hub, and is known to the others later', async () => {
-  await using site = await startSite();
-  const server = await siteServer();
-  const refuse = (isRefused: boolean) =>
-    server.sql(
-      site.database,
-      isRefused
-        ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
-           CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON latchkey.settings EXECUTE FUNCTION refuse()`
-        : 'DROP TRIGGER refuse ON latchkey.settings',
-    );
-  await refuse(true);
-  const unwritten = await signIn(site.a);
-  expect(known([site.a], [unwritten])).toEqual([[true]]);
-  await refuse(false);
-  const written = await signIn(site.a);
-  await expectSoon(
-    () => known([site.a, site.b], [unwritten, written]),
-    [
-      [true, true],
-      [true, true],
-    ],
-  );
-  await using store = await openSiteStore(site.address, 'latchkey-0000000c');
-  expect(JSON.parse((await store.setting(PAGE_SESSIONS_SETTING)) ?? '').sessions).toHaveLength(2);
 });
 
 test('a browser that signs out while the database is away is signed out at all hubs when it is back', async () => {

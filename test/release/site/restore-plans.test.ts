@@ -57,12 +57,6 @@ async function saveGenerations(store: Store, connection: string, last: number): 
 
 /** What a restore finds, by what that is. */
 const BEFORE: Record<string, (store: TestedStore) => Promise<unknown>> = {
-  nothing: async () => undefined,
-  'the same appliances with a newer grant': async (store) => {
-    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
-    await saveGenerations(store, SHARED.id, 4);
-    await store.saveSession(sampleSession(THERMOSTAT, 'own'));
-  },
   'the same appliances with an older grant and sessions': async (store) => {
     const renamed = { ...SHARED, name: 'weather', scope: null };
     await store.saveRegistry({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
@@ -70,11 +64,6 @@ const BEFORE: Record<string, (store: TestedStore) => Promise<unknown>> = {
     for (const name of ['own', 'thermostat', 'dashboard-3']) {
       await store.saveSession(sampleSession(name === 'dashboard-3' ? DASHBOARD : THERMOSTAT, name));
     }
-  },
-  'a grant that was deleted': async (store) => {
-    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD] });
-    await saveGenerations(store, SHARED.id, 7);
-    await store.forgetGrant(SHARED.id, 7);
   },
   'another connection of the same name without a grant': async (store) => {
     const [user, moved] = [FRIDGE, DASHBOARD].map((appliance) => ({ ...appliance, connection: OTHER_ID }));
@@ -85,21 +74,11 @@ const BEFORE: Record<string, (store: TestedStore) => Promise<unknown>> = {
     await store.saveRegistry({ addedConnections: [OTHER] });
     await saveGenerations(store, OTHER_ID, 1);
   },
-  'another appliance of the same name with a grant': async (store) => {
-    const own = { ...OTHER, name: 'weather' };
-    const other = { ...FRIDGE, name: 'dashboard', connection: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [own], addedAppliances: [other] });
-    await saveGenerations(store, OTHER_ID, 1);
-  },
   'other appliances of the same client_id and name without a grant': async (store) => {
     await addAppliance(store, { ...FRIDGE, clientId: THERMOSTAT.clientId });
     const added = { ...OTHER, name: 'weather' };
     const other = { ...FRIDGE, id: OTHER_ID, clientId: 'another', name: 'dashboard', connection: OTHER_ID };
     await store.saveRegistry({ addedConnections: [added], addedAppliances: [other] });
-  },
-  'a connection that the backup has under another name': async (store) => {
-    const own = { ...ownConnection(WALLBOX), name: SHARED.name, scope: 'Another' };
-    await store.saveRegistry({ addedConnections: [own], addedAppliances: [{ ...WALLBOX, name: 'charger' }] });
   },
   'settings of another CA': async (store) => {
     await store.saveSettings({ ca_key: 'own', ca_certificate: 'own', ca_old: 'own', setup_code: 'own', other: 'own' });

@@ -1,17 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { PostgresStore } from '../../../src/store/postgres/postgres-store.ts';
-import { KnownRevisions } from '../../../src/store/postgres/tables/revisions.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
 import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
-import {
-  addAppliance,
-  HEATER,
-  ownConnection,
-  removeAppliance,
-  sampleSession,
-  WALLBOX,
-} from '../../store/test-store.ts';
-import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { addAppliance, ownConnection, WALLBOX } from '../../store/test-store.ts';
 
 const siteServer = useSiteServer();
 const { id } = WALLBOX;
@@ -88,92 +78,6 @@ describe('connections and appliances', () => {
     expect(await other.forgetGrant(id, 1)).toBe(true);
     await a.reconcile([sampleGrant({ generation: 2 })]);
     expect(await other.grant(id)).toBeNull();
-  });
-
-  test('rows that were damaged are not damaged any more when another hub has removed them', async () => {
-    await using hubs = await startHubs();
-    const { a, b, sql } = hubs;
-    await sql(
-      "UPDATE appliances SET sealed = 'x'; UPDATE connections SET sealed = 'x'; UPDATE grants SET sealed = 'x';",
-    );
-    for (const hub of [a, b]) {
-      await hub.connections();
-      await hub.appliances();
-      await hub.grants();
-    }
-    const damaged = () => [...b.damagedAppliances, ...b.damagedGrants];
-    expect(damaged()).toEqual([id, id]);
-    await a.forgetGrant(id, 1);
-    await b.findGrants(new Set([id]));
-    await removeAppliance(a, id);
-    await b.findAppliances(new Set([id]));
-    expect(damaged()).toEqual([]);
-  });
-
-  test('of two hubs that add the same name, or use the same invite, at once, one does', async () => {
-    await using hubs = await startHubs();
-    const { a, b } = hubs;
-    const invite = { hash: 'h', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1 };
-    await a.saveInvite(invite);
-    const other = { ...HEATER, id: '99999999-9999-4999-8999-999999999999', clientId: 'another', name: 'another' };
-    const added = [addAppliance(a, HEATER, 'h'), addAppliance(b, { ...other, connection: other.id }, 'h')];
-    expect((await Promise.all(added)).toSorted()).toEqual([false, true]);
-    const [first, second] = [ownConnection(HEATER), { ...ownConnection(HEATER), id: other.id }].map((connection) => ({
-      addedConnections: [{ ...connection, name: 'a shared one', id: `${connection.id}-shared` }],
-    }));
-    const saved = await Promise.all([a.saveRegistry(first ?? {}), b.saveRegistry(second ?? {})]);
-    expect(saved.toSorted()).toEqual([false, true]);
-  });
-
-  test('hubs that add sessions to an appliance and remove it at once do not lock each other out', async () => {
-    await using hubs = await startHubs();
-    const { a, b } = hubs;
-    for (let round = 0; round < 15; round += 1) {
-      await addAppliance(a, HEATER);
-      await a.saveSession(sampleSession(HEATER, 'the same'));
-      const results = await Promise.all([
-        b.saveSession({ ...sampleSession(HEATER, 'the same'), hash: 'another' }),
-        a.saveSession({ ...sampleSession(HEATER, 'the same'), hash: 'a third' }),
-        removeAppliance(a, HEATER.id),
-        b.addHistory(new Map([[HEATER.id, [{ kind: 'paired', why: null, first: 1, last: 1, count: 1 }]]])),
-        a.replaceGrant(sampleGrant({ connection: HEATER.id })),
-      ]);
-      expect(results[2]).toBe(true);
-    }
-    expect(await a.sessions()).toEqual([]);
-    expect([a.writeProblem, b.writeProblem]).toEqual([null, null]);
-  });
-
-  test('what a hub has written is not followed by what a read that began before has found', async () => {
-    const revisions = new KnownRevisions();
-    const table = new Map([['a', 1]]);
-    const rows = () => [...table].map(([row, revision]) => ({ id: row, revision }));
-    const read = (while_: () => void, ids: ReadonlySet<string> | null = null) => {
-      let queries = 0;
-      const query = async () => {
-        queries += 1;
-        const found = rows();
-        if (queries === 1) while_();
-        return found;
-      };
-      return revisions.read(ids, query, (row) => row.id);
-    };
-    const write = (row: string, revision: number) => {
-      table.set(row, revision);
-      revisions.wrote(row, revision);
-    };
-    expect(await read(() => write('a', 2))).toEqual([{ id: 'a', revision: 2 }]);
-    expect(await read(() => write('b', 1))).toHaveLength(2);
-    expect(await read(() => write('a', 3), new Set(['b']))).toContainEqual({ id: 'a', revision: 2 });
-    const remove = () => {
-      table.delete('b');
-      revisions.removed('b');
-    };
-    expect(await read(remove)).toEqual([{ id: 'a', revision: 3 }]);
-    // The database may have lost a write, and then there is nothing newer to be read.
-    table.set('a', 1);
-    expect(await read(() => undefined)).toEqual([{ id: 'a', revision: 1 }]);
-    expect(revisions.get('a')).toBe(1);
   });
 });
 
@@ -263,30 +167,6 @@ describe('pairings', () => {
 });
 
 describe('settings and leases', () => {
-  test('of hubs that create the same settings at once, one does', async () => {
-    await using hubs = await startHubs();
-    const created = [hubs.a, hubs.b].map((hub) =>
-      hub.replaceSettings({ ca_key: null, ca_certificate: null }, { ca_key: hub.hubId, ca_certificate: hub.hubId }),
-    );
-    const results = await Promise.all(created);
-    expect(results.toSorted()).toEqual([false, true]);
-    const winner = results[0] ? HUB_A : HUB_B;
-    for (const hub of [hubs.a, hubs.b]) {
-      expect([await hub.setting('ca_key'), await hub.setting('ca_certificate')]).toEqual([winner, winner]);
-    }
-  });
-
-  test('the changes that hubs make of a setting at once are all kept', async () => {
-    await using hubs = await startHubs();
-    const increment = async (hub: PostgresStore): Promise<void> => {
-      const stored = await hub.setting('page_sessions');
-      const values = { page_sessions: String(Number(stored ?? 0) + 1) };
-      if (!(await hub.replaceSettings({ page_sessions: stored }, values))) await increment(hub);
-    };
-    await Promise.all(Array.from({ length: 20 }, (_, index) => increment(index % 2 === 0 ? hubs.a : hubs.b)));
-    expect(await hubs.a.setting('page_sessions')).toBe('20');
-  });
-
   test('the settings of a hub are its own', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;
@@ -306,15 +186,3 @@ describe('settings and leases', () => {
     expect([await b.holdLease('notices'), await a.holdLease('notices')]).toEqual([true, false]);
   });
 });
-
-test('more writes at once than there are connections wait for each other, and are no outage', async () => {
-  await using hubs = await startHubs();
-  await using proxy = await PostgresProxy.start(hubs.server);
-  await using slow = await openSiteStore(siteAddress(hubs.database, proxy), 'latchkey-0000000c');
-  proxy.delay(15);
-  // Each takes four round trips: more than the pool of connections waits for one.
-  const writes = Array.from({ length: 300 }, (_, index) => slow.saveSetting(`setting-${index}`, 'value'));
-  await Promise.all(writes);
-  expect(slow.writeProblem).toBeNull();
-  proxy.delay(0);
-}, 400_000);

@@ -172,10 +172,12 @@ describeStores('grants', (newPlace) => {
     await using store = await withWallbox(place);
     await store.saveSetting('setup_code', 'the-setup-code');
     await store.replaceGrant(first);
-    await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
+    const device = { appliance: WALLBOX.id, codeHash: 'hash-of-the-device-code', userCode: 'WDJB-MJHT' };
+    const earlier = [{ ...SAMPLE_LINK, codeUrl: `${SAMPLE_LINK.codeUrl}-of-earlier` }];
+    await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier }, { device }));
     const content = await place.readText();
     expect(content).toContain('wallbox');
-    expect(content).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize/);
+    expect(content).not.toMatch(/the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize|MJHT/);
   });
 });
 

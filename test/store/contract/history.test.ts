@@ -24,6 +24,8 @@ async function withWallbox(place: StorePlace) {
 }
 
 const REFRESHED = line('refreshed', START);
+/** Somebody who was signed in did that. */
+const PAIRED = { ...line('paired', START + 3), user: 'Anna' };
 
 describeStores('history', (newPlace) => {
   test('history is read back after the store is reopened, and equal events of a day share one line', async () => {
@@ -33,12 +35,13 @@ describeStores('history', (newPlace) => {
       expect(await store.history(id)).toEqual([]);
       await store.addHistory(new Map([[id, [REFRESHED]]]));
       const failed = line('refresh_failed', START + 1, 'answer_lost');
-      await store.addHistory(new Map([[id, [failed, line('refreshed', START + 2)]]]));
+      await store.addHistory(new Map([[id, [failed, line('refreshed', START + 2), PAIRED]]]));
     }
     await using store = await place.open();
     expect(await store.history(id)).toEqual([
       { ...REFRESHED, last: START + 2, count: 2 },
       line('refresh_failed', START + 1, 'answer_lost'),
+      PAIRED,
     ]);
     expect(store.recoverySummary).toBeNull();
   });
@@ -57,17 +60,6 @@ describeStores('history', (newPlace) => {
       expect(await store.history(HEATER.id)).toHaveLength(1);
     }
     expect(await place.countRows('history')).toBe(201);
-  });
-
-  test('the store keeps who connected and disconnected something', async () => {
-    await using place = await newPlace();
-    const lines = [{ ...line('paired', START), user: 'Anna' }, line('unpaired', START + 1), line('paired', START + 2)];
-    {
-      await using store = await withWallbox(place);
-      await store.addHistory(new Map([[id, lines]]));
-    }
-    await using store = await place.open();
-    expect(await store.history(id)).toEqual(lines);
   });
 
   test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {

@@ -43,12 +43,4 @@ describeStores('settings', (newPlace) => {
     expect(results.filter((isCreated) => isCreated)).toHaveLength(1);
     expect(await store.setting('setup_code')).toBe(['one', 'two', 'three', 'four', 'five'][results.indexOf(true)]);
   });
-
-  test('several settings are saved together, and the others stay', async () => {
-    await using place = await newPlace();
-    await using store = await place.open();
-    await store.saveSettings({ hub_id: 'the hub', setup_code: 'a code' });
-    await store.saveSettings({ setup_code: 'another code' });
-    expect([await store.setting('hub_id'), await store.setting('setup_code')]).toEqual(['the hub', 'another code']);
-  });
 });
