@@ -62,7 +62,7 @@ export function sqliteComponent(root: string): Component {
 }
 
 /** The copyright holders that a component's licence text names. */
-export function copyrightsOf({ text, name }: Component): string[] {
+function copyrightsOf({ text, name }: Component): string[] {
   const found = copyrightLines(text);
   return found.length > 0 ? found : [`The authors of ${name}`];
 }

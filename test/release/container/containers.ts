@@ -1,7 +1,7 @@
 // Containers by Podman and runc, with a storage of their own.
 import { execFile } from 'node:child_process';
-import { constants } from 'node:fs';
-import { access, appendFile, mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { appendFile, mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scaleDeadline } from '../../support/deadlines.ts';
@@ -23,16 +23,10 @@ const RESTRICTIONS = [
 ];
 
 /** Why no container can run here; null if one can. */
-export async function containersSkipReason(): Promise<string | null> {
+export function containersSkipReason(): string | null {
   if (process.getuid?.() !== 0) return 'containers need root here';
-  for (const tool of TOOLS) {
-    const isMissing = await access(tool, constants.X_OK).then(
-      () => false,
-      () => true,
-    );
-    if (isMissing) return `${tool} is missing`;
-  }
-  return null;
+  const missing = TOOLS.find((tool) => !existsSync(tool));
+  return missing === undefined ? null : `${missing} is missing`;
 }
 
 /** The options of a container. */
@@ -68,21 +62,17 @@ export class Containers implements AsyncDisposable {
   /** Runs Podman to its end. */
   podman(...args: string[]): Promise<ProcessResult> {
     const storage = ['root', 'runroot', 'tmpdir'].flatMap((part) => [`--${part}`, join(this.#folder, part)]);
-    const all = [
-      '--runtime',
-      'runc',
-      '--storage-driver',
-      this.#driver,
-      '--cgroup-manager',
-      'cgroupfs',
-      ...storage,
-      ...args,
-    ];
+    const engine = ['--runtime', 'runc', '--storage-driver', this.#driver, '--cgroup-manager', 'cgroupfs'];
     return new Promise((resolve) => {
-      execFile(PODMAN, all, { timeout: scaleDeadline(60_000), maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
-        const status = error === null ? 0 : typeof error.code === 'number' ? error.code : null;
-        resolve({ status, stdout, stderr });
-      });
+      execFile(
+        PODMAN,
+        [...engine, ...storage, ...args],
+        { timeout: scaleDeadline(60_000), maxBuffer: 2 ** 24 },
+        (error, stdout, stderr) => {
+          const status = error === null ? 0 : typeof error.code === 'number' ? error.code : null;
+          resolve({ status, stdout, stderr });
+        },
+      );
     });
   }
 

@@ -5,7 +5,7 @@ import { spkiFingerprint } from '../../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 import { eventually } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
-import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { CONFIGURATION_FILE, InstalledHub, lineMatching, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 
 /** What a hook can and can't do under systemd, according to docs/notices.md. */
@@ -21,8 +21,6 @@ const HOOK = `#!/bin/sh
 echo bye >&2
 `;
 const METRICS = 'http://127.0.0.1:9480';
-
-const DROP_IN = '/etc/systemd/system/latchkey.service.d/test.conf';
 
 /**
  * One machine with a hub that was started for the first time. The tests follow the installer's steps, in order; from the
@@ -85,14 +83,6 @@ describe('the doctor of an installed hub', () => {
       expect.arrayContaining([...notReadable, noRoute, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),
     );
   });
-
-  it('the doctor includes the journal in its archive', async () => {
-    expect((await hub.latchkey('doctor --bundle /root/diagnostics.tar.gz')).status).toBe(0);
-    const read = (file: string) => hub.machine.sh(`tar -xzOf /root/diagnostics.tar.gz latchkey-diagnostics/${file}`);
-    expect(await read('journal.txt')).toContain('hub_started');
-    expect(await read('metrics.txt')).toContain('latchkey_build_info');
-    expect(await read('files.txt')).toMatch(/600 .* latchkey\.db$/m);
-  });
 });
 
 it('an installed hub runs a notice command inside the sandbox of its service', async () => {
@@ -136,26 +126,6 @@ it('an installed hub reports an appliance that needs a person by exit status, wa
 });
 
 describe('set-ups of the systemd service', () => {
-  it('the service accepts the client secret and the store key as encrypted credentials', async () => {
-    const encrypt = (name: string, from: string) =>
-      hub.machine.sh(`systemd-creds encrypt --with-key=host --name=${name} ${from} /etc/latchkey/${name}.cred`);
-    await hub.machine.sh('systemctl stop latchkey');
-    await encrypt('portal-home.secret', SECRET_FILE);
-    await encrypt('store.key', '/var/lib/latchkey/store.key');
-    await hub.machine.sh(`rm ${SECRET_FILE} /var/lib/latchkey/store.key`);
-    const loaded = ['portal-home.secret', 'store.key'].map(
-      (name) => `LoadCredentialEncrypted=${name}:/etc/latchkey/${name}.cred`,
-    );
-    await hub.machine.write(DROP_IN, ['[Service]', ...loaded, ''].join('\n'));
-    await hub.machine.sh('systemctl daemon-reload');
-    // Until then only systemd can read the secret.
-    expect((await hub.latchkey('doctor')).stdout).toMatch(/^ok +configuration +\S+: portals: home/m);
-    await hub.start();
-    expect((await hub.appliance('wallbox')).state).toBe('active');
-    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active' });
-    expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
-  });
-
   it('the first connection starts the service if systemd holds its ports, and a restart refuses none', async () => {
     await hub.machine.sh('systemctl stop latchkey; systemctl start latchkey.socket');
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');

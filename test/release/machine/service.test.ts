@@ -7,16 +7,6 @@ import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachi
 import { buildPackage } from './packages.ts';
 
 /**
- * The longest start of the hub until it is ready, in starts of an empty program on the same machine; an idle one needs
- * 8.
- */
-const MAX_STARTS = 40;
-/** Other programs may slow a single start down: one of this many must be fast. */
-const MAX_TRIES = 5;
-/** Restores the service to its state before the first start. */
-const STOP_AND_CLEAR = 'systemctl stop latchkey && rm -rf /var/lib/latchkey/* /var/cache/latchkey/*';
-
-/**
  * One machine for all tests, in order: the service is not configured at first. From its start on, each test leaves a
  * running hub, with the grant of the first pairing.
  */
@@ -26,7 +16,7 @@ let wallbox: CredentialsResponse;
 setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
   hub = parts.use(await InstalledHub.boot());
   await hub.dpkg(await buildPackage());
-  await hub.machine.sh('useradd --no-create-home guest');
+  await hub.machine.sh('useradd householder --groups latchkey-admin');
 });
 
 describe('a service that a restart can not fix', () => {
@@ -59,59 +49,27 @@ describe('a hub that is started by hand', () => {
     expect(await restarts()).toEqual(['active', '0', '0']);
     await hub.machine.sh('systemctl stop latchkey');
   });
-
-  it('a hub that is started by a user without access to the secret and the state ends with one line', async () => {
-    const asGuest = (environment: string) => hub.machine.run(`runuser -u guest -- env ${environment} latchkey serve`);
-    expect(await asGuest('HOME=/tmp')).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: lineMatching(/client_secret_file/),
-    });
-    await hub.machine.sh(`install -o guest -m 600 ${SECRET_FILE} /srv/portal-home.secret`);
-    const variables =
-      'HOME=/tmp LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE=/srv/portal-home.secret STATE_DIRECTORY=/var/lib/latchkey';
-    expect(await asGuest(variables)).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: lineMatching(/\/var\/lib\/latchkey/),
-    });
-  });
 });
 
 describe('the start of the service', () => {
-  it('the service is ready soon at its first start and at later ones', async () => {
-    await hub.machine.sh(`systemctl start latchkey-emulator; ${STOP_AND_CLEAR}`);
-    await hub.start();
-    expect(await fewestStarts(() => hub.machine.sh(`${STOP_AND_CLEAR} && systemctl start latchkey`))).toBeLessThan(
-      MAX_STARTS,
-    );
-    await hub.machine.sh('systemctl restart latchkey');
-    expect(await fewestStarts(() => hub.machine.sh('systemctl restart latchkey'))).toBeLessThan(MAX_STARTS);
-  });
-
-  it('the service starts when the machine boots, with all its grants', async () => {
+  it('the service starts when the machine boots, with all its grants, and issues a token to curl on another host', async () => {
+    await hub.machine.sh('systemctl start latchkey-emulator latchkey', { seconds: 30 });
     wallbox = await hub.addAppliance('wallbox');
     await hub.pair('wallbox');
     const { id } = (await hub.status()).hub;
     await hub.machine.sh('systemctl enable latchkey-emulator');
     await hub.machine.reboot();
-    expect(await fewestStarts(() => hub.machine.reboot())).toBeLessThan(MAX_STARTS);
     expect(await hub.machine.property('latchkey', 'NRestarts')).toBe('0');
     expect((await hub.status()).hub.id).toBe(id);
     // The hub cannot know the age of its token yet, so it refreshes it when the appliance requests it.
-    const after = await hub.token(wallbox);
-    expect(await hub.whoami(String(after['access_token']))).toBe('200');
+    const token = await hub.token(wallbox);
+    expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
+    expect(await hub.whoami(String(token['access_token']))).toBe('200');
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 });
 
 describe('a hub as a systemd service', () => {
-  it('an installed hub issues a token that the cloud API accepts to curl on another host', async () => {
-    const token = await hub.token(wallbox);
-    expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
-    expect(await hub.whoami(String(token['access_token']))).toBe('200');
-  });
-
   it('an installed hub has no capability, can not gain one, and can write only to its own directories', async () => {
     const pid = await hub.machine.property('latchkey', 'MainPID');
     const status = await hub.machine.sh(`cat /proc/${pid}/status`);
@@ -174,20 +132,7 @@ describe('a hub as a systemd service', () => {
     expect(await hub.token(wallbox)).toHaveProperty('access_token');
   });
 
-  it('an installed hub rejects a wrong configuration in one line, and keeps the old one', async () => {
-    await hub.machine.sh(
-      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION_FILE}`,
-    );
-    expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
-    const refusals = (await hub.machine.journal('latchkey')).filter((line) => line.includes('nmae'));
-    expect(refusals.length).toBeGreaterThan(0);
-    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/hub\.nmae/) });
-    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
-    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
-    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`);
-  });
-
-  it('an installed hub rejects a reload after a credential file has changed, until that has its contents again', async () => {
+  it('a reload after a credential file has changed is rejected with one line, until the file has its contents again', async () => {
     const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
     await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
     await hub.machine.sh(`sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION_FILE}`);
@@ -202,14 +147,10 @@ describe('a hub as a systemd service', () => {
     await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
     expect(await hub.latchkey('reload')).toMatchObject({ status: 0, stderr: '' });
     expect((await hub.status()).hub.name).toMatch(/^Garden hub/);
+    const withoutRoot = await hub.latchkey('reload', 'householder');
+    expect(withoutRoot).toMatchObject({ status: 0, stderr: lineMatching(/only root can check .* restart/) });
     // The reload runs as root, and must not use a folder that the service could have prepared.
     expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
-  });
-
-  it('reload tells a member of latchkey-admin that a changed secret needs a restart', async () => {
-    await hub.machine.sh('useradd householder --groups latchkey-admin');
-    const reload = await hub.latchkey('reload', 'householder');
-    expect(reload).toMatchObject({ status: 0, stderr: lineMatching(/only root can check .* restart/) });
   });
 
   it('an installed hub sends a goodbye when it is stopped, and completes a refresh that has begun', async () => {
@@ -273,34 +214,4 @@ function restarts(): Promise<readonly string[]> {
   return Promise.all(
     ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => hub.machine.property('latchkey', name)),
   );
-}
-
-/** {@link starts} of the fastest start. @param again starts the hub again */
-async function fewestStarts(again: () => Promise<unknown>): Promise<number> {
-  let fewest = await starts();
-  for (let attempt = 1; fewest >= MAX_STARTS && attempt < MAX_TRIES; attempt++) {
-    await again();
-    fewest = Math.min(fewest, await starts());
-  }
-  return fewest;
-}
-
-/** The duration of the hub's start, in starts of an empty program. */
-async function starts(): Promise<number> {
-  const hubs = await startDuration();
-  const empty = await hub.machine.sh(
-    "bash -c 'TIMEFORMAT=%R; time for i in 1 2 3 4 5; do /usr/lib/latchkey/bin/node --eval 0; done' 2>&1",
-  );
-  return hubs / (Number(empty) / 5);
-}
-
-/** Seconds from the main process's start until the unit is active, as systemd measured them. */
-async function startDuration(): Promise<number> {
-  const names = ['ExecMainStartTimestampMonotonic', 'ActiveEnterTimestampMonotonic'];
-  const [from = 0, to = 0] = await Promise.all(
-    names.map(async (name) => Number(await hub.machine.property('latchkey', name))),
-  );
-  expect(from).toBeGreaterThan(0);
-  expect(to).toBeGreaterThan(from);
-  return (to - from) / 1e6;
 }

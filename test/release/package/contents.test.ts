@@ -1,22 +1,22 @@
 // The files in the package, and its descriptions of them.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { copyrightsOf, npmComponents } from '../../../scripts/deb.d/components.ts';
 import { completePortals } from '../../../src/configuration/presets.ts';
 import { configurationSchema, sectionEntries } from '../../../src/configuration/schema.ts';
+import { root, runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 import { buildPackage } from '../machine/packages.ts';
 
 const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, '../../..');
 
 let folder: ReturnType<typeof stateFolder>;
 let debian: string;
@@ -46,46 +46,33 @@ const productSchema = v.object({ metadata: v.object({ component: v.object({ lice
 const components = async () =>
   v.parse(bomSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json'))).components;
 
-describe('the SBOM of the package', () => {
-  it('the SBOM is valid CycloneDX according to its official validator', async () => {
-    const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
-    const document = await text('usr/share/doc/latchkey/sbom.cdx.json');
-    expect(await validator.validate(document)).toBeNull();
-    expect(await validator.validate(document.replace('"type": "platform"', '"type": "island"'))).not.toBeNull();
-  });
-
-  it('the SBOM lists Node.js with its parts, SQLite, and each package of which the bundle contains something', async () => {
-    const inside = await components();
-    const node = inside.find(({ name }) => name === 'node');
-    const binary = await readFile(join(unpacked, 'usr/lib/latchkey/bin/node'));
-    expect(node?.hashes).toEqual([{ alg: 'SHA-256', content: createHash('sha256').update(binary).digest('hex') }]);
-    expect(node?.components?.map(({ name }) => name)).toEqual(expect.arrayContaining(['openssl', 'v8', 'uv']));
-    const names = inside.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`));
-    expect(names).toEqual(expect.arrayContaining(['sqlite', 'better-sqlite3', 'fastify', '@peculiar/x509', 'undici']));
-    for (const absent of ['vitest', 'typescript', 'esbuild', 'node-addon-api']) expect(names).not.toContain(absent);
-    expect((await readdir(join(unpacked, 'usr/lib/latchkey'))).sort()).toEqual([
-      'bin',
-      'dist',
-      'install-certificate',
-      'package.json',
-    ]);
-  });
-
-  it('the SBOM is also a file beside the package', async () => {
-    const beside = await readFile(debian.replace(/\.deb$/, '.cdx.json'), 'utf8');
-    expect(beside).toBe(await text('usr/share/doc/latchkey/sbom.cdx.json'));
-  });
+it('the SBOM is valid CycloneDX in the package and beside it, and lists everything that the package contains', async () => {
+  const document = await text('usr/share/doc/latchkey/sbom.cdx.json');
+  expect(await readFile(debian.replace(/\.deb$/, '.cdx.json'), 'utf8')).toBe(document);
+  const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
+  expect(await validator.validate(document)).toBeNull();
+  expect(await validator.validate(document.replace('"type": "platform"', '"type": "island"'))).not.toBeNull();
+  const inside = await components();
+  const node = inside.find(({ name }) => name === 'node');
+  const binary = await readFile(join(unpacked, 'usr/lib/latchkey/bin/node'));
+  expect(node?.hashes).toEqual([{ alg: 'SHA-256', content: createHash('sha256').update(binary).digest('hex') }]);
+  expect(node?.components?.map(({ name }) => name)).toEqual(expect.arrayContaining(['openssl', 'v8', 'uv']));
+  const names = inside.map(({ group, name }) => (group === undefined ? name : `${group}/${name}`));
+  expect(names).toEqual(expect.arrayContaining(['sqlite', 'better-sqlite3', 'fastify', '@peculiar/x509', 'undici']));
+  for (const absent of ['vitest', 'typescript', 'esbuild', 'node-addon-api']) expect(names).not.toContain(absent);
+  const installed = await readdir(join(unpacked, 'usr/lib/latchkey'));
+  expect(installed.sort()).toEqual(['bin', 'dist', 'install-certificate', 'package.json']);
 });
 
 describe('the licences in the package', () => {
   it('the copyright file, the SBOM and package.json name MIT for Latchkey, with the whole text', async () => {
-    const licence = await readFile(join(ROOT, 'LICENSE'), 'utf8');
+    const licence = await readFile(join(root, 'LICENSE'), 'utf8');
     const [, own] = (await text('usr/share/doc/latchkey/copyright')).split('\n\n');
     expect(own).toMatch(/^Files: \*\nCopyright: \(c\) \d{4} The authors of Latchkey\nLicense: MIT\n MIT License\n/);
     expect(own?.replace(/^ \.?/gm, '')).toContain(licence.trim());
     const { metadata } = v.parse(productSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json')));
     expect(metadata.component.licenses).toEqual([{ license: { id: 'MIT' } }]);
-    expect(JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({ license: 'MIT' });
+    expect(JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))).toMatchObject({ license: 'MIT' });
   });
 
   it('the copyright file has a licence text and a copyright for each part of the SBOM', async () => {
@@ -106,40 +93,17 @@ describe('the licences in the package', () => {
       expect(texts.get(stanza?.get('License') ?? '')?.length, full).toBeGreaterThan(60);
     }
   });
-
-  it('the build rejects a package without the text of its licence', async () => {
-    using scratch = stateFolder();
-    const unpackaged = join(scratch.path, 'node_modules/lone');
-    await mkdir(unpackaged, { recursive: true });
-    await writeFile(join(unpackaged, 'package.json'), '{"name":"lone","version":"1.0.0","license":"MIT"}');
-    expect(() => npmComponents(scratch.path, ['node_modules/lone/index.js'])).toThrow(
-      /node_modules\/lone has no licence text/,
-    );
-    await writeFile(join(unpackaged, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
-    const [part] = npmComponents(scratch.path, ['node_modules/lone/index.js']);
-    expect(part && copyrightsOf(part)).toEqual(['(c) 2020 The Authors']);
-  });
 });
 
 describe('the contents of the package', () => {
   it('the package contains no path of the machine that built it', async () => {
-    const places = [ROOT, '/tmp/', `${process.env['HOME'] ?? '/root'}/`].flatMap((place) => ['-e', place]);
-    const found = await run('grep', [
-      '-rlF',
-      '--exclude=node',
-      '--exclude=*.md',
-      '--exclude-dir=DEBIAN',
-      ...places,
-      unpacked,
-    ]).then(
-      ({ stdout }) => stdout.trim().split('\n'),
-      ({ code, stderr }: { code: number; stderr: string }) => {
-        expect({ code, stderr }).toEqual({ code: 1, stderr: '' }); // nothing found
-        return [];
-      },
-    );
+    const places = [root, '/tmp/', `${process.env['HOME'] ?? '/root'}/`].flatMap((place) => ['-e', place]);
+    const allowed = ['--exclude=node', '--exclude=*.md', '--exclude-dir=DEBIAN'];
+    const { status, stdout, stderr } = await runCommand('grep', ['-rlF', ...allowed, ...places, unpacked]);
+    expect(stderr).toBe('');
+    expect(status).toBeLessThanOrEqual(1);
     // SQLite's own default path for temporary files.
-    expect(found.filter((file) => !file.endsWith('.node'))).toEqual([]);
+    expect(stdout.split('\n').filter((file) => file !== '' && !file.endsWith('.node'))).toEqual([]);
   });
 
   it.each(['etc/latchkey/latchkey.toml', 'usr/share/doc/latchkey/examples/latchkey.toml'])(
@@ -151,16 +115,9 @@ describe('the contents of the package', () => {
       const { raw } = await completePortals(parse(uncommented), (key, problem) =>
         expect(`${key}: ${problem}`).toBe(''),
       );
-      const { success, issues } = v.safeParse(configurationSchema, raw);
-      expect(issues).toBeUndefined();
-      expect(success).toBe(true);
+      expect(v.safeParse(configurationSchema, raw).issues).toBeUndefined();
     },
   );
-
-  it('the package has the version of package.json', async () => {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-    expect(await text('DEBIAN/control')).toContain(`\nVersion: ${version.replace('-', '~')}\n`);
-  });
 
   it('the example configuration contains every key', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
@@ -193,30 +150,22 @@ describe('the contents of the package', () => {
 
   it('the package passes lintian, except for overrides with a reason', async (ctx) => {
     const lintian = '/usr/bin/lintian';
-    const missing = await access(lintian).then(
-      () => false,
-      () => true,
-    );
-    if (missing) ctx.skip(`${lintian} is missing`);
+    if (!existsSync(lintian)) ctx.skip(`${lintian} is missing`);
     // It would scan 120 MB of Node.js for a quarter of a minute, so another program replaces Node.js.
     const lighter = join(folder.path, 'lighter');
     await run('cp', ['-al', unpacked, lighter]);
     await run('cp', ['--remove-destination', '/bin/true', join(lighter, 'usr/lib/latchkey/bin/node')]);
     const file = join(folder.path, 'lighter.deb');
     await run('dpkg-deb', ['--root-owner-group', '-Zxz', '-z0', '--build', lighter, file]);
-    const { stdout } = await run(lintian, [
-      '--allow-root',
-      '--fail-on',
-      'none',
-      '--suppress-tags',
-      'md5sum-mismatch',
-      file,
-    ]);
+    const options = ['--allow-root', '--fail-on', 'none', '--suppress-tags', 'md5sum-mismatch'];
+    const { stdout } = await run(lintian, [...options, file]);
     expect(stdout).toBe('');
   });
 
-  it('the package depends on the libraries with which its binaries are linked', async () => {
+  it('the package has the version of package.json, and depends on the libraries with which its binaries are linked', async () => {
     const control = await text('DEBIAN/control');
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
+    expect(control).toContain(`\nVersion: ${version.replace('-', '~')}\n`);
     const needed = new Set<string>();
     let newest = [0, 0];
     const pieces = join(unpacked, 'usr/lib/latchkey/dist/pieces');
@@ -230,18 +179,8 @@ describe('the contents of the package', () => {
         if ((version[1] ?? 0) > (newest[1] ?? 0)) newest = version;
       }
     }
-    const libc = [
-      'libdl.so.2',
-      'libm.so.6',
-      'libpthread.so.0',
-      'libc.so.6',
-      'ld-linux-x86-64.so.2',
-      'ld-linux-aarch64.so.1',
-    ];
-    expect([...needed].filter((library) => !libc.includes(library)).sort()).toEqual([
-      'libgcc_s.so.1',
-      'libstdc++.so.6',
-    ]);
+    const libc = /^(lib(dl|m|pthread|c)\.so\.\d|ld-linux-(x86-64|aarch64)\.so\.\d)$/;
+    expect([...needed].filter((library) => !libc.test(library)).sort()).toEqual(['libgcc_s.so.1', 'libstdc++.so.6']);
     expect(control).toContain(`libc6 (>= ${newest.join('.')})`);
   });
 });

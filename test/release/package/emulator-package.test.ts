@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startEmulator } from '../../../src/emulator/index.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { selectRows } from '../../support/long.ts';
@@ -156,7 +155,7 @@ describe("the emulator's npm package", () => {
 });
 
 describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package on Node.js %i", (major) => {
-  it('npx runs the packed archive in an empty folder', async () => {
+  it('npx runs the packed archive in an empty folder, and the command rejects wrong usage in words of its own', async () => {
     const empty = join(folder.path, `empty-${major}`);
     await mkdir(join(empty, 'bin'), { recursive: true });
     await symlink(nodes[major], join(empty, 'bin/node'));
@@ -169,9 +168,6 @@ describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package o
     };
     const { stdout } = await run('npx', ['--yes', '--prefer-offline', archive, '--help'], options);
     expect(stdout).toMatch(/^Usage: latchkey-emulator \[options\]\n/);
-  });
-
-  it('the command prints its version, and rejects wrong usage in words of its own', async () => {
     expect((await run(nodes[major], ['--version'])).stdout).toMatch(new RegExp(`^v${major}\\.`));
     expect((await emulator(nodes[major], '--version')).stdout).toBe(`${VERSION}\n`);
     await expect(emulator(nodes[major], '--token-lifetime', 'soon')).rejects.toMatchObject({
@@ -205,22 +201,6 @@ describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package o
     expect(second.client_id).toBe(first.client_id);
     expect(await readFile(second.ca_file ?? '', 'utf8')).toBe(ca);
     expect(await second.end()).toBe(0);
-
-    await writeFile(`${state}-other`, 'these are a few words, but no database of the emulator\n'.repeat(100));
-    await expect(emulator(nodes[major], '--state', `${state}-other`)).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('is not a state file of the emulator'),
-    });
-  });
-
-  it('the command continues with the state file of the emulator of the hub', async () => {
-    const state = join(folder.path, `own-state-${major}`);
-    const own = await startEmulator({ state });
-    const { clientId } = own;
-    await own.close();
-    const started = await start(nodes[major], '--state', state);
-    expect(started.client_id).toBe(clientId);
-    expect(await started.end()).toBe(0);
   });
 });
 

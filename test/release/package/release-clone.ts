@@ -85,10 +85,9 @@ export class ReleaseClone implements Disposable {
     return stdout.trim();
   }
 
-  /** Runs `./scripts/release`. @param path a folder with programs before the machine's own */
-  release(args: readonly string[], path?: string): Promise<CommandResult> {
-    const env = path === undefined ? this.#env : { ...this.#env, PATH: `${path}:${this.#env['PATH']}` };
-    const options = { cwd: this.path, env, timeout: scaleDeadline(120_000) };
+  /** Runs `./scripts/release`. */
+  release(args: readonly string[]): Promise<CommandResult> {
+    const options = { cwd: this.path, env: this.#env, timeout: scaleDeadline(120_000) };
     return runCommand(join(this.path, 'scripts/release'), args, options);
   }
 
