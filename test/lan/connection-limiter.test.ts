@@ -1,14 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
-import { connect as connectPlain, type Socket } from 'node:net';
-import { connect as connectSecure } from 'node:tls';
+import { createServer } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Listener } from '../../src/lan/listener.ts';
 import { ListeningSocket } from '../../src/lan/listening-socket.ts';
 import { systemTimers } from '../../src/system/clock.ts';
-import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
 const LIMITS = { total: 20, perDevice: 5 };
 
@@ -20,8 +17,8 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.close();
 });
 
-async function serve(create: () => Server): Promise<{ listener: Listener; port: number }> {
-  const server = create();
+async function serve(): Promise<{ listener: Listener; port: number }> {
+  const server = createServer();
   server.on('request', (_request, response) => response.end('here'));
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
   open.push(socket);
@@ -31,41 +28,14 @@ async function serve(create: () => Server): Promise<{ listener: Listener; port: 
   };
 }
 
-const authority = await createAuthority();
-const leaf = await issueLeaf(authority, { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-
-interface Kind {
-  readonly create: () => Server;
-  readonly connect: (port: number, localAddress: string) => Socket;
-  readonly ready: string;
-}
-
-const KINDS: Readonly<Record<'http' | 'https', Kind>> = {
-  http: {
-    create: () => createServer(),
-    connect: (port, localAddress) => connectPlain({ host: '127.0.0.1', port, localAddress }),
-    ready: 'connect',
-  },
-  https: {
-    create: () => createSecureServer({ cert: leaf.certificate, key: leaf.key }),
-    connect: (port, localAddress) => {
-      const socket = connectPlain({ host: '127.0.0.1', port, localAddress });
-      return connectSecure({ host: '127.0.0.1', socket, ca: authority.certificate });
-    },
-    ready: 'secureConnect',
-  },
-};
-
-describe.for(['http', 'https'] as const)('connections over %s', (name) => {
-  const { create, connect, ready } = KINDS[name];
-
+describe('the connections of many devices', () => {
   /** Connects, sends a request, and keeps the connection. `text` is empty if the connection was refused. */
   async function connectAndRequest(port: number, device: number): Promise<{ socket: Socket; text: string }> {
-    const socket = connect(port, `127.0.0.${device}`);
+    const socket = connect({ host: '127.0.0.1', port, localAddress: `127.0.0.${device}` });
     parts.push(socket);
     socket.on('error', () => undefined);
     const closed = once(socket, 'close').catch(() => undefined);
-    await Promise.race([once(socket, ready).catch(() => undefined), closed]);
+    await Promise.race([once(socket, 'connect').catch(() => undefined), closed]);
     socket.write(`GET / HTTP/1.1\r\nhost: x\r\n\r\n`);
     const response = once(socket, 'data').then(([chunk]) => String(chunk));
     return { socket, text: await Promise.race([response.catch(() => ''), closed.then(() => '')]) };
@@ -80,7 +50,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   }
 
   it('the hub closes the oldest connection of a greedy device for a new device, until all have an equal share', async () => {
-    const { listener, port } = await serve(create);
+    const { listener, port } = await serve();
     const greedy = await fill(port, [2, 3, 4, 5]);
     expect((await connectAndRequest(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
     await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(0);
@@ -96,7 +66,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   });
 
   it('the hub limits the connections of each device, and accepts a new one when an old one has closed', async () => {
-    const { listener, port } = await serve(create);
+    const { listener, port } = await serve();
     const [first] = await fill(port, [2]);
     expect((await connectAndRequest(port, 2)).text).toBe('');
     first?.destroy();
@@ -105,7 +75,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   });
 
   it('connections that clients reset before the hub accepts them do not use up the limit', async () => {
-    const { listener, port } = await serve(create);
+    const { listener, port } = await serve();
     const reset = `
       const { connect } = require('node:net');
       for (let i = 0; i < 40; i++) {

@@ -109,23 +109,6 @@ describe('the device authorization endpoint', () => {
     expect(parseJsonBody(byName)['verification_uri']).toBe(`https://localhost:${hub.httpsPort}/pair`);
     rememberSecrets([String(parseJsonBody(byName)['device_code'])]);
   });
-
-  it("the hub accepts the appliance's own scope in any order, and names it when another scope is requested", async () => {
-    const { credentials } = await begin();
-    expect((await authorize(credentials, 'scope=RemoteControl+Monitoring')).status).toBe(200);
-    const narrower = await authorize(credentials, 'scope=Monitoring');
-    expect({ status: narrower.status, ...parseJsonBody(narrower) }).toMatchObject({
-      status: 400,
-      error: 'invalid_scope',
-    });
-    expect(parseJsonBody(narrower)['error_description']).toContain(SCOPE);
-    const { credentials: bare } = await begin(undefined, '');
-    const wider = await authorize(bare, 'scope=Monitoring');
-    expect(parseJsonBody(wider)).toMatchObject({
-      error: 'invalid_scope',
-      error_description: expect.stringContaining('omit the scope parameter'),
-    });
-  });
 });
 
 it.each([
@@ -217,54 +200,6 @@ describe('the page for user codes', () => {
     expect(parseJsonBody(await poll(next.deviceCode))).toMatchObject({ error: 'slow_down' });
   });
 
-  it('the page says that the appliance shows a newer code, and a login that has begun still succeeds', async () => {
-    const { path, name, userCode, credentials, deviceCode } = await begin();
-    const state = await continueToPortal(userCode);
-    const second = await client.beginDeviceFlow(credentials);
-    const old = await client.poll(credentials, deviceCode);
-    expect({ status: old.status, ...parseJsonBody(old) }).toMatchObject({ status: 400, error: 'expired_token' });
-    expectPage(await client.https(path), 200, `${name} now shows a different code`);
-    const again = await post('/pair', `user_code=${userCode}`);
-    expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
-    expectPage(await client.https(second.path), 200, `Connect ${name}?`);
-    expectPage(await logIn(state), 200, `${name} is connected`);
-    expectPage(await client.https(path), 200, `${name} is connected`);
-  });
-
-  it("the page and an installer's link lead to the same pairing, in any order and when repeated", async () => {
-    const { name, userCode, credentials } = await begin();
-    const state = await continueToPortal(userCode);
-    const { searchParams } = await hub.beginPairing(name);
-    expect(searchParams.get('state')).not.toBe(state);
-    const second = await client.beginDeviceFlow(credentials);
-    expect(await hub.appliance(name)).toMatchObject({
-      state: 'pairing',
-      authorize_url: expect.stringContaining(searchParams.get('state') ?? 'no state'),
-    });
-    expectPage(await logIn(searchParams.get('state') ?? ''), 200, `${name} is connected`);
-    const poll = await client.poll(credentials, second.deviceCode);
-    expect(poll.status).toBe(200);
-    rememberSecrets([String(parseJsonBody(poll)['refresh_token'])]);
-  });
-
-  it("the page redirects the browser to the portal's unusual address in encoded form", async () => {
-    const { userCode, name } = await begin();
-    const invalidUrl = `${emulator.frontendUrl}/sso/authorize?x=é\r\nSet-Cookie: a=b`;
-    const body = JSON.stringify({
-      authorize_url: invalidUrl,
-      code_url: `${emulator.baseUrl}/external/oauth2helper/code/get?state=x`,
-      accesstoken_request_url: `${emulator.frontendUrl}/sso/token`,
-    });
-    emulator.addFault({ kind: 'status', status: 200, body, endpoint: 'config', times: 1 });
-    const { status, headers } = await post('/pair', `user_code=${userCode}`);
-    expect({ status, location: headers['location'], cookie: headers['set-cookie'] }).toEqual({
-      status: 303,
-      location: `${emulator.frontendUrl}/sso/authorize?x=%C3%A9Set-Cookie:%20a=b`,
-      cookie: expect.stringMatching(/^latchkey-sent=[\w-]{43}; [^,\r\n]*$/),
-    });
-    await hub.ask((control) => control.unpair(name));
-  });
-
   it('the page refuses forms that another website sends, and bodies that are not forms', async () => {
     const before = configs();
     const { userCode } = await begin();
@@ -282,21 +217,6 @@ describe('the page for user codes', () => {
     expect(configs()).toBe(before);
     const own = { origin: `https://127.0.0.1:${hub.httpsPort}`, 'sec-fetch-site': 'same-origin' };
     expect((await post('/pair', body, own)).status).toBe(303);
-  });
-
-  it('the page reports that the portal is unreachable, and the code stays valid', async () => {
-    const { userCode, name } = await begin();
-    const fault = emulator.addFault({ kind: 'status', status: 502, endpoint: 'config', times: null });
-    const response = await post('/pair', `user_code=${userCode}`);
-    expectPage(response, 503, 'The portal cannot be reached');
-    expect(response.headers['retry-after']).toBe('5');
-    expect(response.text).toContain(`value="${userCode}"`);
-    await emulator.removeFault(fault.id);
-    const state = await eventually(async () => {
-      const again = await post('/pair', `user_code=${userCode}`);
-      return again.status === 303 && new URL(String(again.headers['location'])).searchParams.get('state');
-    });
-    expectPage(await logIn(state), 200, `${name} is connected`);
   });
 });
 
@@ -383,29 +303,6 @@ describe('guessed user codes', () => {
     expect(response.text).not.toContain('<script');
     expect(response.text).toContain('aria-invalid="true"');
   });
-});
-
-it('a hub that pairs at its start continues open device flows and skips appliances that are waiting for approval', async () => {
-  await using other = await HubProcess.start({ emulator, here: true, toml: '[pairing]\non_start = true' });
-  await using its = await HubClient.of(other);
-  const { name, path, userCode } = await begin({ hub: other, client: its });
-  const opened = await continueToPortal(userCode, its);
-  await other.addAppliance('heater');
-  await other.ask((control) => control.openRegistration(600));
-  await its.register({ client_name: 'fan' });
-  await other.kill('SIGTERM');
-  await other.launch();
-  const loggedLinks = await eventually(async () => {
-    const lines = readFileSync(other.log, 'utf8').match(/.*"login_link_created".*/g) ?? [];
-    return lines.length >= 2 && lines;
-  });
-  expect(loggedLinks).toHaveLength(2);
-  expect(loggedLinks.join()).toContain('"heater"');
-  expect(loggedLinks.join()).toContain(`"${name}"`);
-  expect(loggedLinks.join()).not.toContain(opened);
-  expect(await other.appliance('fan')).toMatchObject({ state: 'unpaired' });
-  expectPage(await its.https(path), 200, `Connect ${name}?`);
-  expectPage(await its.logIn(emulator, opened), 200, `${name} is connected`);
 });
 
 it('the logs of the hub contain no user code or device code', () => {

@@ -44,7 +44,8 @@ export class HubClient implements AsyncDisposable {
   private constructor(hub: HubProcess, ca: string, localAddress?: string) {
     this.#hub = hub;
     this.ca = ca;
-    this.#agent = new Agent({ connect: { ca }, ...(localAddress === undefined ? {} : { localAddress }) });
+    // Fewer connections than the hub allows a device.
+    this.#agent = new Agent({ connections: 32, connect: { ca }, ...(localAddress !== undefined && { localAddress }) });
   }
 
   static async of(hub: HubProcess): Promise<HubClient> {

@@ -144,17 +144,6 @@ describe('the listener for a reverse proxy', () => {
     ]);
   });
 
-  it('the proxy may use an IPv6 address, in any spelling', async () => {
-    await using opened = await openServer({ host: '::1', from: '0:0:0:0:0:0:0:1' });
-    const response = await fetch(`http://[::1]:${opened.server.port}/page/nothing.js`, {
-      headers: { 'x-ingress-path': '/' },
-    });
-    expect(response.status).toBe(404);
-    expect(opened.lines).toEqual([
-      { event: 'ingress_listening', fields: { host: '::1', port: opened.server.port, from: '0:0:0:0:0:0:0:1' } },
-    ]);
-  });
-
   it('a request with two Host headers or an absolute URL is rejected', async () => {
     await using opened = await openServer();
     for (const request of [

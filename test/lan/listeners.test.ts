@@ -63,23 +63,12 @@ describe('TLS of the hub', () => {
 });
 
 describe('the Host of a request', () => {
-  it.for([
-    '127.0.0.1',
-    '10.1.2.3:80',
-    '[::1]',
-    '[fd00::1]:8443',
-    'localhost',
-    'LOCALHOST:1',
-    'localhost.',
-    'localhost.:9',
-  ])('the hub accepts the Host %s', async (host) => {
-    expect((await client.http('/ca.pem', { headers: { host } })).status).toBe(200);
-    expect((await client.https('/ca.pem', { headers: { host } })).status).toBe(200);
-  });
-
-  it('the hub accepts its mDNS name as the Host, with or without port and trailing dot', async () => {
-    for (const host of [`${id}.local`, `${id}.local:8443`, `${id}.local.`, `${id.toUpperCase()}.LOCAL.:8443`])
+  it('the hub accepts an address, localhost and its mDNS name as the Host, with or without port and trailing dot', async () => {
+    const names = ['LOCALHOST:1', 'localhost.', `${id}.local`, `${id.toUpperCase()}.LOCAL.:8443`];
+    for (const host of ['127.0.0.1', '10.1.2.3:80', '[fd00::1]:8443', ...names]) {
+      expect((await client.http('/ca.pem', { headers: { host } })).status, host).toBe(200);
       expect((await client.https('/ca.pem', { headers: { host } })).status, host).toBe(200);
+    }
   });
 
   it.for([
@@ -88,15 +77,10 @@ describe('the Host of a request', () => {
     '127.0.0.1.nip.io',
     'other.local',
     '2130706433',
-    '0x7f.1',
-    '127.1',
     '[rebind.example]',
     'localhost:port',
     'localhost:8480:1',
-    'localhost:0',
-    'localhost:00080',
     '127.0.0.1:65536',
-    '[::1]:99999',
     'user@localhost',
     'localhost,rebind.example',
     '',
@@ -123,8 +107,6 @@ describe('the Host of a request', () => {
 describe('malformed HTTP requests', () => {
   it.for([
     ['noise', '\x16\x03\x01\xff\xfe\x00garbage\r\n\r\n', 400],
-    ['no HTTP version', 'GET / FTP/1.1\r\n\r\n', 400],
-    ['a header without a colon', 'GET / HTTP/1.1\r\nhost: localhost\r\nnonsense\r\n\r\n', 400],
     ['a header with a NUL', 'GET / HTTP/1.1\r\nhost: localhost\r\nx: a\0b\r\n\r\n', 400],
     [
       'two lengths',
@@ -163,21 +145,6 @@ describe('malformed HTTP requests', () => {
       'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n';
     expect(await client.rawHttp(upgrade, 500)).toMatch(/^HTTP\/1.1 200 /);
     await expectAlive();
-  });
-
-  it('the hub answers twenty pipelined requests in order', async () => {
-    const body = 'grant_type=client_credentials';
-    const requests = Array.from({ length: 20 }, (_, i) =>
-      i % 2 === 0
-        ? `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basicAuthorization(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-        : 'GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n',
-    );
-    const last = 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
-    const response = await client.rawHttps(requests.join('') + last);
-    expect([...response.matchAll(/HTTP\/1.1 (\d{3}) /g)].map(([, status]) => status)).toEqual([
-      ...Array.from({ length: 10 }, () => ['400', '404']).flat(),
-      '200',
-    ]);
   });
 
   it('the hub disconnects slow clients, and sooner during the headers than during the body', async () => {
@@ -236,12 +203,9 @@ describe('one device with very many connections', () => {
 
 describe('HEAD requests', () => {
   it.for([
-    ['http', '/'],
     ['http', '/ca.pem'],
     ['https', '/'],
-    ['https', '/ca.pem'],
     ['https', '/pair'],
-    ['https', '/openapi.json'],
     ['https', '/.well-known/oauth-authorization-server'],
   ] as const)('HEAD over %s at %s gets the same headers as GET, and no body', async ([port, path]) => {
     const [head, get] = [await client[port](path, { method: 'HEAD' }), await client[port](path)];

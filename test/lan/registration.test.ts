@@ -1,9 +1,7 @@
-import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import type { InviteResponse } from '../../src/control/messages.ts';
 import type { InviteRequest } from '../../src/core/administration.ts';
-import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -13,19 +11,13 @@ import { expectError as expectClientError } from './oauth-error.ts';
 
 const JSON_TYPE = 'application/json';
 
-let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-let publicKey: JWK;
-let privateKey: CryptoKey;
 
 setUpOnce(async (parts) => {
-  emulator = parts.use(await startPortal());
+  const emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
-  const pair = await generateKeyPair('ES256');
-  publicKey = await exportJWK(pair.publicKey);
-  privateKey = pair.privateKey;
 });
 
 /** Addresses of this machine's loopback network: each device has its own limits. */
@@ -98,9 +90,7 @@ describe('closed registration', () => {
 
   it.for([
     ['wrong', { token: 'x'.repeat(43) }],
-    ['empty', { headers: { authorization: 'Bearer ' } }],
     ['a client authentication', { headers: { authorization: 'Basic eDp5' } }],
-    ['10,000 characters long', { token: 'x'.repeat(10_000) }],
     ['not a token', { headers: { authorization: 'Bearer a b "c' } }],
   ] satisfies [string, Attempt][])(
     'the hub refuses an initial access token that is %s while registration is closed',
@@ -136,46 +126,6 @@ describe('registration with an invite', () => {
       ca_fingerprint,
     });
     expect((await hub.authority()).fingerprint).toBe(ca_fingerprint);
-    const { client_id, client_secret } = parseJsonBody(response) as { client_id: string; client_secret: string };
-    const credentials = basicAuthorization({ client_id, client_secret });
-    const early = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
-    expect(parseJsonBody(early)).toMatchObject({ error: 'invalid_grant' });
-    await hub.pair('heat-pump', emulator);
-    const paired = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
-    expect(parseJsonBody(paired)).toMatchObject({ scope: 'Monitoring', token_type: 'Bearer' });
-  });
-
-  it('an invited appliance can register keys, and gets the time of its registration if the hub knows it', async () => {
-    const { token } = await invite({ name: 'meter' });
-    const response = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
-    expect(response.status).toBe(201);
-    const registered = parseJsonBody(response);
-    expect(registered).toMatchObject({
-      client_name: 'meter',
-      jwks: { keys: [publicKey] },
-      token_endpoint_auth_method: 'private_key_jwt',
-    });
-    expect(registered).not.toHaveProperty('client_secret');
-    // The heat pump was paired: the portal's Date confirmed the clock.
-    expect(Math.abs(Number(registered['client_id_issued_at']) - Date.now() / 1000)).toBeLessThan(300);
-    const client_id = String(registered['client_id']);
-    const assertion = await new SignJWT({ jti: crypto.randomUUID() })
-      .setProtectedHeader({ alg: 'ES256' })
-      .setIssuer(client_id)
-      .setSubject(client_id)
-      .setAudience(`https://127.0.0.1:${hub.httpsPort}/oauth/token`)
-      .setIssuedAt()
-      .setExpirationTime('30s')
-      .sign(privateKey);
-    const tokenResponse = await client.token({
-      grant_type: 'client_credentials',
-      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-      client_assertion: assertion,
-    });
-    expect(parseJsonBody(tokenResponse)).toMatchObject({
-      error: 'invalid_grant',
-      error_description: expect.stringMatching(/meter is not paired/),
-    });
   });
 
   it('an invite is used up when its appliance authenticates, even with an invalid request', async () => {
@@ -190,16 +140,6 @@ describe('registration with an invite', () => {
       'invalid_token',
       /was used or has expired/,
     );
-  });
-
-  it('appliances that register at the same time with the same name get different names', async () => {
-    const tokens = await Promise.all([invite(), invite(), invite()]);
-    const responses = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
-    expect(responses.map((response) => parseJsonBody(response)['client_name']).sort()).toEqual([
-      'twin',
-      'twin-2',
-      'twin-3',
-    ]);
   });
 
   it('an invited appliance can register from an address that has just been throttled', async () => {
@@ -222,7 +162,6 @@ describe('registration with an invite', () => {
 describe('open registration', () => {
   it('an appliance that registers without an invite gets no token until it is approved, and removal rejects it', async () => {
     await hub.ask((control) => control.openRegistration(120));
-    expect((await hub.status()).hub.registration_open_for).toBeGreaterThan(60);
     const [lamp, otherLamp] = [
       await register({
         client_name: 'Lamp 💡',
@@ -232,14 +171,12 @@ describe('open registration', () => {
       await register({ client_name: 'Lamp' }),
     ];
     await hub.ask((control) => control.openRegistration(0));
-    expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
     expect([lamp, otherLamp].map((response) => parseJsonBody(response)['client_name'])).toEqual(['lamp', 'lamp-2']);
     expect(parseJsonBody(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
     const [code, otherCode] = [lamp, otherLamp].map((response) => String(parseJsonBody(response)['comparison_code']));
     expect([code, otherCode]).toEqual(Array(2).fill(expect.stringMatching(/^[B-Z]{3}-[B-Z]{3}$/)));
     expect(code).not.toBe(otherCode);
-    expect((await hub.status()).hub.registration_asked).toBe(2);
 
     const { client_id, client_secret } = parseJsonBody(lamp) as { client_id: string; client_secret: string };
     const ask = (path: string, form: Record<string, string>) =>
@@ -268,38 +205,20 @@ describe('open registration', () => {
         address: expect.stringMatching(/^127\.1\./),
       },
     });
-    const listed = await hub.cli('appliance', 'list');
-    expect(listed.stdout).toMatch(/lamp +waits for approval/);
-    expect(listed.stdout).toMatch(`client_id ${client_id}, reports the software lamp/1`);
-    expect(listed.stdout).toContain(`latchkey appliance approve lamp --code ${code}\n`);
-    expect(listed.stdout).toMatch(/lamp: asked to join (just now|.+ ago) from 127\.1\.\d+\.\d+, client_id/);
-    expect(listed.stdout).toMatch(/^2 appliances have asked to join/m);
     const wrongCode = hub.ask((control) => control.approveAppliance('lamp', `${otherCode}`));
     await expect(wrongCode).rejects.toThrow('the code of lamp differs');
     for (const command of ['pair', 'token'] as const) {
       const result = hub.ask<unknown>((control) => control[command]('lamp'));
       await expect(result).rejects.toThrow(/lamp is not approved yet.*appliance approve lamp/);
     }
-
-    await hub.kill('SIGTERM');
-    await hub.launch();
-    expect(parseJsonBody(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
-      'unauthorized_client',
-    );
     await hub.ask((control) => control.approveAppliance('lamp', null));
     await hub.ask((control) => control.removeAppliance('lamp-2'));
     expect(parseJsonBody(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
       'invalid_grant',
     );
-    expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
-    await expect(hub.ask((control) => control.approveAppliance('lamp', null))).rejects.toThrow(
-      /is not waiting for approval/,
-    );
-    await hub.pair('lamp', emulator);
-    expect(await ask('/oauth/token', { grant_type: 'client_credentials' })).toMatchObject({ status: 200 });
   });
 
-  it('five appliances from one device can wait for approval, and a restart of the hub closes registration', async () => {
+  it('five appliances from one device can wait for approval', async () => {
     await hub.ask((control) => control.openRegistration(600));
     const from = anotherDevice();
     const responses = [];
@@ -309,40 +228,32 @@ describe('open registration', () => {
     if (last === undefined) throw new Error('nobody came');
     expectError(last, 429, 'temporarily_unavailable', /wait for approval/);
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
-    await hub.kill('SIGTERM');
-    await hub.launch();
-    expectError(await register({}), 401, 'invalid_token', /registration is closed/);
-    const { appliances } = await hub.status();
-    expect(appliances.filter(({ waiting_for_approval: waiting }) => waiting !== undefined)).toHaveLength(5);
   });
 });
 
+/** Of RFC 7515, appendix A.3. */
+const PUBLIC_KEY = {
+  kty: 'EC',
+  crv: 'P-256',
+  x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
+  y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+};
+
 const REFUSED: readonly (readonly [metadata: unknown, says: RegExp])[] = [
-  [[], /JSON object/],
   [null, /JSON object/],
-  ['"text"', /JSON object/],
-  [{ client_name: 7 }, /^client_name: must be a string/],
-  [{ client_name: ['Wallbox'] }, /^client_name/],
-  [{ scope: ['A'] }, /^scope: must be a string/],
+  [{ client_name: ['Wallbox'] }, /^client_name: must be a string/],
   [{ scope: 'Überwachung' }, /the scope .* has a character/],
   [{ scope: 'x'.repeat(1001) }, /1001 characters: use at most 1000/],
-  [{ software_id: 'a\u001b[2Jb' }, /^software_id: must be 1 to 200 printable/],
-  [{ software_id: 'a\r\nX-Evil: 1' }, /^software_id/],
+  [{ software_id: 'a\r\nX-Evil: 1' }, /^software_id: must be 1 to 200 printable/],
   [{ software_id: '\u202eevil' }, /^software_id/],
   [{ software_id: 'x'.repeat(201) }, /^software_id/],
-  [{ software_id: {} }, /^software_id: must be a string/],
-  [{ grant_types: 'client_credentials' }, /^grant_types: must be an array of strings/],
   [{ grant_types: ['authorization_code', 'password'] }, /^grant_types: the hub supports none.*client_credentials/],
   [{ token_endpoint_auth_method: 'none' }, /^token_endpoint_auth_method: .*must authenticate/],
-  [
-    { token_endpoint_auth_method: 'client_secret_jwt' },
-    /^token_endpoint_auth_method: .*use one of client_secret_basic/,
-  ],
   [{ token_endpoint_auth_method: 'private_key_jwt' }, /^jwks: private_key_jwt requires public keys/],
+  [{ jwks: { keys: [PUBLIC_KEY] }, token_endpoint_auth_method: 'client_secret_basic' }, /^jwks: not allowed with/],
   [{ jwks_uri: 'https://appliance.example/keys' }, /^jwks_uri: not supported.*send the keys in jwks/],
-  [{ jwks: [] }, /^jwks/],
   [{ jwks: 'x' }, /^jwks: must be a JWK Set/],
-  [{ jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] } }, /^jwks: key 1 contains the private key/],
+  [{ jwks: { keys: [{ ...PUBLIC_KEY, d: 'd' }] } }, /^jwks: key 1 contains the private key/],
 ];
 
 describe('invalid client metadata', () => {
@@ -353,12 +264,6 @@ describe('invalid client metadata', () => {
       expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', description);
     },
   );
-
-  it('the hub refuses client metadata with keys and a method for a secret', async () => {
-    const metadata = { jwks: { keys: [publicKey] }, token_endpoint_auth_method: 'client_secret_basic' };
-    const { token } = await sharedInvite();
-    expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', /^jwks: not allowed with/);
-  });
 
   it('an invite stays valid after requests with invalid client metadata', async () => {
     const { token } = await sharedInvite();
@@ -383,20 +288,12 @@ function sharedInvite(): Promise<InviteResponse> {
 describe('malformed registration requests', () => {
   it.for<[what: string, body: string, type: string, status: number, says: RegExp]>([
     ['a form', 'client_name=x', 'application/x-www-form-urlencoded', 400, /application\/json/],
-    ['text', '{}', 'text/plain', 400, /application\/json/],
-    ['another JSON', '{}', 'application/ld+json', 400, /application\/json/],
     ['a content type that is none', '{}', 'json;;', 400, /application\/json/],
     ['no JSON', '{"client_name":', JSON_TYPE, 400, /not valid JSON/],
-    ['nothing', '', JSON_TYPE, 400, /not valid JSON/],
     ['17 kB', JSON.stringify({ client_name: 'x'.repeat(17_000) }), JSON_TYPE, 413, /too large/],
     ['nesting without end', '['.repeat(8000), JSON_TYPE, 400, /not valid JSON/],
   ])('the registration endpoint refuses %s as a request body', async ([, body, type, status, description]) => {
     expectError(await register(body, { headers: { 'content-type': type } }), status, 'invalid_request', description);
-  });
-
-  it('the registration endpoint accepts JSON with a charset', async () => {
-    const response = await register({}, { headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
-    expect(response.status).toBe(401);
   });
 
   it('the registration endpoint answers 405 to another method, and does not exist over plain HTTP', async () => {

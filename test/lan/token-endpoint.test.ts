@@ -1,19 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
-import type { Emulator, InterceptedRequest } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from './hub-client.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
 
-/** When the portal responded with tokens. */
-const issued: number[] = [];
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
@@ -25,10 +21,7 @@ let meter: CredentialsResponse;
 let fan: CredentialsResponse;
 
 const parts = setUpOnce(async (parts) => {
-  const answering = ({ endpoint }: InterceptedRequest, status: number | null) => {
-    if (endpoint === 'token' && status === 200) issued.push(performance.now());
-  };
-  emulator = parts.use(await startPortal({ intercept: { answering } }));
+  emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, here: true }));
   client = parts.use(await HubClient.of(hub));
   heater = await hub.addAppliance('heater', SCOPE);
@@ -39,13 +32,12 @@ const parts = setUpOnce(async (parts) => {
 });
 
 describe('an issued token', () => {
-  it.for(['basic', 'post'])(
-    'the hub issues a token to an appliance that authenticates by client_secret_%s',
-    async (method) => {
-      const { client_id, client_secret } = heater;
-      const response = await (method === 'basic'
-        ? client.tokenFor(heater)
-        : client.token({ ...GRANT, client_id, client_secret }));
+  it('the hub issues a token to an appliance that authenticates by client_secret_basic or client_secret_post', async () => {
+    const { client_id, client_secret } = heater;
+    for (const response of [
+      await client.tokenFor(heater),
+      await client.token({ ...GRANT, client_id, client_secret }),
+    ]) {
       expect(response.status).toBe(200);
       expectNoStore(response);
       const body = parseJsonBody(response);
@@ -57,58 +49,17 @@ describe('an issued token', () => {
       });
       expect(emulator.secretsIssued('access_token')).toContain(body['access_token']);
       expect(emulator.secretsIssued('refresh_token').some((secret) => response.text.includes(secret))).toBe(false);
-    },
-  );
-
-  it('the hub issues a token for the scopes of the grant in any order', async () => {
-    const response = await client.tokenFor(heater, { scope: 'RemoteControl Monitoring' });
-    expect({ status: response.status, ...parseJsonBody(response) }).toMatchObject({ status: 200, scope: SCOPE });
-  });
-
-  it('a token request waits for nothing: it takes about as long as one for the metadata', async () => {
-    const authorization = basicAuthorization(heater);
-    const requests = {
-      token: () => client.token(GRANT, { authorization }),
-      metadata: () => client.https('/.well-known/oauth-authorization-server'),
-    };
-    const times: Record<keyof typeof requests, number[]> = { token: [], metadata: [] };
-    // In turn, so that a busy machine slows both.
-    for (let round = 0; round < 25; round++) {
-      for (const kind of ['token', 'metadata'] as const) {
-        const begun = performance.now();
-        expect((await requests[kind]()).status).toBe(200);
-        times[kind].push(performance.now() - begun);
-      }
     }
-    // Authentication makes a token request slower, but not many times. The quickest of each was disturbed least.
-    expect(Math.min(...times.token)).toBeLessThan(20 * Math.min(...times.metadata));
   });
 
-  it('the token response has no scope if the grant has none', async () => {
+  it('the hub issues a token only for the scope of the grant, which the response names if there is one', async () => {
+    const other = await client.tokenFor(heater, { scope: `${SCOPE} Everything` });
+    expect(expectError(other, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
+    const any = await client.tokenFor(meter, { scope: 'Monitoring' });
+    expect(expectError(any, 400, 'invalid_scope')['error_description']).toContain('no scope');
     const response = await client.tokenFor(meter);
     expect(response.status).toBe(200);
     expect(parseJsonBody(response)).not.toHaveProperty('scope');
-  });
-
-  it.for(['Monitoring', `${SCOPE} Everything`, 'monitoring remotecontrol'])(
-    'the hub refuses a token for the other scope "%s" and names the scope of the grant',
-    async (scope) => {
-      const response = await client.tokenFor(heater, { scope });
-      expect(expectError(response, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
-    },
-  );
-
-  it('the hub refuses a token for any scope if the grant has none', async () => {
-    const response = await client.tokenFor(meter, { scope: 'Monitoring' });
-    expect(expectError(response, 400, 'invalid_scope')['error_description']).toContain('no scope');
-  });
-
-  it('the hub issues the current token for a min_ttl beyond its lifetime, with its true expires_in', async () => {
-    for (const min_ttl of ['1', '3600', '86400']) {
-      const response = await client.tokenFor(heater, { min_ttl });
-      expect(response.status).toBe(200);
-      expect(parseJsonBody(response)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
-    }
   });
 
   it('the hub refuses a token before the appliance is paired, and names its page in error_uri', async () => {
@@ -133,15 +84,11 @@ describe('failed client authentication', () => {
       () => [GRANT, basicAuthorization({ ...heater, client_secret: meter.client_secret })],
     ],
     ['an unknown client', () => [GRANT, basicAuthorization({ ...heater, client_id: crypto.randomUUID() })]],
-    ['the id in capitals', () => [GRANT, basicAuthorization({ ...heater, client_id: heater.client_id.toUpperCase() })]],
     ['no secret', () => [{ ...GRANT, client_id: heater.client_id }]],
-    ['an empty secret', () => [{ ...GRANT, client_id: heater.client_id, client_secret: '' }]],
     ['no credentials', () => [GRANT]],
     ['a wrong secret in the form', () => [{ ...GRANT, client_id: heater.client_id, client_secret: 'wrong' }]],
     ['Basic that is no base64', () => [GRANT, 'Basic §§§']],
-    ['Basic with nothing', () => [GRANT, 'Basic ']],
     ['Basic without a colon', () => [GRANT, `Basic ${Buffer.from(heater.client_id).toString('base64')}`]],
-    ['Basic with "%zz"', () => [GRANT, basicAuthorization({ client_id: '%zz', client_secret: heater.client_secret })]],
     ['Basic with a broken secret', () => [GRANT, basicAuthorization({ ...heater, client_secret: '%zz' })]],
     ['a bearer token', () => [GRANT, `Bearer ${heater.client_secret}`]],
     [
@@ -157,41 +104,18 @@ describe('failed client authentication', () => {
     expect(response.headers['www-authenticate']).toMatch(/^Basic realm="/);
     expect(response.headers).not.toHaveProperty('x-injected');
   });
-
-  it('an old secret is invalid at once when it is replaced, and the new secret is valid', async () => {
-    const old = await hub.addAppliance('pump');
-    expectError(await client.tokenFor(old), 400, 'invalid_grant');
-    const fresh = await hub.ask((control) => control.rotateSecret('pump', false));
-    rememberSecrets([fresh.client_secret]);
-    expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
-    expectError(await newDevice().tokenFor(old), 401, 'invalid_client');
-    expectError(await client.tokenFor(fresh), 400, 'invalid_grant');
-  });
-
-  it('the token endpoint answers 401 invalid_client to a paired appliance that was removed', async () => {
-    const lamp = await hub.addAppliance('lamp');
-    await hub.pair('lamp', emulator);
-    expect((await client.tokenFor(lamp)).status).toBe(200);
-    await hub.ask((control) => control.removeAppliance('lamp'));
-    expectError(await newDevice().tokenFor(lamp), 401, 'invalid_client');
-  });
 });
 
 describe('invalid token requests', () => {
   it.for([
     ['no grant type', '', 'invalid_request'],
-    ['an empty grant type', 'grant_type=', 'invalid_request'],
     ['an unknown grant type', 'grant_type=authorization_code&code=x', 'unsupported_grant_type'],
     ['a repeated grant type', 'grant_type=client_credentials&grant_type=client_credentials', 'invalid_request'],
     ['a min_ttl that is none', 'grant_type=client_credentials&min_ttl=soon', 'invalid_request'],
-    ['no seconds', 'grant_type=client_credentials&min_ttl=0', 'invalid_request'],
-    ['half a second', 'grant_type=client_credentials&min_ttl=0.5', 'invalid_request'],
     ['more than a day', 'grant_type=client_credentials&min_ttl=86401', 'invalid_request'],
-    ['a year of 366 days', 'grant_type=client_credentials&min_ttl=31622400', 'invalid_request'],
     ['a grant type that every object has', 'grant_type=constructor', 'unsupported_grant_type'],
     ['no refresh token', 'grant_type=refresh_token', 'invalid_request'],
     ['an unknown refresh token', 'grant_type=refresh_token&refresh_token=x', 'invalid_grant'],
-    ['no device code', 'grant_type=urn:ietf:params:oauth:grant-type:device_code', 'invalid_request'],
     [
       'an unknown device code',
       'grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=x',
@@ -200,7 +124,6 @@ describe('invalid token requests', () => {
     ['a repeated unknown parameter', 'grant_type=client_credentials&a=1&a=2', 'invalid_request'],
     ['a scope that injects a header', 'grant_type=client_credentials&scope=a%0d%0ax-injected:%201', 'invalid_scope'],
     ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
-    ['a second secret in the form', 'grant_type=client_credentials&client_secret=more', 'invalid_request'],
   ] as const)('the token endpoint answers an OAuth error to %s', async ([, form, error]) => {
     const response = await client.token(form, { authorization: basicAuthorization(heater) });
     expectError(response, 400, error);
@@ -214,8 +137,6 @@ describe('invalid token requests', () => {
 
   it.for([
     [{ 'content-type': 'application/json' }, '{"grant_type":"client_credentials"}'],
-    [{ 'content-type': 'multipart/form-data; boundary=x' }, '--x--'],
-    [{ 'content-type': ';;;' }, 'grant_type=client_credentials'],
     [{ 'content-type': `${FORM}-not` }, 'grant_type=client_credentials'],
     [{}, 'grant_type=client_credentials'],
   ] as const)('the token endpoint names the required content type if the headers are %j', async ([headers, body]) => {
@@ -248,14 +169,6 @@ describe('invalid token requests', () => {
       expect(response).toMatch(/^HTTP\/1.1 413 /);
       expect(response).toContain('"invalid_request"');
       expect(response).toContain('cache-control: no-store');
-    },
-  );
-
-  it.for(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'] as const)(
-    'the token endpoint answers 405 to %s',
-    async (method) => {
-      const response = await client.https('/oauth/token?grant_type=client_credentials', { method });
-      expect(response).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
     },
   );
 
@@ -295,7 +208,7 @@ describe('the authorization server metadata (RFC 8414)', () => {
 
   it('the metadata names the issuer and the endpoints with the host that the request used', async () => {
     const { id } = (await hub.status()).hub;
-    for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
+    for (const host of [`${id}.local:${hub.httpsPort}`, '[fd00::7]:1']) {
       const response = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
       expect(parseJsonBody(response), host).toEqual({
         issuer: `https://${host}`,
@@ -311,72 +224,5 @@ describe('the authorization server metadata (RFC 8414)', () => {
         revocation_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
       });
     }
-  });
-});
-
-describe('an access token that expires', () => {
-  afterEach(() => emulator.change({ tokenLifetime: 3600 }));
-
-  /** A paired appliance with this token lifetime, in seconds. @returns a function that requests its token */
-  async function paired(name: string, tokenLifetime: number): Promise<() => Promise<HubResponse>> {
-    emulator.change({ tokenLifetime });
-    const appliance = await hub.addAppliance(name);
-    await hub.pair(name, emulator);
-    return () => client.tokenFor(appliance);
-  }
-
-  /** The first response without a token. */
-  function waitForFailure(ask: () => Promise<HubResponse>): Promise<HubResponse> {
-    return eventually(async () => {
-      const response = await ask();
-      return response.status === 200 ? null : response;
-    });
-  }
-
-  it('an access token is issued until it expires although a new login is needed, and then no longer', async () => {
-    const ask = await paired('oven', 8);
-    const before = parseJsonBody(await ask())['access_token'];
-    emulator.revoke(emulator.grants().at(-1)?.id ?? '');
-    await hub.ask((control) => control.refresh('oven'));
-    expect(await hub.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
-    const still = await ask();
-    expect({ status: still.status, ...parseJsonBody(still) }).toMatchObject({ status: 200, access_token: before });
-    expect(expectError(await waitForFailure(ask), 400, 'invalid_grant')).toMatchObject({
-      error_description: expect.stringContaining('again'),
-      error_uri: `https://127.0.0.1:${hub.httpsPort}/`,
-    });
-  });
-
-  it('the token endpoint answers 503 with Retry-After when the token has expired and the portal is unreachable', async () => {
-    const ask = await paired('stove', 4);
-    expect((await ask()).status).toBe(200);
-    const fault = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
-    const failure = await waitForFailure(ask);
-    expectError(failure, 503, 'temporarily_unavailable');
-    expect(Number(failure.headers['retry-after'])).toSatisfy((s: number) => Number.isInteger(s) && s >= 1 && s <= 3600);
-    expect(await hub.appliance('stove')).toMatchObject({
-      state: 'retrying',
-      problem: { code: 'portal_unreachable' },
-    });
-    await emulator.removeFault(fault.id);
-    await hub.ask((control) => control.removeAppliance('stove'));
-  });
-
-  it('expires_in never exceeds the lifetime that the portal has given the token', async () => {
-    const before = issued.length;
-    const ask = await paired('grill', 5);
-    const observed: unknown[] = [];
-    for (; observed.length < 2; await sleep(150)) {
-      const requestedAt = performance.now();
-      const response = await ask();
-      if (response.status !== 200) continue;
-      const { access_token, expires_in } = parseJsonBody(response);
-      if (!observed.includes(access_token)) observed.push(access_token);
-      const remaining = ((issued[before + observed.length - 1] ?? 0) + 5000 - requestedAt) / 1000;
-      // The hub's clock has a resolution of a hundredth of a second.
-      expect(expires_in).toBeLessThanOrEqual(remaining + 0.1);
-      expect(expires_in).toBeGreaterThan(0);
-    }
-    await hub.ask((control) => control.removeAppliance('grill'));
   });
 });
