@@ -119,24 +119,6 @@ describe('a login that the portal redirects to the hub', () => {
     );
     expect(await state()).toBe('unpaired');
   });
-
-  it('a redirect to a replaced pairing link shows that, and does not affect the newer pairing', async () => {
-    const { name, path, login, state } = await openPairing();
-    const redirect = await login();
-    const newer = await hub.beginPairing(name);
-    const count = exchanges();
-    for (const target of [redirect, path, `${path}?error=access_denied`])
-      expectPage(await client.http(target), 200, 'A newer login link has replaced this one');
-    expect(exchanges()).toBe(count);
-    expect(await state()).toBe('pairing');
-    expect((await hub.appliance(name)).authorize_url).toBe(newer.href);
-  });
-
-  it('a redirect with another error ends the pairing as rejected', async () => {
-    const { path, state } = await openPairing();
-    expectPage(await client.http(`${path}?error=server_error`), 200, 'The portal rejected the hub’s request');
-    expect(await state()).toBe('unpaired');
-  });
 });
 
 describe('redirects without a valid login', () => {

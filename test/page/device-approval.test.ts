@@ -135,22 +135,6 @@ describe('an appliance whose login is connected already', () => {
     expect((await installer.get('/pair?user_code=BBBB-BBBB')).status).toBe(404);
   });
 
-  it('an appliance that asks while an installer renews the login is connected with the new login', async () => {
-    const flow = await begin();
-    const begun = await installer.post(`/connections/${login}/pair`, { csrf });
-    expect(begun.status).toBe(303);
-    expect((await installer.get(flow.path)).text).toContain(`<h1>Connect ${dashboard}?</h1>`);
-    await installer.post('/pair/approve', { csrf, user_code: flow.userCode });
-    expect(await flow.poll()).toMatchObject({ error: 'authorization_pending' });
-  });
-
-  it('the overview leads to the question while an appliance asks', async () => {
-    const flow = await begin();
-    const { text } = await installer.get('/');
-    expect(text).toContain('An appliance asks whether it may use this login.');
-    expect(text).toContain(`href="${flow.question.replace('=', '&#61;')}"`);
-  });
-
   it('an appliance with a login of its own may use that again, and a login at the portal is possible too', async () => {
     const name = `wallbox-${made}`;
     const own = await hub.addAppliance(name, 'Monitoring');
@@ -182,15 +166,5 @@ describe('an appliance whose login is not connected', () => {
     expect(result.text).toContain(`This is about the login “${login}”.`);
     expect(await flow.poll()).toMatchObject({ token_type: 'Bearer' });
     expect((await hub.appliance(thermostat)).state).toBe('active');
-  });
-
-  it('a login that must be renewed is renewed at the portal', async () => {
-    await hub.pair(login, emulator);
-    const newest = emulator.grants().at(-1);
-    emulator.revoke(newest?.id ?? '');
-    await hub.ask((control) => control.refresh(login)).catch(() => undefined);
-    expect((await hub.connection(login)).state).toBe('needs_pairing');
-    const flow = await begin();
-    expect((await stranger.get(flow.path)).text).toContain(`Connect ${dashboard}?`);
   });
 });

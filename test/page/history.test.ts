@@ -31,11 +31,6 @@ describe('the chart of the last days', () => {
     const entries = [entry('paired', 13, null, 18), entry('refresh_failed', 11, 'refused'), entry('refreshed', 10)];
     expect(states(entries, 5)).toEqual(['connected', 'needs_pairing', 'needs_pairing', 'needs_pairing', 'connected']);
   });
-
-  it('the chart considers events before its first day, and ignores a failed pairing', () => {
-    const entries = [entry('pairing_failed', 13, 'expired'), entry('paired', 1), entry('unpaired', 12)];
-    expect(states(entries, 4)).toEqual(['connected', 'connected', 'unknown', 'unknown']);
-  });
 });
 
 describe('the history of an appliance', () => {

@@ -24,13 +24,9 @@ async function languageFor(header: string | undefined) {
 describe('the language of a page', () => {
   test.each([
     [undefined, 'en'],
-    ['', 'en'],
-    ['de-AT', 'de'],
     ['DE-de', 'de'],
-    ['de-DE,de;q=0.9,en;q=0.8', 'de'],
     ['en-GB,en;q=0.9,de;q=0.8', 'en'],
     ['fr, de;q=0.5', 'de'],
-    ['fr-FR,it', 'en'],
     ['*', 'en'],
     [',,;;=,', 'en'],
     ['deutsch', 'en'],

@@ -63,12 +63,6 @@ describe.each([
     },
   );
 
-  it('the page of a pairing names all appliances of a shared login', () => {
-    const appliances = ['thermostat', 'dashboard'];
-    const paired = shown(texts, { connection: 'netatmo', appliances, status: { event: 'paired', scope: null } });
-    expect(paired).toContain(texts === de ? 'thermostat und dashboard sind' : 'thermostat and dashboard are connected');
-  });
-
   it('the page of a replaced pairing leads to the newer one, and offers no link of its own', () => {
     const report = { event: 'failed', reason: 'replaced', message: 'In English' } as const;
     const html = shown(texts, { status: report, newestPairing: 'two' });
@@ -116,9 +110,7 @@ describe.each([
 
   it.each([
     ['https://portal.example/a?redirect_uri=http%3A%2F%2Flocalhost%3A8765%2Fback', true],
-    ['https://portal.example/a?redirect_uri=app.example%3A%2Fback', true],
     ['https://portal.example/a?redirect_uri=http%3A%2F%2F127.0.0.1%3A8480%2Fcallback', false],
-    ['https://portal.example/a?redirect_uri=http%3A%2F%2F192.168.1.7%3A8480%2Fcallback', false],
     ['https://portal.example/a?redirect_uri=https%3A%2F%2Fyou.example%2Frelay.html', false],
   ])(
     'the page of a login by redirect says beforehand if it ends on an error page (%s: %s)',
@@ -156,10 +148,8 @@ describe.each([
   });
 });
 
-it.each([
-  ['English', en],
-  ['German', de],
-])('in %s the page of a pairing batch warns of different accounts, and shows which appliance has which', (_, texts) => {
+it('the page of a pairing batch warns of different accounts, and shows which appliance has which', () => {
+  const texts = en;
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const request = {
     context: { hubName: 'Hub', texts },

@@ -88,22 +88,6 @@ test("a code from an attacker's account at the callback connects nothing, and th
   expect(exchanges()).toBe(before + 1);
 });
 
-test('the portal decides which of two codes counts if two browsers bring them at the same time', async () => {
-  await hub.addAppliance(name);
-  const { href } = await hub.beginPairing(name);
-  const first = await forged(href);
-  const second = await logIn(href);
-  const [firstResponse, two] = await Promise.all([client.http(first), client.http(second)]);
-  for (const { text } of [firstResponse, two]) expect(text).toContain(`${name} is connected`);
-  expect(await account()).toBe('demo');
-});
-
-test('polling completes a login on a phone that never reaches the hub', async () => {
-  await hub.addAppliance(name);
-  await logIn((await hub.beginPairing(name)).href);
-  await eventually(async () => (await hub.appliance(name)).state === 'active');
-});
-
 test('only the browser of the short link can complete a login if the portal does not serve the code', async () => {
   disablePolling();
   await hub.addAppliance(name);
@@ -117,26 +101,20 @@ test('only the browser of the short link can complete a login if the portal does
   expect(await account()).toBe('demo');
 });
 
-test('the browser that /pair redirected completes the login if the portal does not serve the code', async () => {
-  disablePolling();
-  const credentials = await hub.addAppliance(name);
-  const { userCode } = await client.beginDeviceFlow(credentials);
-  const sent = await client.post('/pair', { user_code: userCode });
-  const cookie = cookieFrom(sent);
-  const callback = await client.http(await logIn(String(sent.headers['location'])), { headers: { cookie } });
-  expect(callback.text).toContain(`${name} is connected`);
-  expect(await account()).toBe('demo');
-});
-
-test("a browser that was shown the link on the hub's page completes the login if the portal serves no code", async () => {
-  disablePolling();
-  await hub.addAppliance(name);
-  const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
-  const page = await visitor.get(String(begun.headers['location']));
-  const cookie = cookieFrom(page);
-  const link = String((await hub.appliance(name)).authorize_url);
-  expect((await client.http(await logIn(link), { headers: { cookie } })).text).toContain(`${name} is connected`);
-});
+test.each(['/pair', "the hub's page"])(
+  'a browser that got the link from %s completes the login if the portal serves no code',
+  async (place) => {
+    disablePolling();
+    const { userCode } = await client.beginDeviceFlow(await hub.addAppliance(name));
+    const begun = await (place === '/pair'
+      ? client.post('/pair', { user_code: userCode })
+      : visitor.post(`/appliances/${name}/pair`, { csrf }));
+    const location = String(begun.headers['location']);
+    const cookie = cookieFrom(place === '/pair' ? begun : await visitor.get(location));
+    const link = place === '/pair' ? location : String((await hub.appliance(name)).authorize_url);
+    expect((await client.http(await logIn(link), { headers: { cookie } })).text).toContain(`${name} is connected`);
+  },
+);
 
 test("an installer confirms another browser's login if the portal serves no code, and pair reports it too", async () => {
   disablePolling();
@@ -156,16 +134,7 @@ test("an installer confirms another browser's login if the portal serves no code
   expect((await visitor.post(`${path}/confirm`, { csrf, login })).status).toBe(303);
   await eventually(async () => (await hub.appliance(name)).state === 'active');
   expect(await account()).toBe('demo');
-  const { status, stdout, stderr } = await watching;
+  const { status, stderr } = await watching;
   expect(status).toBe(0);
   expect(stderr).toContain('somebody at 127.0.0.1 has logged in, but the portal has not confirmed that login');
-  expect(
-    stdout
-      .trim()
-      .split('\n')
-      .map((line) => Object.keys(JSON.parse(line))),
-  ).toEqual([
-    ['event', 'authorize_url', 'short_url', 'expires_in'],
-    ['event', 'scope'],
-  ]);
 });

