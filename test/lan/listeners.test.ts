@@ -201,28 +201,6 @@ describe('one device with very many connections', () => {
   });
 });
 
-describe('HEAD requests', () => {
-  it.for([
-    ['http', '/ca.pem'],
-    ['https', '/'],
-    ['https', '/pair'],
-    ['https', '/.well-known/oauth-authorization-server'],
-  ] as const)('HEAD over %s at %s gets the same headers as GET, and no body', async ([port, path]) => {
-    const [head, get] = [await client[port](path, { method: 'HEAD' }), await client[port](path)];
-    // The installer's page requires the setup code first.
-    const status = port === 'https' && path === '/' ? 401 : 200;
-    expect([head, get]).toMatchObject([{ status, text: '' }, { status }]);
-    for (const name of ['content-type', 'content-length', 'cache-control']) {
-      expect(head.headers[name], name).toBe(get.headers[name]);
-    }
-    const refused = await client[port](path, { method: 'DELETE' });
-    expect({ status: refused.status, allow: refused.headers['allow'] }).toEqual({
-      status: 405,
-      allow: path === '/pair' ? 'GET, HEAD, POST' : 'GET, HEAD',
-    });
-  });
-});
-
 describe('a request that names two hosts', () => {
   it.for([
     ['in two headers', 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\nconnection: close\r\n\r\n'],

@@ -130,18 +130,6 @@ describe('a hub that stops', () => {
     expect(await response).toMatch(/^HTTP\/1.1 200 /);
     await ended;
   });
-
-  it('a stopping hub closes its sockets if it opened them for itself', async () => {
-    const standalone = await LanServerHarness.start();
-    const { httpPort, httpsPort } = standalone.server;
-    const { socket } = await open(httpPort);
-    await ask('http', httpPort);
-    const ended = standalone[Symbol.asyncDispose]();
-    expect(await ask('http', httpPort)).toBe('ECONNREFUSED');
-    expect(await ask('https', httpsPort)).toBe('ECONNREFUSED');
-    socket.destroy();
-    await ended;
-  });
 });
 
 describe('the pool of listening sockets', () => {

@@ -7,6 +7,7 @@ import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { openApiDocument } from '../../src/lan/openapi/document.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -216,7 +217,7 @@ test("each response in the hub's OpenAPI document was returned by its operation,
   await post('/pair', { user_code: 'BCDF-GHJK' });
   await exhaustRateLimit(() => get('/pair?user_code=BCDF-GHJK'));
   await exhaustRateLimit(() => post('/pair', { user_code: 'BCDF-GHJK' }));
-  await noAppliances();
+  await unwritableStore();
 
   expect(description.unseen()).toEqual([]);
   expect(describedErrors().filter((error) => !errors.has(error))).toEqual([]);
@@ -227,19 +228,28 @@ async function exhaustRateLimit(send: () => Promise<HubResponse>): Promise<void>
 }
 
 /** The LAN server of a hub that can't write its store. */
-async function noAppliances(): Promise<void> {
+async function unwritableStore(): Promise<void> {
   await using lan = await LanServerHarness.start();
-  const register = async () => {
+  const fail = async () => {
     throw new Failure('store_unwritable', 'planted');
   };
-  Object.assign(lan.home.service, { isInvite: () => true, register });
-  const { statusCode, headers, body } = await request(`https://127.0.0.1:${lan.server.httpsPort}/oauth/register`, {
-    method: 'POST',
-    dispatcher: lan.agent,
-    headers: { 'content-type': 'application/json', authorization: 'Bearer x' },
-    body: '{}',
-  });
-  await checked('post /oauth/register', { status: statusCode, headers, text: await body.text() });
+  lan.home.add('lamp', { kind: 'secret', hash: sha256('a-secret') });
+  Object.assign(lan.home.service, { isInvite: () => true, register: fail, beginDeviceFlow: fail });
+  const lamp = basicAuthorization({ client_id: 'lamp', client_secret: 'a-secret' });
+  for (const [path, type, authorization] of [
+    ['/oauth/register', 'application/json', 'Bearer x'],
+    ['/oauth/device_authorization', FORM, lamp],
+  ] as const) {
+    const { statusCode, headers, body } = await request(`https://127.0.0.1:${lan.server.httpsPort}${path}`, {
+      method: 'POST',
+      dispatcher: lan.agent,
+      headers: { 'content-type': type, authorization },
+      body: type === FORM ? '' : '{}',
+    });
+    await checked(`post ${path}`, { status: statusCode, headers, text: await body.text() });
+    expect(statusCode).toBe(503);
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  }
 }
 
 /** The entries of `errors` that this description lists. */

@@ -147,14 +147,4 @@ describe('a refresh token of the hub', () => {
     rememberSecrets([String(refresh_token)]);
     expect((await refresh({ refresh_token: String(refresh_token) })).status).toBe(200);
   });
-
-  it('a refresh token of the hub ends when a person disconnects the appliance', async () => {
-    const { poll, refresh } = await pairedByItself('boiler');
-    expect((await refresh()).status).toBe(200);
-    await hub.ask((control) => control.unpair('boiler'));
-    expectError(await refresh(), 400, 'invalid_grant');
-    expectError(await pollUntilEnd(poll), 400, 'invalid_grant');
-    await hub.pair('boiler', emulator);
-    expectError(await refresh(), 400, 'invalid_grant');
-  });
 });
