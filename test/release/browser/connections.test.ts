@@ -130,23 +130,6 @@ describe('a login that several appliances share', () => {
       expect(visit.browserErrors).toEqual([]);
     },
   );
-
-  it.each(OTHER_TESTS)('an installer lets an appliance use another login (%s)', async (variant, options) => {
-    const texts = textsFor(options.locale);
-    await testHub.hub.addConnection('netatmo', 'Monitoring');
-    await testHub.hub.addAppliance('thermostat', null, null, 'netatmo');
-    await testHub.hub.addAppliance('wallbox', 'Monitoring');
-    await using visit = await signedIn(options);
-    const { page } = visit;
-    await page.goto(`${testHub.origin}/appliances/wallbox`);
-    await page.getByRole('link', { name: texts.connectionChoice.move }).click();
-    await page.getByText(texts.connectionChoice.ownRemoved).waitFor();
-    await capture(visit, `${variant}-move`);
-    await page.getByRole('button', { name: texts.connectionChoice.moveButton }).click();
-    await page.getByRole('link', { name: 'netatmo', exact: true }).waitFor();
-    expect((await testHub.hub.appliance('wallbox')).connection).toBe('netatmo');
-    expect(visit.browserErrors).toEqual([]);
-  });
 });
 
 describe('the code of an appliance whose login is connected already', () => {

@@ -175,15 +175,4 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
     await waitFor(() => expect(blocked().length).toBeGreaterThan(0));
     expect(await page.frameLocator('iframe').getByRole('textbox').count()).toBe(0);
   });
-
-  it('the page that takes an appliance’s code opens at the hub’s own address, outside the frame', async () => {
-    await using visit = await browser.visit({ ...DESKTOP, ignoreHTTPSErrors: true });
-    const frame = await openParent(visit);
-    const [pair] = await Promise.all([
-      visit.page.context().waitForEvent('page'),
-      frame.getByRole('link', { name: en.overview.connectByCode }).click(),
-    ]);
-    await pair.waitForURL(`${testHub.origin}/pair`);
-    expect(await pair.evaluate('opener')).toBeNull();
-  });
 });

@@ -10,8 +10,6 @@ import { selectNamedRows } from '../../support/long.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
-/** The maximum size of a page in bytes, scripts included. */
-const MAX_BYTES = 100_000;
 const SCRIPT = '"><script>document.title = "taken over"</script>';
 
 let browser: Browser;
@@ -212,43 +210,6 @@ describe('an open page of the hub', () => {
     await hub.addAppliance('after-the-restart');
     await page.locator('#appliance-after-the-restart').waitFor();
   });
-
-  it('an open page shows the sign-in page when its session has ended', async () => {
-    await using visit = await signedIn();
-    await hub.setupCode({ rotate: true });
-    await visit.page.locator('#code').waitFor();
-    // The browser may report the end of the event stream, but no violation of the policy.
-    expect(visit.browserErrors.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
-  });
-
-  it('the overview and everything that it loads stay small', async () => {
-    for (let count = 0; count < 10; count++) await hub.addAppliance(`appliance-${count}`, 'Monitoring RemoteControl');
-    await using visit = await signedIn();
-    const { page } = visit;
-    await page.goto('about:blank');
-    const sizes: Promise<number>[] = [];
-    page.on('response', (response) => {
-      if (!response.url().endsWith('/live')) sizes.push(response.body().then(({ length }) => length));
-    });
-    // The page's last request loads the page again, after it has begun to follow the hub.
-    const last = page.waitForResponse((response) => response.request().resourceType() === 'xhr');
-    await Promise.all([last, page.goto(`${origin}/`)]);
-    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-    // The page twice, and its scripts.
-    expect(bytes).toBeGreaterThan(40_000);
-    expect(bytes).toBeLessThan(MAX_BYTES);
-  });
-});
-
-it('the page explains why a declared appliance can not be removed', async () => {
-  await using visit = await signedIn();
-  const { page } = visit;
-  await page.goto(`${origin}/appliances/declared`);
-  await page.getByText('The hub’s configuration file declares this appliance').waitFor();
-  expect(await page.locator('#remove').count()).toBe(0);
-  const response = await page.goto(`${origin}/appliances/declared/remove`);
-  expect(response?.status()).toBe(409);
-  await page.getByText('Nothing was changed').first().waitFor();
 });
 
 describe('the certificate warning of the full Chromium', () => {

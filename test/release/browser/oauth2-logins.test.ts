@@ -80,25 +80,6 @@ describe('from nothing to a connected login', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it.each(VARIANTS)('a person compares the code of the hub with the portal (%s)', async (variant, options) => {
-    await using hub = await startHub({ flows: 'device' });
-    const [visit, texts] = await beginFromNothing(hub, options);
-    await using _ = visit;
-    const { page } = visit;
-    await page.getByText(texts.pairing.compareCode).waitFor();
-    const code = (await page.locator('#user-code').textContent()) ?? '';
-    await expectUsable(visit, `${variant}-compare-code`);
-    const address = page.url();
-    await page.getByRole('link', { name: texts.pairing.logIn }).click();
-    await page.getByText(code).waitFor();
-    await logIn(page);
-    await page.getByText('now gets access').waitFor();
-    await page.goto(address);
-    await page.getByText(texts.pairing.connectedText).waitFor();
-    await expectConnected(hub);
-    expect(visit.browserErrors).toEqual([]);
-  });
-
   it.each(VARIANTS)('the portal redirects the person back to the hub (%s)', async (variant, options) => {
     await using hub = await startHub({ flows: 'code' });
     const [visit, texts] = await beginFromNothing(hub, options);
@@ -151,28 +132,6 @@ describe('from nothing to a connected login', () => {
     await expectConnected(hub);
     expect(visit.browserErrors).toEqual([]);
   });
-});
-
-it.each(VARIANTS)('a short link shows the code that a person types at the portal (%s)', async (variant, options) => {
-  await using hub = await startHub({ flows: 'device', verificationUriComplete: false });
-  await hub.hub.addAppliance('heating');
-  const { href } = await hub.hub.shortLink('heating');
-  await using visit = await browser.visit(options);
-  const { page } = visit;
-  const { portalCode, result } = textsFor(options.locale);
-  await page.goto(href);
-  await page.getByRole('heading', { name: portalCode.heading }).waitFor();
-  const code = (await page.locator('.code').textContent()) ?? '';
-  await expectUsable(visit, `${variant}-short-link`);
-  const portal = await openedBy(page, () => page.getByRole('link', { name: portalCode.logIn }).click());
-  await portal.getByLabel('The code that your device shows').fill(code);
-  await portal.getByRole('button', { name: 'Continue' }).click();
-  await logIn(portal);
-  await portal.getByText('now gets access').waitFor();
-  await expectConnected(hub);
-  await page.reload();
-  await page.getByText(result.connectedText).waitFor();
-  expect(visit.browserErrors).toEqual([]);
 });
 
 it('an open page of a pairing shows a new code of the portal without being reloaded', async () => {

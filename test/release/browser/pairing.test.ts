@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   type BrowserTestHub,
   expectPage,
@@ -12,14 +10,10 @@ import {
 } from '../../browser/browser-test-hub.ts';
 import { type DeviceFlow, HubClient } from '../../lan/hub-client.ts';
 import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../../support/browser.ts';
-import { scaleDeadline } from '../../support/deadlines.ts';
 import { startForeignSite } from '../../support/foreign-site.ts';
 import { selectNamedRows } from '../../support/long.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
-
-/** A link that is opened again within this time, in ms, stays the same. */
-const SAME_LINK = 5000;
 
 let browser: Browser;
 let testHub: DeviceTestHub;
@@ -58,22 +52,6 @@ describe('the browser of a person with a pairing link', () => {
     expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
     expect(visit.browserErrors).toEqual([]);
   });
-
-  it('a person who comes back while the portal is slow sees a page that reloads automatically', async () => {
-    const late = Promise.withResolvers<void>();
-    const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
-    await using slow = await startBrowserTestHub({ intercept: { answering } });
-    await using visit = await browser.visit(PHONE);
-    await visit.page.goto(await linkOf('wallbox', slow));
-    visit.page.setDefaultTimeout(scaleDeadline(20_000));
-    await logIn(visit.page);
-    // Without scripts only a reload updates the page, so it reloads automatically during the exchange.
-    await expectPage(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
-    late.resolve();
-    await expectPage(visit, 'connected-late', 'wallbox is connected');
-    expect(slow.emulator.observations).toMatchObject({ codesRepeated: 0 });
-    expect(visit.browserErrors).toEqual([]);
-  });
 });
 
 describe('the browser of a person with a user code', () => {
@@ -94,51 +72,6 @@ describe('the browser of a person with a user code', () => {
     await page.getByRole('button', { name: 'Continue' }).tap();
     await logIn(visit.page);
     await page.getByText('wallbox is connected').waitFor();
-    expect(visit.browserErrors).toEqual([]);
-  });
-
-  it('the button for the login works through all redirects of a portal that asks for nothing more', async () => {
-    testHub.emulator.change({ autoLogin: true });
-    await using visit = await openTrustingVisit(browser, PHONE);
-    const { link } = await testHub.begin('wallbox');
-    await visit.page.goto(link);
-    await visit.page.getByRole('button', { name: 'Continue' }).tap();
-    await visit.page.getByText('wallbox is connected').waitFor();
-    expect(visit.browserErrors).toEqual([]);
-  });
-
-  it("a person who comes back after the portal's link has expired gets a fresh link from the same page", async () => {
-    await using other = await start({ stateLifetime: 60 });
-    await using visit = await openTrustingVisit(browser, PHONE);
-    const { page } = visit;
-    const { link } = await other.begin('wallbox');
-    await page.goto(link);
-    await page.getByRole('button', { name: 'Continue' }).tap();
-    await page.getByText('asks for access to your account').waitFor();
-    other.emulator.advance(61);
-    await sleep(SAME_LINK + 500);
-    await logIn(visit.page);
-    await page.getByText('This link has expired').waitFor();
-    await page.goto(link);
-    await page.getByRole('button', { name: 'Continue' }).tap();
-    await logIn(visit.page);
-    await page.getByText('wallbox is connected').waitFor();
-    expect(other.configs()).toBe(2);
-    expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
-  });
-
-  it('a person who refuses at the portal reads that the pairing can be started again on the appliance', async () => {
-    await using visit = await openTrustingVisit(browser, PHONE);
-    const { page } = visit;
-    const { link } = await testHub.begin('wallbox');
-    await page.goto(link);
-    await page.getByRole('button', { name: 'Continue' }).tap();
-    await page.getByRole('button', { name: 'Refuse' }).tap();
-    await expectPage(visit, 'device-refused', 'wallbox is not connected');
-    await page.goto(link);
-    await expectPage(visit, 'device-refused-again', 'wallbox is not connected');
-    await page.getByText('Start connecting again on the appliance').waitFor();
-    expect(await page.getByText('latchkey pair').count()).toBe(0);
     expect(visit.browserErrors).toEqual([]);
   });
 
@@ -222,30 +155,27 @@ it.each(selectNamedRows(WINDOWS, SHORT))('the pages of a pairing are legible %s'
 });
 
 /** Adds an appliance and starts its pairing. @returns the pairing link */
-async function linkOf(name: string, { hub }: BrowserTestHub = testHub): Promise<string> {
-  await hub.addAppliance(name, 'Monitoring RemoteControl');
-  return (await hub.beginPairing(name)).href;
+async function linkOf(name: string): Promise<string> {
+  await testHub.hub.addAppliance(name, 'Monitoring RemoteControl');
+  return (await testHub.hub.beginPairing(name)).href;
 }
 
 const callbackOrigin = () => `http://127.0.0.1:${testHub.hub.httpPort}`;
 
 interface DeviceTestHub extends BrowserTestHub {
-  /** How many links the hub has requested from the portal. */
-  configs(): number;
   /** Adds an appliance and begins its pairing at the hub. @returns its short link */
   shortLink(name: string): Promise<string>;
   /** Adds an appliance, which starts a device flow. */
   begin(name: string): Promise<DeviceFlow>;
 }
 
-async function start(options: EmulatorOptions = {}): Promise<DeviceTestHub> {
+async function start(): Promise<DeviceTestHub> {
   const parts = new AsyncDisposableStack();
-  const started = parts.use(await startBrowserTestHub(options));
-  const { emulator, hub } = started;
+  const started = parts.use(await startBrowserTestHub());
+  const { hub } = started;
   const client = parts.use(await HubClient.of(hub));
   return {
     ...started,
-    configs: () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length,
     async shortLink(name) {
       await hub.addAppliance(name, 'Monitoring RemoteControl');
       return (await hub.shortLink(name)).href;

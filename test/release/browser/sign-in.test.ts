@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
 import {
@@ -39,16 +38,11 @@ async function expectSignedIn(visit: Visit): Promise<void> {
 }
 
 describe.each([
-  ['a phone', { ...PHONE, ignoreHTTPSErrors: true }],
   [
     'a small phone in German, without scripts',
     { ...SMALL_PHONE, ignoreHTTPSErrors: true, locale: 'de-DE', javaScriptEnabled: false },
   ],
-  ['a desktop', { ...DESKTOP, ignoreHTTPSErrors: true }],
-  [
-    'a desktop in German at night',
-    { ...DESKTOP, ignoreHTTPSErrors: true, locale: 'de-DE', colorScheme: 'dark' as const },
-  ],
+  ['a desktop', { ...DESKTOP, ignoreHTTPSErrors: true, colorScheme: 'dark' as const }],
 ])('an installer with %s', (device, options) => {
   it('an installer types the setup code, sees a mistake beside the field, and gets to the page', async () => {
     const german = options.locale === 'de-DE';
@@ -97,20 +91,6 @@ describe('a one-time address', () => {
   );
 });
 
-it("a link on another site opens the hub's page with a session, and otherwise asks for the setup code", async () => {
-  await using site = await startForeignSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
-  await using visit = await openTrustingVisit(browser, PHONE);
-  await visit.page.goto(site.url);
-  await visit.page.getByRole('link').click();
-  await visit.page.getByLabel('Setup code').fill((await hub.setupCode()).code);
-  await visit.page.getByRole('button', { name: 'Sign in' }).click();
-  await expectSignedIn(visit);
-  await visit.page.goto(site.url);
-  await visit.page.getByRole('link').click();
-  await expectSignedIn(visit);
-  expect(visit.page.url()).toBe(`${origin}/?from=elsewhere`);
-});
-
 it('another site can not send a valid form, even if it knows the CSRF token', async () => {
   await using visit = await openTrustingVisit(browser, DESKTOP);
   await visit.page.goto((await hub.setupCode()).sign_in);
@@ -126,39 +106,6 @@ it('another site can not send a valid form, even if it knows the CSRF token', as
   await visit.page.getByText('Nothing was changed').waitFor();
   await visit.page.goto(`${origin}/`);
   await expectSignedIn(visit);
-});
-
-it('a page whose form is being sent does not leave it when it learns that the session has ended', async () => {
-  await using visit = await openTrustingVisit(browser, PHONE);
-  const { page } = visit;
-  const listens = page.waitForResponse(`${origin}/live`);
-  await page.goto((await hub.setupCode()).sign_in);
-  await expectSignedIn(visit);
-  await listens;
-  await page.route('**/sign-out', async (route) => {
-    const response = await route.fetch({ maxRedirects: 0 });
-    await sleep(1000);
-    await route.fulfill({ response });
-  });
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByText('You are signed out.').waitFor();
-});
-
-it('a form of an ended session shows a message, and signing in leads back to its page', async () => {
-  // With scripts the page would update automatically.
-  await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
-  const { page } = visit;
-  await page.goto((await hub.setupCode()).sign_in);
-  await expectSignedIn(visit);
-  await page.goto(`${origin}/?from=before`);
-  const { code } = await hub.setupCode({ rotate: true });
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByText('You are no longer signed in, so nothing was changed.').waitFor();
-  await expectUsable(visit, 'sign-in-ended');
-  await page.getByLabel('Setup code').fill(code);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await expectSignedIn(visit);
-  expect(page.url()).toBe(`${origin}/?from=before`);
 });
 
 it('a page with a secret that the browser restores from memory asks the hub whether to show it', async () => {

@@ -13,17 +13,6 @@ import { skipIfUnavailable } from '../../support/set-up.ts';
 
 skipIfUnavailable(activationSkipReason);
 
-it('the hub serves one systemd socket for both IPv4 and IPv6', async () => {
-  await using activated = await prepareActivated('["0.0.0.0", "::"]');
-  const { hub, activate } = activated;
-  activate.push('-l', String(hub.httpPort), '-l', String(hub.httpsPort));
-  await activated.launch();
-  const ca = await fetchCa(`http://127.0.0.1:${hub.httpPort}`);
-  expect(ca).toContain('BEGIN CERTIFICATE');
-  expect(await fetchCa(`http://[::1]:${hub.httpPort}`)).toBe(ca);
-  for (const host of ['127.0.0.1', '[::1]']) expect(await fetchCa(`https://${host}:${hub.httpsPort}`)).toBe(ca);
-});
-
 it("the names of systemd's sockets decide which serves HTTP and which HTTPS, also over a reload, and others are rejected", async () => {
   await using activated = await prepareActivated();
   const { hub, activate } = activated;
@@ -51,17 +40,12 @@ it("the names of systemd's sockets decide which serves HTTP and which HTTPS, als
 it.for([
   ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
   ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'socket number 1 is not a listening TCP socket'],
-  ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'socket number 2 is not a listening TCP socket'],
 ] as const)(
   '%s: a daemon started by systemd with such sockets reports the error and exits',
   async ([, sockets, message]) => {
     await using activated = await prepareActivated();
     const { hub, activate } = activated;
-    const addresses: Readonly<Record<string, string>> = {
-      HTTP: `127.0.0.1:${hub.httpPort}`,
-      FILE: join(hub.directory, 'a.sock'),
-    };
-    activate.push(...sockets.map((name) => addresses[name] ?? name));
+    activate.push(...sockets.map((name) => (name === 'HTTP' ? `127.0.0.1:${hub.httpPort}` : name)));
     const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
     const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
     const stderr = text(child.stderr);

@@ -130,20 +130,6 @@ describe.concurrent('the examples of the device flow', () => {
     ['sh', noJq],
     ['python', noPython],
   ] as const)(
-    'the %s example of the device flow shows an error of the hub and stops',
-    async ([language, lacking], { skip }) => {
-      skip(lacking, 'without its packages');
-      using workspace = testBed.createWorkspace();
-      const wrong = { ...(await testBed.addAppliance(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
-      const refused = { status: 1, stdout: '', stderr: expect.stringMatching(/invalid_client.*error_description/) };
-      expect(await workspace[language](example(language), wrong)).toEqual(refused);
-    },
-  );
-
-  test.for([
-    ['sh', noJq],
-    ['python', noPython],
-  ] as const)(
     'the %s example of the device flow shows that the pairing has failed, and stops',
     async ([language, lacking], { skip }) => {
       skip(lacking, 'without its packages');
