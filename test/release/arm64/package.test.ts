@@ -1,4 +1,5 @@
-// The arm64 package on this machine: its contents; in the long form, also that it runs.
+// The arm64 package on this machine: its contents, and that it starts; in the long form all that an emulated Debian
+// does with it.
 import { execFile } from 'node:child_process';
 import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +7,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
-import { arm64Command, arm64Root, arm64SkipReason } from '../../support/arm64.ts';
+import { version } from '../../../src/system/version.ts';
+import { Arm64Debian, arm64Command, arm64DebianSkipReason, arm64Root, arm64SkipReason } from '../../support/arm64.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
@@ -74,6 +76,35 @@ if (IS_LONG_FORM) {
     expect(refreshes).toBeGreaterThan(0);
 
     await serves(await latchkey(LARGE_PAGES));
+  });
+
+  it('an arm64 Debian installs the package, upgrades it, refuses it over a newer store, and purges it', async (ctx) => {
+    const missing = await arm64DebianSkipReason();
+    if (missing !== null) ctx.skip(missing);
+    await using debian = await Arm64Debian.start();
+    // This machine's dpkg unpacks, which is fast; the package's scripts and all that they call are arm64 programs.
+    const dpkg = (...args: string[]) => debian.beside('dpkg', `--root=${debian.root}`, '--force-architecture', ...args);
+    const files = () => debian.run('find', '/usr', '/etc', '/var/lib/latchkey', '-name', '*latchkey*');
+
+    expect(await debian.run('uname', '-m')).toBe('aarch64\n');
+    expect(await dpkg('--install', file)).toContain('name a portal in /etc/latchkey/latchkey.toml');
+    expect(await debian.run('latchkey', '--version')).toContain(version());
+    expect(await debian.run('grep', 'latchkey', '/etc/group')).toMatch(/^latchkey-admin:/);
+
+    const schema = (byte: string) =>
+      debian.run(
+        'sh',
+        '-c',
+        `mkdir -p /var/lib/latchkey; cd /var/lib/latchkey; (head -c 63 /dev/zero; printf '${byte}') >latchkey.db`,
+      );
+    await schema('\\1');
+    await dpkg('--install', file);
+    expect(await debian.run('ls', '/var/lib/latchkey/upgrades')).toMatch(/^0001-\S+\.db\n$/);
+    await schema('\\377');
+    await expect(dpkg('--install', file)).rejects.toThrow('the store has schema 255');
+
+    await dpkg('--purge', 'latchkey');
+    await expect(files()).rejects.toThrow(/\/var\/lib\/latchkey.: No such file/u);
   });
 }
 

@@ -1,4 +1,4 @@
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DECIDE, DECISIONS, RELAY, stateFor } from '../../page/relay-addresses.ts';
 import {
@@ -10,6 +10,7 @@ import {
   startBrowser,
   type Visit,
 } from '../../support/browser.ts';
+import { type Firefox, firefoxSkipReason, startFirefox } from '../../support/firefox.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -27,6 +28,9 @@ const NEVER_FORWARD = `() => {
   globalThis.setTimeout = (run, ms, ...values) => (ms === ${PAUSE} ? 0 : later(run, ms, ...values));
 }`;
 
+/** A tab of Chromium or Firefox. */
+type Tab = Firefox;
+
 /** What a browser needs to reach the hub directly, and everything else through the network's proxy. */
 function through({ proxyPort }: RelayNetwork): BrowserContextOptions {
   // Playwright's second rule sends the rest of loopback through the proxy as well.
@@ -34,25 +38,38 @@ function through({ proxyPort }: RelayNetwork): BrowserContextOptions {
   return { ignoreHTTPSErrors: true, proxy };
 }
 
-/** Waits until the document of an address is parsed. */
-const PARSED = { waitUntil: 'domcontentloaded' } as const;
-const HEADING = "document.querySelector('#heading').textContent";
-
-/** Waits until the page has this heading. */
-function waitForHeading(page: Page, heading: string): Promise<void> {
-  return waitFor(async () => expect(await page.evaluate(HEADING)).toBe(heading));
+async function openChromiumTab(browser: Browser, network: RelayNetwork): Promise<Tab> {
+  const visit = await browser.visit({ ...PHONE, ...through(network) });
+  return {
+    open: (url) => visit.page.goto(url, { waitUntil: 'domcontentloaded' }).then(() => undefined),
+    evaluate: (expression) => visit.page.evaluate(expression),
+    runBeforeScripts: (source) => visit.page.addInitScript(`(${source})()`).then(() => undefined),
+    [Symbol.asyncDispose]: () => visit[Symbol.asyncDispose](),
+  };
 }
 
-describe('the relay', () => {
+const HEADING = "document.querySelector('#heading').textContent";
+
+/** Waits until the tab shows a page with this heading. */
+function waitForHeading(tab: Tab, heading: string): Promise<void> {
+  return waitFor(async () => expect(await tab.evaluate(HEADING)).toBe(heading));
+}
+
+describe.each(['Chromium', 'Firefox'])('the relay in %s', (name) => {
   let network: RelayNetwork;
-  let browser: Browser;
+  let openTab: () => Promise<Tab>;
 
   setUpOnce(
     async (parts) => {
       network = parts.use(await startRelayNetwork());
-      browser = parts.use(await startBrowser());
+      if (name === 'Firefox') {
+        openTab = () => startFirefox(network.proxyPort);
+      } else {
+        const browser = parts.use(await startBrowser());
+        openTab = () => openChromiumTab(browser, network);
+      }
     },
-    { skipReason: browserSkipReason },
+    { skipReason: name === 'Firefox' ? firefoxSkipReason : browserSkipReason },
   );
   beforeEach(() => void network?.arrived.splice(0));
 
@@ -60,8 +77,7 @@ describe('the relay', () => {
   const forwarded = () => network.arrived.map(({ url }) => url).filter((url) => !url.startsWith(RELAY_URL));
 
   it('the response of a cloud arrives at the hub byte for byte, without a referrer, and leaves the history', async () => {
-    await using visit = await browser.visit({ ...PHONE, ...through(network) });
-    const { page } = visit;
+    await using tab = await openTab();
     const code = 'code=a%2Fb%2b+c%20d==&iss=https%3A%2F%2Fcloud.example&empty=&flag&u=%E4%BD%A0%FF&q=a?b/~!*()';
     const state = stateFor(network.callback);
     for (const address of [
@@ -71,54 +87,52 @@ describe('the relay', () => {
       `http://relay.example/relay.html?${code}&state=${state}`,
     ]) {
       network.arrived.splice(0);
-      await page.goto('https://cloud.example/', PARSED);
-      await page.goto(address, PARSED);
-      await waitForHeading(page, 'Hub');
+      await tab.open('https://cloud.example/');
+      await tab.open(address);
+      await waitForHeading(tab, 'Hub');
       const toHub = network.arrived.filter(({ url }) => !url.includes('/relay.html'));
       expect(toHub.map(({ url }) => url)).toEqual([network.callback + address.slice(address.indexOf('?'))]);
       expect(toHub[0]?.headers.referer).toBeUndefined();
-      await page.goBack(PARSED);
-      await waitForHeading(page, 'Cloud');
+      await tab.evaluate('void history.back()');
+      await waitForHeading(tab, 'Cloud');
     }
   });
 
   it('the relay names the hub before it goes there, and its link does the same', async () => {
-    await using visit = await browser.visit({ ...PHONE, ...through(network) });
-    const { page } = visit;
-    await page.addInitScript(`(${NEVER_FORWARD})()`);
-    await page.goto('https://cloud.example/', PARSED);
+    await using tab = await openTab();
+    await tab.runBeforeScripts(NEVER_FORWARD);
+    await tab.open('https://cloud.example/');
     const query = `?code=1&state=${stateFor(network.callback)}`;
-    await page.goto(`${RELAY_URL}${query}`, PARSED);
-    await waitForHeading(page, 'Returning to your hub at 127.0.0.1 …');
-    expect(await page.evaluate('document.querySelector("main").innerText')).toContain(network.callback);
+    await tab.open(`${RELAY_URL}${query}`);
+    await waitForHeading(tab, 'Returning to your hub at 127.0.0.1 …');
+    expect(await tab.evaluate('document.querySelector("main").innerText')).toContain(network.callback);
     expect(forwarded()).toEqual([]);
-    expect(await page.evaluate('document.querySelector("a").href')).toBe(`${network.callback}${query}`);
-    await page.evaluate('document.querySelector("a").click()');
-    await waitForHeading(page, 'Hub');
+    expect(await tab.evaluate('document.querySelector("a").href')).toBe(`${network.callback}${query}`);
+    await tab.evaluate('document.querySelector("a").click()');
+    await waitForHeading(tab, 'Hub');
     expect(forwarded()).toEqual([`${network.callback}${query}`]);
-    await page.goBack(PARSED);
-    await waitForHeading(page, 'Cloud');
+    await tab.evaluate('void history.back()');
+    await waitForHeading(tab, 'Cloud');
   });
 
   it('the relay forwards to a private address of each kind as the browser parses it, and to no other', async () => {
-    await using visit = await browser.visit({ ...PHONE, ...through(network) });
-    const { page } = visit;
-    await page.addInitScript(`(${FORWARD_AT_ONCE})()`);
-    await page.goto(RELAY_URL, PARSED);
-    expect(JSON.parse(String(await page.evaluate(DECIDE)))).toEqual(DECISIONS);
+    await using tab = await openTab();
+    await tab.runBeforeScripts(FORWARD_AT_ONCE);
+    await tab.open(RELAY_URL);
+    expect(JSON.parse(String(await tab.evaluate(DECIDE)))).toEqual(DECISIONS);
 
     for (const [query, reason] of [
       [`?code=1&state=${stateFor('http://192.168.1.20@evil.example/callback')}`, 'does not forward to this address'],
       ['?code=1', 'does not name a hub'],
     ] as const) {
-      await page.goto(`${RELAY_URL}${query}`, PARSED);
+      await tab.open(`${RELAY_URL}${query}`);
       const links = "document.querySelectorAll('a[href]').length";
-      expect(await page.evaluate(`document.body.innerText.trim() + ' Links: ' + ${links}`)).toMatch(
+      expect(await tab.evaluate(`document.body.innerText.trim() + ' Links: ' + ${links}`)).toMatch(
         new RegExp(`^Not forwarded\\s[^]*${reason}[^]* Links: 0$`),
       );
     }
     // Whatever a page has begun, the next document of the tab comes after it.
-    await page.goto('https://cloud.example/', PARSED);
+    await tab.open('https://cloud.example/');
     expect(forwarded()).toEqual([]);
 
     for (const [address, arrives] of [
@@ -131,9 +145,9 @@ describe('the relay', () => {
     ] as const) {
       const query = `code=1&state=${stateFor(address)}`;
       // The tab may leave the relay before the browser has reported it.
-      await page.goto(`${RELAY_URL}?${query}`, PARSED).catch(() => undefined);
+      await tab.open(`${RELAY_URL}?${query}`).catch(() => undefined);
       await waitFor(() => expect(forwarded()).toContain(arrives.endsWith('?') ? `${arrives}${query}` : arrives));
-      if (arrives.endsWith('?')) await waitForHeading(page, 'Hub');
+      if (arrives.endsWith('?')) await waitForHeading(tab, 'Hub');
     }
   });
 });
