@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { Failure } from '../../src/core/failure.ts';
 import { startPaired } from './paired-site.ts';
-import { expectSoon } from './site-brokers.ts';
-import { useSiteServer } from './site-harness.ts';
+import { expectSoon, withMethods } from './site-brokers.ts';
+import { siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 
@@ -49,6 +50,45 @@ test('a token request at a hub waits for the refresh of another one, and is told
   expect(site.refreshes()).toBe(1);
 });
 
+test('a hub writes a rejection once, whether the first try fails or not', async () => {
+  const results: (boolean | 'fails')[] = [];
+  let fails = false;
+  await using site = await startPaired((store) =>
+    withMethods(store, {
+      markTokenRejected: async (...call) => {
+        results.push(fails ? 'fails' : await store.markTokenRejected(...call));
+        if (fails) throw new Failure('store_unwritable', 'the database is away');
+        return true;
+      },
+    }),
+  );
+  const { first, second, id } = site;
+  // The other one would refresh the token, too.
+  await second.kill();
+  const token = () => first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
+  await first.broker.grants.reportRejectedToken(id, token());
+  await expectSoon(() => site.generations(first), [2]);
+  fails = true;
+  await first.broker.grants.reportRejectedToken(id, token());
+  fails = false;
+  // Because an appliance rejected the token before it, too, it would be replaced only after a minute.
+  await first.broker.grants.refresh(id);
+  expect(site.generations(first)).toEqual([3]);
+  expect(results).toEqual([true, 'fails', true]);
+});
+
+test('a hub that has a grant in memory goes on with it although its row was damaged', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await (await siteServer()).sql(site.site.database, "UPDATE latchkey.grants SET doubt = 'nonsense'");
+  await first.broker.grants.applyNews(new Set([id]), false);
+  await second.broker.grants.refresh(id);
+  for (const { broker } of [first, second]) {
+    expect(await broker.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
+  }
+  expect(site.refreshes()).toBe(0);
+});
+
 test('an appliance that is removed while its request waits for a refresh gets no token', async () => {
   await using site = await startPaired();
   const { first, second, id } = site;
@@ -65,4 +105,21 @@ test('an appliance that is removed while its request waits for a refresh gets no
   await first.broker.appliances.remove(appliance);
   answer();
   expect(await issued).toEqual({ kind: 'not_paired' });
+});
+
+test('a grant of which another hub may know more is refreshed when a switch to another server has settled', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const server = await siteServer();
+  const sql = (text: string) => server.sql(site.site.database, text);
+  await sql('UPDATE latchkey.grants SET confirmed = false; UPDATE latchkey.site SET switched_at = clock_timestamp()');
+  void first.broker.grants.refresh(id);
+  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil !== null, true);
+  expect(site.refreshes()).toBe(0);
+  await sql('UPDATE latchkey.site SET switched_at = NULL');
+  await second.broker.grants.applyNews(new Set(), true);
+  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil, null);
+  await first.broker.grants.refresh(id);
+  await expectSoon(() => site.generations(first, second), [2, 2]);
+  expect(site.refreshes()).toBe(1);
 });

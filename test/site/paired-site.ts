@@ -26,11 +26,11 @@ export async function startPaired(wrap?: Parameters<PortalSite['startHub']>[1]) 
   return {
     ...{ site, first, second, id, generations },
     refreshes,
-    /** The first hub sends its first refresh. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
-    async sendRefresh() {
+    /** The first hub sends a refresh, the one of this number. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
+    async sendRefresh(count = 1) {
       const answer = site.holdAnswer();
       const refreshed = first.broker.grants.refresh(id);
-      await expectSoon(() => refreshes(), 1);
+      await expectSoon(() => refreshes(), count);
       return { answer, refreshed };
     },
     /** Makes the leases of the attempts that begin from now on end after some seconds. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { AUTOMATIC_REDIRECT, followRedirect, logIn, type PortalHub, startTwoHubs } from './portal-site.ts';
+import { withoutNotifications } from './site-brokers.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -30,6 +31,14 @@ describe('a login on another hub of the site', () => {
     expect(site.codesSent).toHaveLength(1);
   });
 
+  test('a login that one hub has begun is seen by its polling, and the other hub shows that it is paired', async () => {
+    await using hubs = await startTwoHubs();
+    const id = await hubs.begin();
+    await logIn(hubs.site, hubs.first.pairing(id));
+    await expectPairedOnce(hubs, id);
+    expect(hubs.first.emitted).toHaveLength(1);
+  });
+
   test('only the hub that owns a pairing polls the portal', async () => {
     await using hubs = await startTwoHubs();
     const { site, first, second } = hubs;
@@ -47,6 +56,17 @@ describe('a login on another hub of the site', () => {
     expect(await followRedirect(second, await logIn(site, first.pairing(id)))).toMatchObject(PAIRED);
     await expectPairedOnce(hubs, id);
     expect(second.emitted).toHaveLength(1);
+  });
+
+  test('a login ends on a hub that has no news of it yet', async () => {
+    await using hubs = await startTwoHubs();
+    const { site, first } = hubs;
+    const third = await site.startHub(3, withoutNotifications);
+    const id = await hubs.begin();
+    const location = await logIn(site, first.pairing(id));
+    expect(third.pairing(id)).toBeUndefined();
+    expect(await followRedirect(third, location)).toMatchObject({ id, ...PAIRED });
+    expect(site.codesSent).toHaveLength(1);
   });
 
   test('a browser that comes back to another hub is known by its cookie', async () => {

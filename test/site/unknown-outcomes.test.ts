@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
+import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
-import { addAppliance, HEATER, ownConnection, WALLBOX } from '../store/test-store.ts';
+import { addAppliance, HEATER, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
 import { fastClock, HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
 
@@ -13,6 +16,7 @@ const second = sampleGrant({ generation: 2, refreshToken: new Secret('the-second
 const attempt = { token: 'hash', at: instantAt(1) };
 const waiting = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+const LINE: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
 
 /** A hub behind a proxy, and one that is not, with a paired appliance and an open pairing. */
 async function startHubs({ isFast = true } = {}) {
@@ -50,7 +54,7 @@ interface Write {
 
 const third = sampleGrant({ generation: 3 });
 
-/** Writes to several tables, in an order in which they follow from each other. */
+/** Each kind of write, in an order in which they follow from each other. */
 const WRITES: readonly Write[] = [
   {
     what: 'the beginning of a refresh',
@@ -60,6 +64,20 @@ const WRITES: readonly Write[] = [
     expected: 'hash',
   },
   {
+    what: 'the end of a refresh',
+    write: (hub) => hub.endAttempt({ ...first, misconfigured: instantAt(7) }),
+    result: true,
+    stored: async (other) => (await other.grant(id))?.grant.misconfigured?.uptime,
+    expected: 7,
+  },
+  {
+    what: 'the mark of a rejected token',
+    write: (hub) => hub.markTokenRejected(id, 1, instantAt(7)),
+    result: true,
+    stored: async (other) => (await other.grant(id))?.grant.accessTokenRejectedAt?.uptime,
+    expected: 7,
+  },
+  {
     what: 'a grant',
     write: (hub) => hub.replaceGrant(second),
     result: true,
@@ -67,11 +85,32 @@ const WRITES: readonly Write[] = [
     expected: 'the-second-refresh-token',
   },
   {
+    what: 'a pairing',
+    write: (hub) => hub.savePairing({ ...waiting, scope: 'Another' }),
+    result: true,
+    stored: async (other) => (await other.pairings()).map(({ scope }) => scope),
+    expected: ['Another'],
+  },
+  {
     what: 'the end of a pairing',
     write: (hub) => hub.completePairing(paired, third),
     result: true,
     stored: async (other) => [(await other.pairings()).map(({ step }) => step.kind), await other.generation(id)],
     expected: [['ended'], 3],
+  },
+  {
+    what: 'a session',
+    write: (hub) => hub.saveSession(sampleSession(WALLBOX, 'one')),
+    result: true,
+    stored: async (other) => (await other.sessions()).map(({ hash }) => hash),
+    expected: ['hash-one'],
+  },
+  {
+    what: 'the deletion of a grant',
+    write: (hub) => hub.forgetGrant(id, 3),
+    result: true,
+    stored: (other) => other.generation(id),
+    expected: 4,
   },
   {
     what: 'a change of the registry',
@@ -86,6 +125,13 @@ const WRITES: readonly Write[] = [
     result: true,
     stored: (other) => other.setting('page_sessions'),
     expected: 'x',
+  },
+  {
+    what: 'history',
+    write: (hub) => hub.addHistory(new Map([[id, [LINE]]])),
+    result: undefined,
+    stored: (other) => other.history(id),
+    expected: [LINE],
   },
 ];
 
@@ -121,6 +167,22 @@ describe('a database that goes away while a transaction is committed', () => {
     expect(await begun).toMatchObject({ kind: 'begun' });
     expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
     expect(await hubs.other.beginAttempt(first, attempt)).not.toMatchObject({ kind: 'begun' });
+  });
+
+  test('a hub hears of its own change that was committed although it could not know that', async () => {
+    await using hubs = await startHubs();
+    const news: string[] = [];
+    hubs.hub.onNews(async ({ appliances }) => void news.push(...appliances));
+    hubs.goAwayAfter('response');
+    const changed = { ...WALLBOX, name: 'renamed' };
+    await expect(hubs.hub.saveRegistry({ updatedAppliances: [changed] })).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(news).toEqual([id]);
+    expect(await hubs.hub.findAppliances(new Set([id]))).toEqual([changed]);
+    expect(await hubs.hub.saveRegistry({ updatedAppliances: [WALLBOX] })).toBe(true);
   });
 
   test('an attempt that may have been committed is not begun, and is removed when the database is back', async () => {
@@ -174,6 +236,42 @@ describe('a database that goes away while a transaction is committed', () => {
     await hubs.returned;
     expect(await hubs.hub.replaceGrant(second)).toBe(false);
     expect((await hubs.hub.grant(id))?.grant.refreshToken?.reveal()).toBe('the-third');
+  });
+
+  test('the end of a pairing that may have been committed is written by the next try, once', async () => {
+    await using hubs = await startHubs();
+    hubs.goAwayAfter('response');
+    await expect(hubs.hub.completePairing(paired, second)).rejects.toMatchObject({ code: 'store_unwritable' });
+    hubs.proxy.pass();
+    await hubs.returned;
+    expect(await hubs.hub.completePairing(paired, second)).toBe(true);
+    expect(await hubs.other.generation(id)).toBe(2);
+    expect((await hubs.other.pairings()).map(({ step }) => step.kind)).toEqual(['ended']);
+  });
+
+  test('an attempt whose commit is still running when the hub comes back is removed after its end', async () => {
+    await using hubs = await startHubs();
+    const { hub, other, sql } = hubs;
+    // The commit of an attempt waits for a lock of the test.
+    await sql(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0
+        AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER slow AFTER UPDATE OF attempt ON grants DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        WHEN (OLD.attempt IS NULL AND NEW.attempt IS NOT NULL) EXECUTE FUNCTION wait();`);
+    const lock = new Client({ connectionString: hubs.url });
+    await lock.connect();
+    await lock.query('SELECT pg_advisory_lock(42)');
+    await expect(hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+    // Long enough to come back without waiting for the commit.
+    await Promise.race([hubs.returned, sleep(3000)]);
+    await lock.end();
+    await hubs.returned;
+    await expect
+      .poll(() => sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT';"))
+      .toBe('0');
+    expect(await other.grant(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
+    await sql('DROP TRIGGER slow ON grants;');
+    await hub.grant(id);
+    expect(await hub.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
   });
 
   test('a write fails at once while the database is away, and so does a read', async () => {

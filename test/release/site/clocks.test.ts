@@ -2,8 +2,8 @@ import { uptime } from 'node:os';
 import { expect, test } from 'vitest';
 import type { Clock } from '../../../src/core/clock.ts';
 import { monotonicNow, systemClock } from '../../../src/system/clock.ts';
-import { instantAt, sampleGrant } from '../../core/samples.ts';
-import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
+import { instantAt, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, sampleSession, WALLBOX } from '../../store/test-store.ts';
 
 const siteServer = useSiteServer();
@@ -11,6 +11,8 @@ const HOUR = 3_600_000;
 const { id } = WALLBOX;
 /** How exact ages are on a busy machine, in ms; the wrong ones are off by hours. */
 const TOLERANCE = 5000;
+/** A test waits so long for what usually takes a few seconds. */
+const POLLING = { timeout: 20_000, interval: 20 };
 
 /** A clock of a boot that began `age` ms earlier than this machine's, with a wall clock that is wrong by `error` ms. */
 function clockOf(boot: string, age: number, error: number): Clock {
@@ -54,6 +56,18 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
   expect(Math.abs(Date.now() - 2 * HOUR - wall)).toBeLessThan(TOLERANCE);
 });
 
+test('a hub knows the age of what a hub has stored that started after its last heartbeat', async () => {
+  const database = await (await siteServer()).createDatabase();
+  const clock = clockOf('boot-a', 5 * HOUR, 0);
+  await using a = await openSiteStore(siteAddress(database), HUB_A, { clock, timers: NO_INTERVALS });
+  const later = clockOf('boot-b', 0, 9 * HOUR);
+  await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: later });
+  await addAppliance(b, { ...WALLBOX, waitingSince: later.now() });
+  const [appliance] = await a.appliances();
+  expect(appliance?.waitingSince?.boot).toBe('boot-a');
+  expect(Math.abs(clock.now().uptime - (appliance?.waitingSince?.uptime ?? 0))).toBeLessThan(TOLERANCE);
+});
+
 test('the lease of another hub ends at the same moment on every clock', async () => {
   const database = await (await siteServer()).createDatabase();
   const clock = clockOf('boot-b', 90 * HOUR, -30 * HOUR);
@@ -64,6 +78,13 @@ test('the lease of another hub ends at the same moment on every clock', async ()
   await a.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
   const left = ((await b.grant(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
   expect(Math.abs(left - 180_000)).toBeLessThan(TOLERANCE);
+});
+
+test('an instant of a boot that no hub has measured stays as it is', async () => {
+  const database = await (await siteServer()).createDatabase();
+  await using a = await openSiteStore(siteAddress(database), HUB_A);
+  await addAppliance(a, { ...WALLBOX, waitingSince: instantAt(7, 'of-a-backup') });
+  expect((await a.appliances())[0]?.waitingSince).toEqual(instantAt(7, 'of-a-backup'));
 });
 
 test('a lease lasts as long as it was given for, whether the clock of the database is set forward or back', async () => {
@@ -87,4 +108,49 @@ test('a lease lasts as long as it was given for, whether the clock of the databa
     expect(Math.abs((await left(late)) - 180_000)).toBeLessThan(TOLERANCE);
   }
   expect(await b.endAttempt(sampleGrant())).toBe(true);
+});
+
+test('a dead hub does not seem alive, nor keep its work, if the clock of the database is set back', async () => {
+  const server = await siteServer();
+  const database = await server.createDatabase();
+  const a = await openSiteStore(siteAddress(database), HUB_A);
+  await addAppliance(a, WALLBOX);
+  await a.savePairing(samplePairing({ kind: 'asking' }));
+  expect(await a.holdLease('notices')).toBe(true);
+  await a[Symbol.asyncDispose]();
+  await server.sql(
+    database,
+    `UPDATE latchkey.hubs SET last_seen = last_seen + interval '9 hours';
+     UPDATE latchkey.leases SET until = until + interval '9 hours';
+     UPDATE latchkey.pairings SET owned_until = owned_until + interval '9 hours';`,
+  );
+  await using b = await openSiteStore(siteAddress(database), HUB_B);
+  expect(b.hubs.map(({ id: hub, isAlive }) => [hub, isAlive])).toEqual([
+    [HUB_A, false],
+    [HUB_B, true],
+  ]);
+  expect(await b.holdLease('notices')).toBe(true);
+  expect(await b.takePairing(samplePairing({ kind: 'asking' }).id, false)).not.toBeNull();
+});
+
+test('a hub reads everything again after the clock of the database was set forward, as it may be after a power cut', async () => {
+  const database = await (await siteServer()).createDatabase();
+  // To this hub the database's clock is two hours behind at first: its own boot seems to have begun so much earlier.
+  let ahead = 2 * HOUR;
+  const clock = { now: () => ({ boot: 'boot-a', uptime: Math.round(uptime() * 1000 + ahead), wall: Date.now() }) };
+  await using store = await openSiteStore(siteAddress(database), HUB_A, { clock });
+  const everything: boolean[] = [];
+  store.onNews(async ({ all }) => void everything.push(all));
+  /** Waits for a heartbeat, which measures the clock. */
+  const measure = async (name: string) => {
+    store.announce({ name, address: null, version: '1' });
+    await expect.poll(() => store.hubs.some((hub) => hub.name === name), POLLING).toBe(true);
+  };
+  await measure('before');
+  ahead = 0;
+  await measure('after');
+  expect(everything).not.toContain(true);
+  // By then all hubs have measured it.
+  ahead = 15_000;
+  await expect.poll(() => everything, POLLING).toContain(true);
 });

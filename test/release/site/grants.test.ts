@@ -1,9 +1,37 @@
+// Refreshes that are interrupted: by a dead hub, by an outage of the database, or by a server that has lost something.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { Failure } from '../../../src/core/failure.ts';
 import { startPaired } from '../../site/paired-site.ts';
-import { expectSoon } from '../../site/site-brokers.ts';
-import { siteServer, useSiteServer } from '../../site/site-harness.ts';
+import { expectSoon, startSiteBroker, withMethods } from '../../site/site-brokers.ts';
+import { addressOf, siteServer, useSiteServer } from '../../site/site-harness.ts';
 
 useSiteServer();
+
+test('a late answer about the end of an attempt does not disturb the next one, which is under way', async () => {
+  const late = Promise.withResolvers<boolean>();
+  const ends: (() => Promise<boolean>)[] = [
+    () => Promise.reject(new Failure('store_unwritable', 'the database is away')),
+    // The database ends the attempt for the other write of the same outcome first.
+    () => late.promise,
+  ];
+  await using site = await startPaired((store) =>
+    withMethods(store, { endAttempt: (grant) => ends.shift()?.() ?? store.endAttempt(grant) }),
+  );
+  const { first, id } = site;
+  site.site.portal.fail('token', { kind: 'answer', status: 503 });
+  await first.broker.grants.refresh(id);
+  const managed = first.broker.grants.get(id);
+  expect(managed?.hasUnwrittenEnd).toBe(true);
+  const written = managed?.writeUnsaved();
+  const { answer, refreshed } = await site.sendRefresh(2);
+  late.resolve(false);
+  await written;
+  expect(first.logged).not.toContain('answer_lost');
+  answer();
+  await refreshed;
+  expect(site.generations(first)).toEqual([2]);
+});
 
 test('an attempt of a hub that has died counts as a lost answer when its lease has ended, and not before', async () => {
   await using site = await startPaired();
@@ -17,6 +45,51 @@ test('an attempt of a hub that has died counts as a lost answer when its lease h
   expect(site.refreshes()).toBe(1);
   await expectSoon(() => second.broker.grants.get(id)?.grant.doubt?.sends, 1);
   await expectSoon(() => second.emitted.map(({ kind }) => kind), ['refresh_failed']);
+});
+
+test('a hub that has no portal for a connection counts the lost answer of another hub as lost, once', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await second.kill();
+  await site.shortenLeases();
+  await using bare = await startSiteBroker(addressOf(site.site.database.url), 'latchkey-0000000b');
+  const { answer } = await site.sendRefresh();
+  await first.kill();
+  answer();
+  await expectSoon(() => bare.broker.grants.get(id)?.grant.doubt?.sends, 1);
+  const server = await siteServer();
+  const changes = () => server.sql(site.site.database, 'SELECT count(*) FROM latchkey.changes');
+  const before = Number(await changes());
+  await sleep(1000);
+  expect(Number(await changes()) - before).toBeLessThan(5);
+  const stored = await server.sql(site.site.database, 'SELECT attempt IS NULL, doubt IS NOT NULL FROM latchkey.grants');
+  expect(stored).toBe('t|t');
+});
+
+test('a lease that lasts longer by the clock of the database is looked at again from time to time', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await site.shortenLeases();
+  const { answer } = await site.sendRefresh();
+  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
+  await first.kill();
+  answer();
+  // As if that clock had been set back.
+  const lengthen = "UPDATE latchkey.grants SET leased_until = leased_until + interval '1 min'";
+  await (await siteServer()).sql(site.site.database, `DROP TRIGGER shorten ON latchkey.grants; ${lengthen}`);
+  const tries = () => second.logged.filter((event) => event === 'refresh_interrupted').length;
+  await expectSoon(() => tries() > 0, true);
+  await sleep(2000);
+  expect(tries()).toBe(1);
+});
+
+test('a new grant that a replaced server has lost is written again by a hub that knows it', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  await (await siteServer()).sql(site.site.database, 'DELETE FROM latchkey.grants');
+  await second.broker.grants.applyNews(new Set(), true);
+  expect(site.generations(first, second)).toEqual([1, 1]);
+  expect((await first.store.grant(id))?.grant.generation).toBe(1);
 });
 
 test('tokens that a hub could not write are written as soon as the database is back, before anything is refreshed', async () => {
@@ -33,6 +106,27 @@ test('tokens that a hub could not write are written as soon as the database is b
   await server.start();
   await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
   expect((await first.store.grant(id))?.grant.generation).toBe(2);
+});
+
+test('the outcome of an attempt that a hub could not write is written when the database is back', async () => {
+  await using site = await startPaired();
+  const { first, second, id } = site;
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  const headers = { 'retry-after': '3600' };
+  site.site.portal.fail('token', { kind: 'answer', status: 503, headers, until: promise });
+  const refreshed = first.broker.grants.refresh(id);
+  await expectSoon(() => site.refreshes(), 1);
+  const server = await siteServer();
+  await server.stop('immediate');
+  answer();
+  await refreshed;
+  await server.start();
+  await expectSoon(async () => (await first.store.grant(id).catch(() => null))?.attempt, null);
+  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil, null);
+  await first.broker.grants.applyNews(new Set([id]), false);
+  for (const { broker } of [first, second]) expect(broker.grants.get(id)?.grant.doubt).toBeNull();
+  expect(first.broker.grants.get(id)?.health).toMatchObject({ kind: 'failing', problem: { code: 'portal_deferred' } });
+  expect(site.refreshes()).toBe(1);
 });
 
 test.each(['written', 'only in memory'])(

@@ -40,8 +40,26 @@ export type GrantTable = ReadonlyMap<string, TableRow>;
 export type TableDefect =
   /** An attempt begins although another one is open, and whatever has changed since the grant was read. */
   | 'begin_ignores_lease_and_revision'
+  /** An attempt begins although another hub has begun and ended one since the grant was read. */
+  | 'begin_ignores_revision'
+  /** An attempt has no lease: its end is when it begins. */
+  | 'lease_of_no_time'
   /** An attempt is begun without the doubt that led to it. */
-  | 'begin_drops_doubt';
+  | 'begin_drops_doubt'
+  /** A hub confirms a grant although another one may soon write a newer version again. */
+  | 'confirm_while_settling'
+  /** The end of an attempt does not save its doubt. */
+  | 'end_drops_doubt'
+  /** The end of an attempt ends whatever attempt is open. */
+  | 'end_ignores_attempt_id'
+  /** The end of an attempt ends one of another hub whose lease is about to end. */
+  | 'end_ignores_lease'
+  /** A hub confirms a grant that is confirmed. */
+  | 'confirm_confirmed'
+  /** New tokens replace those of any generation. */
+  | 'replace_ignores_generation'
+  /** New tokens leave the attempt open. */
+  | 'replace_keeps_attempt';
 
 /** The rows that a statement returns, how many it has changed, and the table after it. */
 interface StatementResult {
@@ -56,7 +74,7 @@ const NO_ATTEMPT = { attempt: null, attempt_id: null, holder: null, leased_until
 export class GrantStatements {
   readonly #defects: ReadonlySet<TableDefect>;
 
-  constructor(defects: ReadonlySet<TableDefect>) {
+  constructor(defects: ReadonlySet<TableDefect> = new Set()) {
     this.#defects = defects;
   }
 
@@ -95,7 +113,7 @@ export class GrantStatements {
       /^UPDATE grants SET attempt = \$1, attempt_id = \$2, holder = \$3, doubt = \$4/,
       (...call) => this.#begin(...call),
     ],
-    [/^UPDATE grants SET attempt = NULL, .*, doubt = \$1, refused = \$2/, end],
+    [/^UPDATE grants SET attempt = NULL, .*, doubt = \$1, refused = \$2/, (...call) => this.#end(...call)],
     [
       /^UPDATE grants SET distrusted = \$1, revision = revision \+ confirmed::int WHERE connection = \$2 AND generation = \$3/,
       (table, _time, [distrusted, connection, generation]) =>
@@ -105,7 +123,7 @@ export class GrantStatements {
           (row) => ({ ...row, distrusted: distrusted as string, revision: row.revision + (row.confirmed ? 1 : 0) }),
         ),
     ],
-    [/^UPDATE grants SET generation = \$2, sealed = \$3/, replace],
+    [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
     [/^INSERT INTO grants .* SELECT \$1, .* ON CONFLICT DO NOTHING/, insert],
     [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
     [
@@ -127,8 +145,8 @@ export class GrantStatements {
         update(
           table,
           (row) =>
-            !row.confirmed &&
-            settlesAt(time) === null &&
+            (!row.confirmed || this.#defects.has('confirm_confirmed')) &&
+            (settlesAt(time) === null || this.#defects.has('confirm_while_settling')) &&
             valueFor(row, connections, generations) === row.generation &&
             valueFor(row, connections, revisions) === row.revision,
           (row) => ({ ...row, confirmed: true }),
@@ -157,6 +175,8 @@ export class GrantStatements {
   #begin(table: GrantTable, time: StatementTime, values: readonly unknown[]): StatementResult {
     const [attempt, id, hub, doubt, lease, connection, generation, revision, isRefused] = values;
     const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
+    const ignoresRevision = this.#defects.has('begin_ignores_revision');
+    const leaseTime = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
     const isSettling = settlesAt(time) !== null;
     return update(
       table,
@@ -164,7 +184,7 @@ export class GrantStatements {
         row.connection === connection &&
         row.generation === generation &&
         row.sealed !== null &&
-        (ignoresOthers || row.revision === revision) &&
+        (ignoresOthers || ignoresRevision || row.revision === revision) &&
         (ignoresOthers || row.attempt === null || row.holder === hub) &&
         ((row.confirmed && row.doubt === null) || doubt !== null) &&
         (row.refused === null || isRefused === true) &&
@@ -174,38 +194,52 @@ export class GrantStatements {
         attempt: attempt as string,
         attempt_id: id as string,
         holder: hub as string,
-        leased_until: time.now + (lease as number),
+        leased_until: time.now + leaseTime,
         doubt: this.#defects.has('begin_drops_doubt') ? null : (doubt as string | null),
         revision: row.revision + 1,
       }),
     );
   }
-}
 
-function end(table: GrantTable, { now }: StatementTime, values: readonly unknown[]): StatementResult {
-  const [doubt, refused, misconfigured, connection, generation, revision, attempt, hub] = values as string[];
-  return update(
-    table,
-    (row) =>
-      row.connection === connection &&
-      row.generation === Number(generation) &&
-      row.sealed !== null &&
-      (row.attempt === null ? row.revision === Number(revision) : row.attempt_id === attempt) &&
-      (row.holder === null ||
-        row.holder === hub ||
-        (row.leased_until ?? 0) < now ||
-        (row.leased_until ?? 0) > now + REFRESH_LEASE),
-    (row) => ({ ...row, ...NO_ATTEMPT, doubt, refused, misconfigured, revision: row.revision + 1 }) as TableRow,
-  );
-}
+  #end(table: GrantTable, { now }: StatementTime, values: readonly unknown[]): StatementResult {
+    const [doubt, refused, misconfigured, connection, generation, revision, attempt, hub] = values;
+    const ignoredTime = this.#defects.has('end_ignores_lease') ? 60_000 : 0;
+    const ignoresAttempt = this.#defects.has('end_ignores_attempt_id');
+    return update(
+      table,
+      (row) =>
+        row.connection === connection &&
+        row.generation === generation &&
+        row.sealed !== null &&
+        (row.attempt === null ? row.revision === revision : ignoresAttempt || row.attempt_id === attempt) &&
+        (row.holder === null ||
+          row.holder === hub ||
+          (row.leased_until ?? 0) < now + ignoredTime ||
+          (row.leased_until ?? 0) > now + REFRESH_LEASE),
+      (row) => ({
+        ...row,
+        ...NO_ATTEMPT,
+        doubt: this.#defects.has('end_drops_doubt') ? row.doubt : (doubt as string | null),
+        refused: refused as string | null,
+        misconfigured: misconfigured as string | null,
+        revision: row.revision + 1,
+      }),
+    );
+  }
 
-function replace(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
-  const next = writtenRow(values);
-  return update(
-    table,
-    (row) => row.connection === next.connection && row.generation === next.generation - 1,
-    (row) => ({ ...next, revision: row.revision + 1 }),
-  );
+  #replace(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
+    const next = writtenRow(values);
+    const ignoresGeneration = this.#defects.has('replace_ignores_generation');
+    return update(
+      table,
+      (row) => row.connection === next.connection && (ignoresGeneration || row.generation === next.generation - 1),
+      (row) => {
+        const { attempt, attempt_id, holder, leased_until } = row;
+        const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
+        return { ...next, ...open, revision: row.revision + 1 };
+      },
+    );
+  }
 }
 
 /** The row of new tokens. */

@@ -35,7 +35,11 @@ export class LeaseWorld implements WorldParts {
     this.database = new ModelDatabase(defects as Set<never>);
     const { lifetime, grace, retryLostAnswer } = scenario;
     this.portal = new ModelPortal({ lifetime, grace });
-    const context = { database: this.database, portal: this.portal, retryLostAnswer };
+    const context = {
+      ...{ database: this.database, portal: this.portal, retryLostAnswer },
+      appliesNewsOverRefresh: defects.has('news_applied_over_refresh'),
+      reconcilesNothing: defects.has('nothing_is_put_back'),
+    };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);
     this.database.onCommit((hub, isNews) => this.#committed(hub as HubName, isNews));

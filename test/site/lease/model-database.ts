@@ -28,7 +28,7 @@ export class ModelDatabase {
   readonly #begun = new Map<string, BegunAttempt>();
   #onCommit: (hub: string, isNews: boolean) => void = () => undefined;
 
-  constructor(defects: ReadonlySet<TableDefect>) {
+  constructor(defects: ReadonlySet<TableDefect> = new Set()) {
     this.#statements = new GrantStatements(defects);
   }
 
@@ -119,8 +119,18 @@ export class ModelDatabase {
   checkServer(): void {
     if (this.#knownTimeline === this.timeline) return;
     this.#knownTimeline = this.timeline;
+    this.unconfirm();
+  }
+
+  /** A switch to a server that may have lost commits begins to settle. */
+  unconfirm(): void {
     this.#switchedAt = this.now;
     this.#table = new Map([...this.#table].map(([connection, row]) => [connection, { ...row, confirmed: false }]));
+  }
+
+  /** The last switch settles at once. */
+  settle(): void {
+    this.#switchedAt = null;
   }
 
   /** What everything that follows depends on. @param withHistory how many commits a promotion may lose */

@@ -2,7 +2,11 @@ import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
 import type { TableDefect } from './grant-table.ts';
 
 /** A deliberate defect that the check must find. */
-export type Defect = TableDefect | 'portal_client_ignores_deadline';
+export type Defect =
+  | TableDefect
+  | 'portal_client_ignores_deadline'
+  | 'news_applied_over_refresh'
+  | 'nothing_is_put_back';
 
 /** What may go wrong. */
 type Fault = 'pause' | 'late_write' | 'kill' | 'disconnect' | 'promotion' | 'lost_answer' | 'unreachable';

@@ -6,12 +6,12 @@ type Row = readonly [name: string, scenario: LeaseScenario];
 export const ONE_FAULT = { ...QUIET, maxFaults: 1, maxAdvances: 1 };
 
 /** A hub sends a refresh, and its answer comes. Then a standby is promoted that has lost commits. */
-const ANSWERED = ['A request', 'A call 1', 'A send 0', 'A response 0'];
+export const ANSWERED = ['A request', 'A call 1', 'A send 0', 'A response 0'];
 const PROMOTION: LeaseScenario = {
   ...{ ...QUIET, faults: ['promotion'], maxFaults: 1, maxAdvances: 0, maxRequests: 2, maxLostCommits: 2 },
 };
 const PROMOTION_AND_KILL: LeaseScenario = { ...PROMOTION, faults: ['promotion', 'kill'], maxFaults: 2 };
-const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'promote 1'] };
+export const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'promote 1'] };
 const LOST_TOKENS: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 1'] };
 const LOST_BOTH: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 2'] };
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PostgresConversation } from './conversation.ts';
 
 /** A statement that commits a transaction. */
@@ -32,6 +33,7 @@ export class PostgresProxy implements AsyncDisposable {
   readonly #losses: Loss[] = [];
   /** While data is held; resolved when it passes again. */
   #held: PromiseWithResolvers<void> | null = null;
+  #delayMs = 0;
   #refuses = false;
 
   private constructor(target: number) {
@@ -77,9 +79,15 @@ export class PostgresProxy implements AsyncDisposable {
     this.#held ??= Promise.withResolvers();
   }
 
+  /** Passes each piece of data on only after this time, in both directions. */
+  delay(ms: number): void {
+    this.#delayMs = ms;
+  }
+
   /** Ends all faults: passes on what was held, and what comes from now on. */
   pass(): void {
     this.#refuses = false;
+    this.#delayMs = 0;
     this.#held?.resolve();
     this.#held = null;
   }
@@ -164,6 +172,7 @@ export class PostgresProxy implements AsyncDisposable {
   /** Waits until data may pass. */
   async #passage(): Promise<void> {
     while (this.#held !== null) await this.#held.promise;
+    if (this.#delayMs > 0) await sleep(this.#delayMs);
   }
 
   /** The loss that this message is to suffer, which is removed. */

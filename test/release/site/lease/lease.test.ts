@@ -2,8 +2,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { execute, explore } from '../../../site/lease/explorer.ts';
-import type { Defect, LeaseScenario } from '../../../site/lease/scenario.ts';
-import { CHOICES, DEEP, LONG_SCENARIOS, ONE_FAULT, SHORT_SCENARIOS } from '../../../site/lease/scenarios.ts';
+import { type Defect, type LeaseScenario, QUIET } from '../../../site/lease/scenario.ts';
+import {
+  ANSWERED,
+  CHOICES,
+  DEEP,
+  LONG_SCENARIOS,
+  LOST_ATTEMPT,
+  ONE_FAULT,
+  SHORT_SCENARIOS,
+} from '../../../site/lease/scenarios.ts';
 import { IS_LONG_FORM, selectRows } from '../../../support/long.ts';
 
 describe('the lease of a refresh', () => {
@@ -35,10 +43,29 @@ describe('the lease of a refresh', () => {
   );
 });
 
-test.each<readonly [Defect, LeaseScenario, RegExp]>([
-  ['begin_drops_doubt', { ...ONE_FAULT, faults: ['kill'] }, /was sent 1 times, and knows of 0/],
-  ['portal_client_ignores_deadline', { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 }, /after the time for that/],
-])('the check of the lease finds the defect %s', async (defect, scenario, message) => {
-  const { counterExample } = await explore({ ...scenario, defects: [defect] });
-  expect(counterExample?.message).toMatch(message);
+describe('the check of the lease', () => {
+  const kill: LeaseScenario = { ...ONE_FAULT, faults: ['kill'] };
+  const promotion: LeaseScenario = { ...ONE_FAULT, faults: ['promotion'], maxLostCommits: 2 };
+  /** The other hub is back first, and gets a request at once. */
+  const otherHubFirst: LeaseScenario = {
+    ...LOST_ATTEMPT,
+    opening: [...ANSWERED, 'promote 1', 'B return', 'B call 1', 'B call 2', 'B call 3', 'B request'],
+  };
+  const pause: LeaseScenario = { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 };
+  const requests: LeaseScenario = { ...QUIET, maxAdvances: 0, maxRequests: 2 };
+
+  test.each<readonly [Defect, LeaseScenario, RegExp]>([
+    ['begin_ignores_lease_and_revision', requests, /without an attempt of its own/],
+    ['lease_of_no_time', requests, /its lease may end before the answer/],
+    ['begin_drops_doubt', kill, /was sent 1 times, and knows of 0/],
+    ['end_drops_doubt', kill, /was sent 1 times, and knows of 0/],
+    ['replace_keeps_attempt', requests, /about another refresh token/],
+    ['portal_client_ignores_deadline', pause, /after the time for that/],
+    ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
+    ['nothing_is_put_back', promotion, /not refreshed any more/],
+    ['confirm_while_settling', otherHubFirst, /B sends refresh-1/],
+  ])('the check finds the defect %s', async (defect, scenario, message) => {
+    const { counterExample } = await explore({ ...scenario, defects: [defect] });
+    expect(counterExample?.message).toMatch(message);
+  });
 });
