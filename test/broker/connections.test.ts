@@ -126,15 +126,6 @@ describe('own connection', () => {
     expect(harness.refreshes).toBe(0);
   });
 
-  test('an appliance can be removed while it is being paired, and the store reports no problem', async () => {
-    const { harness } = await BrokerHarness.startUnpaired();
-    const run = await harness.beginPairing('wallbox');
-    await administrationOf(harness).removeAppliance('wallbox');
-    expect(run.pairing.step).toMatchObject({ kind: 'ended', result: { reason: 'cancelled' } });
-    expect(await harness.run.store.pairings()).toEqual([]);
-    expect(harness.events.map(({ event }) => event)).not.toContain('store_unwritable');
-  });
-
   test('the own connection of an appliance stays while another appliance uses it, and is removed with the last', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     await harness.addUser('dashboard', 'wallbox');

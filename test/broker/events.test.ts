@@ -41,13 +41,6 @@ describe('failed pairing event', () => {
     expect(takeEvents(harness)).toEqual([]);
   });
 
-  test('a replaced pairing emits one failure event', async () => {
-    const { harness, appliance } = await BrokerHarness.startUnpaired();
-    await harness.beginPairing('wallbox');
-    await harness.beginPairing('wallbox');
-    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', connection: appliance.id, reason: 'replaced' }]);
-  });
-
   test('a device flow that nobody has opened emits no failure event when it expires', async () => {
     const { harness, appliance } = await BrokerHarness.startUnpaired({ lifetime: 5 * MINUTE });
     await beginFlow(harness);

@@ -141,6 +141,7 @@ describe('login of a grant', () => {
     ['unknown', {}, false],
   ])('a login is later than another one or not: %s', (_, login, isLater) => {
     expect(isFromLaterLogin(login, first)).toBe(isLater);
+    expect(isFromLaterLogin(login, {})).toBe(false);
   });
 
   /** The lifetime of the refresh token that counts for the end of the login. @param gap ms since the last refresh */

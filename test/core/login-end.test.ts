@@ -117,6 +117,13 @@ describe('lifetime of a refresh token in the responses', () => {
     }
   });
 
+  test('one with less than 98 % of the whole lifetime has shrunk, and one of an unknown login has not', () => {
+    const reminderOf = (lifetime: number, login = loggedIn(100 * DAY)) =>
+      loginEnd({ ...login, refreshTokenLifetime: lifetime }, NONE, instantAt(0), null)?.reminder;
+    expect([reminderOf(98 * DAY), reminderOf(98 * DAY - 1)]).toEqual([null, 14 * DAY]);
+    expect(reminderOf(DAY, sampleGrant())).toBeNull();
+  });
+
   test('one whose end stays where it was leads to a reminder', () => {
     let grant = loggedIn(7 * DAY);
     const reminded: number[] = [];
@@ -140,6 +147,13 @@ describe('refresh of a grant whose refresh token has a limit', () => {
     expect(nextRefreshAt(grant, timing)).toBe(48 * DAY);
     expect(nextRefreshAt(grant, { ...timing, loginLimits: idle })).toBe(8 * DAY);
     expect(nextRefreshAt({ ...grant, refreshTokenLifetime: 5 * DAY }, { ...timing, loginLimits: idle })).toBe(4 * DAY);
+  });
+
+  test('a refresh that became due before a start, or of a token of unknown age, comes before the idle limit', () => {
+    const late = { ...timing, jitterOffset: 1, loginLimits: idle };
+    expect(nextRefreshAt(grant, { ...late, startedAt: 9.5 * DAY, now: instantAt(9.5 * DAY) })).toBe(9.75 * DAY);
+    expect(nextRefreshAt(grant, { ...late, startedAt: 11 * DAY, now: instantAt(11 * DAY) })).toBe(11 * DAY);
+    expect(nextRefreshAt(grant, { ...late, now: instantAt(MINUTE, 'boot-2') })).toBe(DAY / 2);
   });
 
   test('a failed refresh is tried again before a refresh token that lives for half an hour expires', () => {
@@ -207,6 +221,15 @@ describe('notice about the end of a login', () => {
     const found = subjectNotice(facts, failing);
     expect(found).toMatchObject({ code: 'login_ending', message: 'It is login_ending' });
     expect(currentNotice({ notice, generation: 1 }, { facts, notice: found })).toMatchObject({ code: 'login_ending' });
+  });
+
+  test('it stays as it is while the age of the login is unknown after a reboot', () => {
+    if (notice === null) throw new Error('there is no notice');
+    for (const code of ['portal_unreachable', null] as const) {
+      const unknown = { ...grant, generation: 5, remaining: null };
+      const facts = { ...subject, condition: code && condition(code), grant: unknown };
+      expect(currentNotice({ notice, generation: 1 }, { facts, notice: null })).toBe(notice);
+    }
   });
 
   test('it does not change the words of a notice about refreshes, which is about something else', () => {

@@ -62,6 +62,12 @@ describe('notice of an appliance', () => {
     ['unreachable for less than an hour', facts('retrying', 'portal_unreachable'), HOUR - 1, null],
     ['unreachable for an hour, access token expired', facts('retrying', 'portal_unreachable'), HOUR, 'token_ending'],
     [
+      'unreachable for an hour, access token of unknown age',
+      facts('retrying', 'portal_unreachable', { remaining: null }),
+      HOUR,
+      'token_ending',
+    ],
+    [
       'unreachable for an hour, a tenth of the lifetime left',
       facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 }),
       HOUR,
@@ -156,6 +162,7 @@ describe('current notice after an earlier one', () => {
   const earlierNotice = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
   const failing = (code: ProblemCode = 'portal_unreachable') => facts('retrying', code);
   const idle = facts('active', null, { isFailing: false, remaining: HOUR });
+  const dead = facts('retrying', 'portal_unreachable', { isFailing: false, remaining: 0 });
 
   test.each<
     [
@@ -192,6 +199,7 @@ describe('current notice after an earlier one', () => {
       'pairing_needed',
     ],
     ['a new pairing resolves it', earlierNotice('pairing_needed', 2), idle, null, null],
+    ['a rejected grant keeps it after a restart', earlierNotice('pairing_needed'), dead, null, 'pairing_needed'],
     ['a good grant resolves it', earlierNotice('pairing_needed'), idle, null, null],
     [
       'it stays during an open pairing',
