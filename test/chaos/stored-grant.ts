@@ -9,7 +9,6 @@ export interface StoredGrantRecord {
   readonly hasTokens: boolean;
   /** The SHA-256 of the refresh token that was written ahead, base64url. */
   readonly attempt: string | null;
-  readonly inDoubt: boolean;
   /** The step of the newest pairing. */
   readonly pairing: string | null;
 }
@@ -18,7 +17,6 @@ interface Row {
   readonly generation: number;
   readonly sealed: string | null;
   readonly attempt: string | null;
-  readonly doubt: string | null;
   readonly step: string | null;
 }
 
@@ -43,16 +41,15 @@ export async function readStoredGrant(stateDirectory: string, connection: string
   }
 }
 
-const QUERY = `SELECT generation, grants.sealed, attempt, doubt,
+const QUERY = `SELECT generation, grants.sealed, attempt,
     (SELECT step FROM pairings WHERE pairings.connection = connections.id ORDER BY number DESC LIMIT 1) AS step
   FROM connections JOIN grants ON grants.connection = connections.id WHERE name = ?`;
 
-function stateOf({ generation, sealed, attempt, doubt, step }: Row): StoredGrantRecord {
+function stateOf({ generation, sealed, attempt, step }: Row): StoredGrantRecord {
   return {
     generation,
     hasTokens: sealed !== null,
     attempt: (JSON.parse(attempt ?? 'null') as { token: string } | null)?.token ?? null,
-    inDoubt: doubt !== null,
     pairing: step,
   };
 }

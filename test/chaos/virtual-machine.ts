@@ -53,19 +53,7 @@ export class VirtualMachine implements AsyncDisposable {
     seconds = 60,
   ): Promise<VirtualMachine> {
     const rtc = new Date(clock).toISOString().slice(0, 19);
-    const hardware = [
-      '-M',
-      'q35',
-      '-accel',
-      'tcg,thread=multi',
-      '-cpu',
-      'max',
-      '-m',
-      '1024',
-      '-smp',
-      '2',
-      '-nographic',
-    ];
+    const hardware = '-M q35 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nographic'.split(' ');
     const network = ['-nic', 'user,model=virtio-net-pci,restrict=off'];
     const child = spawn(QEMU, [...hardware, '-no-reboot', ...boots, '-rtc', `base=${rtc}`, ...network], {
       stdio: ['pipe', 'pipe', 'ignore'],

@@ -94,25 +94,11 @@ export class Machine implements AsyncDisposable {
     const cgroups = parents.map((parent) => join(parent, name));
     for (const cgroup of cgroups) await mkdir(cgroup);
     const directory = await mkdtemp(join(tmpdir(), 'latchkey-machine-'));
-    const isolated = [
-      '--mount',
-      '--propagation',
-      'private',
-      '--pid',
-      '--mount-proc',
-      '--fork',
-      '--kill-child',
-      BOOT,
-      directory,
-      root,
-      folder,
-      namespace,
-      hostname,
-      ...cgroups,
-    ];
+    const isolated = '--mount --propagation private --pid --mount-proc --fork --kill-child'.split(' ');
+    const args = [directory, root, folder, namespace, hostname, ...cgroups];
     // It ends with the test's process, however that ends: the first process of a pid namespace takes all others with
     // it.
-    const child = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...isolated], {
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...isolated, BOOT, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const console = logFile('machine-console');

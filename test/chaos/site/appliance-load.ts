@@ -55,8 +55,6 @@ async function execute(command: LoadCommand): Promise<unknown> {
       return askPortal(command.method, command.path, command.body);
     case 'log_in':
       return logIn(command);
-    case 'count':
-      return counts satisfies LoadCounts;
     case 'stop':
       stopped.abort();
       await Promise.all(loops);

@@ -54,10 +54,6 @@ export class Appliances {
     await this.#send({ do: 'hubs', hubs });
   }
 
-  async counts(): Promise<LoadCounts> {
-    return (await this.#send({ do: 'count' })) as LoadCounts;
-  }
-
   /** Ends the load. @returns what it has seen */
   async stop(): Promise<LoadCounts> {
     return (await this.#send({ do: 'stop' })) as LoadCounts;

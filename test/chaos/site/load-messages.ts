@@ -27,7 +27,6 @@ export type LoadCommand =
   | { readonly do: 'ask_portal'; readonly method: string; readonly path: string; readonly body?: unknown }
   /** Logs in through a link as a browser does, and follows the redirects. */
   | { readonly do: 'log_in'; readonly url: string; readonly user: string; readonly password: string }
-  | { readonly do: 'count' }
   /** Ends the load, and waits for the requests under way. */
   | { readonly do: 'stop' };
 

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Fleet } from '../../../scripts/fleet.d/fleet.ts';
 import { SimulatedPortal } from '../../../scripts/fleet.d/portal.ts';
@@ -7,8 +6,7 @@ import { fleetReport } from '../../../scripts/fleet.d/report.ts';
 import { SCENARIOS, simulate } from '../../../scripts/fleet.d/scenarios.ts';
 import { Staleness } from '../../../scripts/fleet.d/staleness.ts';
 import { BrokerHarness } from '../../broker/broker-harness.ts';
-import { root, runCommand } from '../../project/checkout.ts';
-import { IS_LONG_FORM, selectRows } from '../../support/long.ts';
+import { IS_LONG_FORM } from '../../support/long.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -31,15 +29,6 @@ test('the simulated fleet reaches every target in each scenario', () => {
   // No token expires on a normal day, or because its hub restarts.
   const calm = outcomes.filter(({ scenario }) => scenario.name === 'day' || scenario.name === 'release');
   expect(calm.map(({ longest }) => longest)).toEqual([0, 0]);
-});
-
-test('the fleet simulation gives the same figures for the same seed and others for another seed', () => {
-  const peaks = [1, 1, 2].map((seed) => {
-    const { rates, scenario } = simulate(scenarioOf('power-cut'), 100, seed);
-    return rates.windows('all', 0, scenario.end, MINUTE).map(([, rate]) => rate);
-  });
-  expect(peaks[0]).toEqual(peaks[1]);
-  expect(peaks[0]).not.toEqual(peaks[2]);
 });
 
 test.each([true, false])(
@@ -71,17 +60,3 @@ test.each([true, false])(
     expect(simulated).toEqual(tried.map((at) => expect.closeTo(at, -4)));
   },
 );
-
-const WRONG = [['--hubs=0'], ['--hubs', 'many'], ['--seed', '1.5'], ['--slow'], ['nothing']];
-
-test.each(selectRows(WRONG, [['--hubs=0']]))('simulate-fleet %s is refused as wrong usage', async (...args) => {
-  const { status, stdout, stderr } = await runCommand(join(root, 'scripts/simulate-fleet'), args);
-  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  expect(stderr).toMatch(/^scripts\/simulate-fleet: .*; allowed are --quick, --hubs N, --seed S$/m);
-});
-
-function scenarioOf(name: string) {
-  const scenario = SCENARIOS.find((one) => one.name === name);
-  if (scenario === undefined) throw new Error(`there is no ${name}`);
-  return scenario;
-}

@@ -63,19 +63,8 @@ export async function bootEmulatedMachine({
   const { kernel, modules, busybox } = await fetchGuestFiles();
   const { path } = await buildPackage();
   const script = join(import.meta.dirname, 'whole-machine.sh');
-  const isolated = [
-    '--mount',
-    '--propagation',
-    'private',
-    script,
-    directory,
-    await debian(),
-    path,
-    files,
-    modules,
-    busybox,
-  ];
-  await run('unshare', isolated, { timeout: scaleDeadline(60_000) });
+  const args = [directory, await debian(), path, files, modules, busybox];
+  await run('unshare', ['--mount', '--propagation', 'private', script, ...args], { timeout: scaleDeadline(60_000) });
   const disk = ['-drive', `file=${join(directory, 'disk')},format=raw,if=virtio,cache=unsafe`];
   const append = [
     '-append',
