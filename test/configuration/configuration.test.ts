@@ -94,61 +94,36 @@ describe('errors of the configuration file', () => {
     ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
     ['colour = "red"', 'colour', 'hub, store, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
-    ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
     ['hub = "Cellar"', 'hub', 'found a string', 'a table'],
-    ['lan = []', 'lan', 'found a list', 'a table'],
-    ['hub.name = 7', 'hub.name', 'found 7', '1 to 63 bytes'],
     ['hub.name = ""', 'hub.name', 'found ""', '1 to 63 bytes'],
-    [`hub.name = "${'ä'.repeat(32)}"`, 'hub.name', '1 to 63 bytes'],
     ['hub.state_dir = true', 'hub.state_dir', 'found true', 'a path'],
-    ['hub.control_socket = ""', 'hub.control_socket', 'found ""', 'a path'],
     ['lan.http_port = "8480"', 'lan.http_port', 'found "8480"', '0 to 65535'],
-    ['lan.http_port = -1', 'lan.http_port', 'found -1', '0 to 65535'],
-    ['lan.https_port = 65536', 'lan.https_port', 'found 65536', '0 to 65535'],
     ['lan.https_port = 84.5', 'lan.https_port', 'found 84.5', '0 to 65535'],
     ['lan.http_port = 8443', 'lan.http_port', 'port 8443 is also lan.https_port; choose another port'],
-    ['lan.address = 7', 'lan.address', 'found 7', 'the name of an interface'],
     ['lan.listen = "0.0.0.0"', 'lan.listen', 'found "0.0.0.0"', 'a list of IP addresses'],
-    ['lan.listen = []', 'lan.listen', 'found []', 'a list of IP addresses'],
     ['lan.listen = ["localhost"]', 'lan.listen.0', 'found "localhost"', 'a list of IP addresses'],
     ['lan.mdns = "yes"', 'lan.mdns', 'found "yes"', 'true or false'],
     ['portals = "home"', 'portals', 'found a string', 'a table'],
-    ['[[portals.home]]', 'portals.home', 'found a list', 'a table'],
     [portal({ base_url: null }), 'portals.home.base_url', 'is missing'],
-    [portal({ client_secret_file: null }), 'portals.home.client_secret_file', 'is missing'],
     [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'unknown key'],
     [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http only for a loopback'],
-    [
-      portal({ frontend_url: '"http://192.168.1.7:8080"' }),
-      'portals.home.frontend_url',
-      'found "http://192.168.1.7:8080"',
-    ],
     [portal({ frontend_url: '"http://localhost.portal.example"' }), 'portals.home.frontend_url', 'only for a loopback'],
     [portal({ base_url: '"https://api.portal.example/v1"' }), 'portals.home.base_url', 'without a path'],
-    [portal({ base_url: '"https://api.portal.example?a=b"' }), 'portals.home.base_url', 'without a path'],
     [portal({ base_url: '"api.portal.example"' }), 'portals.home.base_url', 'found "api.portal.example"'],
-    [portal({ base_url: '"ftp://api.portal.example"' }), 'portals.home.base_url', 'https://api.portal.example'],
     [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
     [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
-    [portal({ client_id: '42' }), 'portals.home.client_id', 'found 42', 'a UUID'],
     [portal({ retry_lost_answer: '"never"' }), 'portals.home.retry_lost_answer', 'found "never"', '"early" or "late"'],
-    [portal({ replay: '"soon"' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "early" instead'],
     [portal({ replay: '"late"' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "late" instead'],
-    [portal({ replay: 'true' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "early" instead'],
-    [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
     [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
-    ...['http://portal.example/revoke', 'portal.example/revoke', 'https://a@portal.example/', '/revoke', ''].map(
-      (url): [string, string, ...string[]] => [
-        portal({ revocation_endpoint: JSON.stringify(url) }),
-        'portals.home.revocation_endpoint',
-        'must be an https URL such as "https://portal.example/oauth2/revoke"',
-        'http only for a loopback address',
-        `(found ${JSON.stringify(url.replace('a@', '…@'))})`,
-      ],
-    ),
+    ...['http://portal.example/revoke', 'https://a@portal.example/'].map((url): [string, string, ...string[]] => [
+      portal({ revocation_endpoint: JSON.stringify(url) }),
+      'portals.home.revocation_endpoint',
+      'must be an https URL such as "https://portal.example/oauth2/revoke"',
+      'http only for a loopback address',
+      `(found ${JSON.stringify(url.replace('a@', '…@'))})`,
+    ]),
     [portal({ revocation_endpoint: '"https://portal.example/#a"' }), 'portals.home.revocation_endpoint', 'without "#"'],
-    [portal({ revocation_endpoint: 'true' }), 'portals.home.revocation_endpoint', 'an https URL', 'found true'],
     ...['https://auth.portal.example/revoke?t=1', 'https://portal.example:8443/r', 'http://127.0.0.1:1/r'].map(
       (url): [string, string, ...string[]] => [
         portal({ revocation_endpoint: JSON.stringify(url) }),
@@ -156,76 +131,48 @@ describe('errors of the configuration file', () => {
         `must be on the origin of base_url or frontend_url (found "${new URL(url).origin}")`,
       ],
     ),
-    ...['59m', '3651d', '7', '7 days', '1y', '-7d', ''].flatMap((text) =>
+    ...['59m', '3651d', '7 days'].flatMap((text) =>
       ['login_lifetime', 'idle_lifetime'].map((key): [string, string, ...string[]] => [
         portal({ [key]: JSON.stringify(text) }),
         `portals.home.${key}`,
         `must be a duration from "1h" to "3650d", such as "7d" (found ${JSON.stringify(text)})`,
       ]),
     ),
-    [portal({ login_lifetime: '604800' }), 'portals.home.login_lifetime', 'a duration', 'found 604800'],
     [portal({ refresh_ends_access_token: '"true"' }), 'portals.home.refresh_ends_access_token', 'true or false'],
-    [portal({ refresh_ends_access_token: '1' }), 'portals.home.refresh_ends_access_token', 'found 1'],
     [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem does not exist`],
-    [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'contains no PEM certificate'],
-    ['metrics.listen = 9480', 'metrics.listen', 'found 9480', 'an IP address and a port, such as "127.0.0.1:9480"'],
     ['metrics.listen = "9480"', 'metrics.listen', 'found "9480"', '"" for none'],
-    ['metrics.listen = ":9480"', 'metrics.listen', 'found ":9480"', 'an IP address and a port'],
     ['metrics.listen = "localhost:9480"', 'metrics.listen', 'found "localhost:9480"', 'an IP address and a port'],
     ['metrics.listen = "::1:9480"', 'metrics.listen', 'found "::1:9480"', '"[::1]:9480"'],
-    ['metrics.listen = "[127.0.0.1]:9480"', 'metrics.listen', 'found "[127.0.0.1]:9480"', 'an IP address and a port'],
-    ['metrics.listen = "127.0.0.1:65536"', 'metrics.listen', 'found "127.0.0.1:65536"', 'an IP address and a port'],
     ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'port 8443 is also lan.https_port; choose another port'],
-    ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'port 8480 is also lan.http_port; choose another port'],
-    ['metrics.port = 9480', 'metrics.port', 'unknown key; allowed keys: listen'],
-    ['ingress.listen = 8099', 'ingress.listen', 'found 8099', 'an IP address and a port, such as "0.0.0.0:8099"'],
-    ['ingress.listen = "8099"', 'ingress.listen', 'found "8099"', '"" for none'],
     ['ingress.listen = "localhost:8099"', 'ingress.listen', 'found "localhost:8099"', 'an IP address and a port'],
     ['ingress.listen = "0.0.0.0:8443"', 'ingress.listen', 'port 8443 is also lan.https_port; choose another port'],
     ['ingress.listen = "0.0.0.0:9480"', 'ingress.listen', 'port 9480 is also metrics.listen; choose another port'],
-    ['ingress.from = ""', 'ingress.from', 'found ""', 'the IP address of the reverse proxy, such as "172.30.32.2"'],
     [
       'ingress.from = "172.30.32.0/24"',
       'ingress.from',
       'found "172.30.32.0/24"',
       'the IP address of the reverse proxy',
     ],
-    ['ingress.from = ["172.30.32.2"]', 'ingress.from', 'the IP address of the reverse proxy'],
-    ['ingress.port = 8099', 'ingress.port', 'unknown key; allowed keys: listen, from'],
-    ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
-    ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
-    ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "59s"', 'pairing.lifetime', 'found "59s"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "25h"', 'pairing.lifetime', 'found "25h"', 'from "1m" to "24h"'],
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
-    ['pairing.poll_interval = "-5s"', 'pairing.poll_interval', 'found "-5s"', 'from "5s" to "10s"'],
-    ['pairing.on_start = 1', 'pairing.on_start', 'found 1', 'true or false'],
     ['notify.comand = ["x"]', 'notify.comand', 'unknown key', 'command, webhook'],
     ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of strings'],
-    ['notify.command = []', 'notify.command', 'a program and its arguments'],
     ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
     ['notify.command = ["a", 7]', 'notify.command.1', 'a list of strings'],
     ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http only for a loopback'],
-    ['notify.webhook = "mailto:me@example.org"', 'notify.webhook', 'https://notify.example'],
-    ['notify.webhook = ""', 'notify.webhook', 'https://notify.example'],
-    ['appliances = "wallbox"', 'appliances', 'found a string', 'a table'],
-    ['[[appliances.wallbox]]', 'appliances.wallbox', 'found a list', 'a table'],
     ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
     ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" is not a valid appliance name'],
-    ['[appliances."a\\nb"]\nsecret_file = "x"', 'appliances', '"a\\nb" is not a valid appliance name'],
     [
       appliance({ name: '"x"' }),
       'appliances.wallbox.name',
       'unknown key',
       'connection, scope, portal, client_id, secret_file, jwks_file',
     ],
-    [appliance({ scope: '["A"]' }), 'appliances.wallbox.scope', 'found ["A"]', 'such as "Monitoring RemoteControl"'],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
     [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'a configured portal: home'],
-    [appliance({ portal: '7' }), 'appliances.wallbox.portal', 'found 7', '[portals.NAME]'],
     [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'add a section [portals.NAME]'],
     [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" is not a valid client_id'],
-    [appliance({ client_id: '7' }), 'appliances.wallbox.client_id', 'found 7', '1 to 100 characters of'],
     [
       `${appliance()}[appliances.heater]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"`,
       'appliances.heater.client_id',
@@ -233,7 +180,6 @@ describe('errors of the configuration file', () => {
     ],
     [appliance({ secret_file: null }), 'appliances.wallbox', 'neither secret_file nor jwks_file'],
     [appliance({ jwks_file: '"keys.json"' }), 'appliances.wallbox', 'both secret_file and jwks_file'],
-    [appliance({ secret_file: '"gone"' }), 'appliances.wallbox.secret_file', 'names a file that does not exist'],
     [
       appliance({ secret_file: '"short.secret"' }),
       'appliances.wallbox.secret_file',
@@ -246,16 +192,10 @@ describe('errors of the configuration file', () => {
     ],
     [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
     [appliance({ secret_file: null, jwks_file: '"gone.json"' }), 'appliances.wallbox.jwks_file', "can't be read"],
-    [appliance({ secret_file: null, jwks_file: '"."' }), 'appliances.wallbox.jwks_file', "can't be read"],
     [
       appliance({ secret_file: null, jwks_file: '"private.json"' }),
       'appliances.wallbox.jwks_file',
       `${folder.path}/private.json key 1 contains the private key`,
-    ],
-    [
-      appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }),
-      'appliances.wallbox.jwks_file',
-      'is not a JWK Set',
     ],
   ])(
     'the configuration %j is rejected with its key, what was found and what is allowed',
@@ -283,12 +223,8 @@ describe('errors of the configuration file', () => {
 describe('the client secret of a portal', () => {
   it.for<[content: string, mode: number, says: string]>([
     [SECRET, 0o640, 'is open to other users (mode 0640); allowed is 0600: chmod 600'],
-    [SECRET, 0o604, 'is open to other users (mode 0604)'],
-    [SECRET, 0o620, 'is open to other users (mode 0620)'],
     ['', 0o600, 'must contain only the secret, on one line'],
-    ['\n', 0o600, 'must contain only the secret, on one line'],
     [`${SECRET}\nmore\n`, 0o600, 'must contain only the secret, on one line'],
-    [`${SECRET}\n\n`, 0o600, 'must contain only the secret, on one line'],
   ])('a client secret in a file with %j and mode %i is rejected', async ([content, mode, says]) => {
     write('portal.secret', content, mode);
     const line = await errorMessage(portal());
@@ -319,16 +255,6 @@ describe('the client secret of a portal', () => {
     },
   );
 
-  it('the blanks of a client secret are kept', async () => {
-    write('portal.secret', ' a b \n');
-    expect(helperOf(await load(portal())).clientSecret.reveal()).toBe(' a b ');
-  });
-
-  it('a client secret file can be named by an absolute path', async () => {
-    const path = JSON.stringify(join(folder.path, 'portal.secret'));
-    expect(helperOf(await load(portal({ client_secret_file: path }))).clientSecret.reveal()).toBe(SECRET);
-  });
-
   it('a client secret can be a systemd credential of any mode, and another name means a file', async () => {
     const credentials = join(folder.path, 'credentials');
     mkdirSync(credentials, { recursive: true });
@@ -357,8 +283,6 @@ describe('the client secret of a portal', () => {
 
   it.for<[where: string, toml: string, env?: NodeJS.ProcessEnv]>([
     ['inline', portal({ client_secret: `"${SECRET}"` })],
-    ['beside the portals', `[portals]\nclient_secret = "${SECRET}"`],
-    ['in a list', `[portals]\nhome = ["${SECRET}"]`],
     ['at the top', `client_secret = "${SECRET}"`],
     ['in the address', portal({ base_url: `"https://user:${SECRET}@api.portal.example"` })],
     ['in the address for revocations', portal({ revocation_endpoint: `"https://user:${SECRET}@portal.example/"` })],
@@ -366,15 +290,11 @@ describe('the client secret of a portal', () => {
     ['in the address, with a slash', portal({ base_url: `"https://user:${SECRET}/x@api.portal.example"` })],
     ['for an appliance, inline', `${portal()}[appliances.wallbox]\nsecret = "${SECRET}"`],
     ['for an appliance, in place of its file', appliance({ secret_file: `"${SECRET}"` })],
-    ['for an appliance, in a list', appliance({ secret_file: `["${SECRET}"]` })],
-    ['for an appliance, in place of its table', `[appliances]\nwallbox = "${SECRET}"`],
     ['in the address of a webhook', `notify.webhook = "http://notify.example/${SECRET}"`],
     ['in a command', `notify.command = "curl -H ${SECRET}"`],
     ['in an argument', `notify.command = ["curl", ["${SECRET}"]]`],
     ['in place of the file of a database', `store.postgres_file = "postgresql://u:${SECRET}@db.example/n"`],
-    ['in place of the table of a database', `store = "postgresql://u:${SECRET}@db.example/n"`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
-    ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('the error about a secret in the wrong place does not repeat it: %s', async ([, toml, env]) => {
     expect(await errorMessage(toml, env)).not.toContain(SECRET);
     expect((await readInvalid(toml, env)).lines.join('\n')).not.toContain(SECRET);
@@ -389,14 +309,12 @@ describe('the usable part of an invalid configuration', () => {
       ['lan.https_port'],
       { lan: { httpsPort: 8443, mdns: false }, portals: [{ name: 'home' }] },
     ],
-    ['lan.http_port = -1.5\nlan.mdns = false', ['lan.http_port'], { lan: { httpPort: 8480, mdns: false } }],
     [
       'hub = []\npairing.lifetime = "2d"\nnotify.command = ["a", 7]',
       ['hub', 'pairing.lifetime', 'notify.command.1'],
       { name: hostname(), pairing: { lifetime: 900_000 }, notify: { command: null } },
     ],
     ['lan.key_file = "x"\nlan.mdns = false', ['lan.certificate_file'], { lan: { certificate: null, mdns: false } }],
-    ['hub.nmae = "x"\nhub.state_dir = "/s"\ncolour = 1', ['colour', 'hub.nmae'], { stateDirectory: '/s' }],
     [
       portal({ client_secret_file: '"gone"', ca_file: '"gone"', retry_lost_answer: '"never"' }),
       ['portals.home.retry_lost_answer', 'portals.home.ca_file', 'portals.home.client_secret_file'],
@@ -407,7 +325,6 @@ describe('the usable part of an invalid configuration', () => {
       ['portals.home.revocation_endpoint', 'portals.home.login_lifetime'],
       { portals: [{ revocationEndpoint: null, loginLifetime: null, idleLifetime: 7 * 86_400_000 }] },
     ],
-    [portal({ base_url: '7' }) + other, ['portals.home.base_url'], { portals: [{ name: 'other' }] }],
     [
       portal({ client_id: null, clientid: `"${CLIENT_ID}"` }) + other,
       ['portals.home.clientid', 'portals.home.client_id'],
@@ -484,40 +401,16 @@ describe('environment variables of the configuration', () => {
 
   it.for<[variable: string, value: string, key: string, says: string]>([
     ['LATCHKEY_LAN_HTTPS_PORT', 'https', 'lan.https_port', 'found "https"'],
-    ['LATCHKEY_LAN_HTTP_PORT', '', 'lan.http_port', 'found ""'],
     ['LATCHKEY_LAN_MDNS', '1', 'lan.mdns', 'must be true or false (found "1")'],
-    [
-      'LATCHKEY_PORTALS_HOME_REFRESH_ENDS_ACCESS_TOKEN',
-      'yes',
-      'portals.home.refresh_ends_access_token',
-      'must be true or false (found "yes")',
-    ],
-    ['LATCHKEY_PORTALS_HOME_IDLE_LIFETIME', '1m', 'portals.home.idle_lifetime', 'found "1m"'],
     ['LATCHKEY_LAN_LISTEN', '0.0.0.0,eth0', 'lan.listen.1', 'found "eth0"'],
     ['LATCHKEY_LAN_PORT', '80', 'lan.port', 'unknown key'],
-    ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
-    ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'must be a UUID'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'does not exist'],
-    [
-      'LATCHKEY_PORTALS_HOME_REPLAY',
-      'late',
-      'portals.home.replay',
-      'was renamed; write retry_lost_answer = "late" instead',
-    ],
-    [
-      'LATCHKEY_PORTALS_HOME_RETRY_LOST_ANSWER',
-      'soon',
-      'portals.home.retry_lost_answer',
-      '"early" or "late" (found "soon")',
-    ],
-    ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
     [
       'LATCHKEY_APPLIANCES_EV_NOPE',
       'x',
       'appliances.ev.nope',
       'unknown key; allowed keys: connection, scope, portal, client_id, secret_file, jwks_file',
     ],
-    ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'must be a table (found a string)'],
   ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
     const line = await errorMessage(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
@@ -528,7 +421,6 @@ describe('environment variables of the configuration', () => {
 describe('the address of the metrics', () => {
   it.each([
     ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
-    ['[::1]:9481', { host: '::1', port: 9481 }],
     ['', null],
   ])('metrics.listen can be %j, in the file or the environment', async (text, listen) => {
     expect((await load(`metrics.listen = ${JSON.stringify(text)}`)).metrics).toEqual(listen);
@@ -630,18 +522,8 @@ describe('a declared appliance', () => {
   });
 });
 
-it.for([
-  ['90s', 90_000],
-  ['2h', 7_200_000],
-  ['1d', 86_400_000],
-] as const)('the lifetime of a pairing can be %s', async ([lifetime, ms]) => {
-  expect((await load(`pairing.lifetime = "${lifetime}"`)).pairing.lifetime).toBe(ms);
-});
-
 it.for<[text: string, ms: number]>([
   ['1h', 3_600_000],
-  ['60m', 3_600_000],
-  ['7d', 7 * 86_400_000],
   ['3650d', 3650 * 86_400_000],
 ])('the lifetimes of a login can be %s', async ([text, ms]) => {
   const keys = { login_lifetime: `"${text}"`, idle_lifetime: `"${text}"`, refresh_ends_access_token: 'false' };
@@ -652,8 +534,6 @@ it.for<[text: string, ms: number]>([
 
 it.for<[endpoint: string, changes: Record<string, string>]>([
   ['https://portal.example/oauth2/revoke', {}],
-  ['https://api.portal.example/', {}],
-  ['https://portal.example/revoke?version=1', { frontend_url: '"https://PORTAL.example:443/"' }],
   ['http://127.0.0.1:8080/revoke', { base_url: '"http://127.0.0.1:8080"' }],
 ])('the revocation endpoint of a portal can be %s', async ([endpoint, changes]) => {
   const configuration = await load(portal({ ...changes, revocation_endpoint: JSON.stringify(endpoint) }));
@@ -688,11 +568,4 @@ describe('paths and addresses in the configuration', () => {
     const { portals } = await load(portal().replace('home', 'zeta') + portal().replace('home', 'alpha'));
     expect(portals.map(({ name }) => name)).toEqual(['zeta', 'alpha']);
   });
-
-  it.for(['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:2', 'https://api.portal.example:8443'])(
-    'the address of a portal can be %s',
-    async (origin) => {
-      expect(helperOf(await load(portal({ base_url: `"${origin}/"` }))).baseUrl).toBe(origin);
-    },
-  );
 });

@@ -104,13 +104,6 @@ describe("the options of Home Assistant's app", () => {
       /: portals\.home\.client_id: must be a UUID such as .*\(found "mine"\)/,
     ],
     [{ portals: [{ ...HOME, client_secret: '' }] }, ': portals.home.client_secret: is missing; add it'],
-    [{ portals: [{ ...HOME, client_secret: 12 }] }, ': portals.home.client_secret: must be a text on one line'],
-    [
-      { portals: [{ ...HOME, client_secret: `${SECRET}\nx` }] },
-      ': portals.home.client_secret: must be a text on one line',
-    ],
-    [{ portals: [{ ...HOME, base_url: 'http://portal.example' }] }, ': portals.home.base_url: must be an https URL'],
-    [{ portals: [{ name: 'x', preset: 'tadoo' }] }, /: portals\.x\.preset: must be the name of a preset.*tado/],
     [
       { portals: [{ name: 'miele', preset: 'miele', client_id: 'x' }] },
       ': portals.miele.client_secret: is missing; this cloud wants a secret',
@@ -120,14 +113,9 @@ describe("the options of Home Assistant's app", () => {
       /: portals\.home\.client_secert: unknown option; the options are: name, preset/,
     ],
     [{ portals: [HOME, HOME] }, ': portals.home: two portals have this name'],
-    [{ portals: [HOME, { preset: 'tado' }] }, ': portals, entry 2, name: must begin with a letter'],
     [{ portals: [HOME, { ...HOME, name: '__proto__' }] }, ': portals, entry 2, name: must begin with a letter'],
     [{ portals: [HOME, 'tado'] }, ': portals, entry 2: must be a group of options'],
-    [{ portals: { home: HOME } }, ': portals: must be a list'],
     [{ portals: [HOME], https_port: 8480 }, ': http_port: port 8480 is also https_port; choose another port'],
-    [{ portals: [HOME], https_port: 'x' }, ': https_port: must be a port number from 0 to 65535'],
-    [{ portals: [HOME], name: 'x'.repeat(64) }, ': name: must be a name of 1 to 63 bytes'],
-    [{ portals: [HOME], notify_webhook: 'http://x.example' }, ': notify_webhook: must be an https URL'],
     [
       { portals: [HOME], state_dir: '/x' },
       /: state_dir: unknown option; the options are: name, .*put a latchkey\.toml/,
@@ -160,14 +148,11 @@ describe("the options of Home Assistant's app", () => {
     expect(keys.sort()).toEqual(['lan.https_port', 'portals.home.client_id']);
   });
 
-  it.each(['[]', 'null', '{"portals": [', '[hub]\nname = "x"\n'])(
-    'one line rejects a file that contains no options: %j',
-    async (text) => {
-      expect(await errorMessage(text)).toBe(
-        `${file} must contain the app's options as a JSON object; a configuration file in TOML must not end with .json`,
-      );
-    },
-  );
+  it.each(['[]', '{"portals": ['])('one line rejects a file that contains no options: %j', async (text) => {
+    expect(await errorMessage(text)).toBe(
+      `${file} must contain the app's options as a JSON object; a configuration file in TOML must not end with .json`,
+    );
+  });
 
   it('options without a portal are rejected with one line', async () => {
     const configuration = await load({ name: 'Cellar hub', portals: [] });
@@ -188,19 +173,5 @@ describe('LATCHKEY_CONFIG with several files', () => {
     writeFileSync(toml, '[hub]\nname = "from the file"\ncontrol_socket = "own.sock"\n');
     expect(await loadConfiguration(undefined, env)).toMatchObject({ file: toml, name: 'from the file' });
     expect(await controlSocketCandidates(undefined, env)).toEqual([join(folder.path, 'config/own.sock')]);
-  });
-
-  it('the last file is named if none exists', async () => {
-    const env = environment({ LATCHKEY_CONFIG: '/nowhere/latchkey.toml:/nowhere/options.json' });
-    await expect(loadConfiguration(undefined, env)).rejects.toThrow(
-      /the configuration \/nowhere\/options\.json can't be/,
-    );
-  });
-
-  it('an existing path with a colon is one file', async () => {
-    const odd = join(folder.path, 'a:b.toml');
-    writeFileSync(odd, '[hub]\nname = "odd"\n');
-    const env = environment({ LATCHKEY_CONFIG: odd });
-    expect(await loadConfiguration(undefined, env)).toMatchObject({ file: odd, name: 'odd' });
   });
 });

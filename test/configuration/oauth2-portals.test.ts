@@ -105,38 +105,24 @@ describe('a portal of type oauth2', () => {
       /authorization_endpoint: is missing; add it, or device_authorization_endpoint/,
     ],
     ['an issuer on http', [...BASE, 'issuer = "http://id.cloud.example"'], /issuer: must be an https URL/],
-    ['an issuer with a query', [...BASE, 'issuer = "https://a.example/?b"'], /issuer: must be an https URL without/],
-    ['another type', ['type = "oauth1"'], /portals\.cloud\.type: must be "helper" or "oauth2" \(found "oauth1"\)/],
     [
       'an unknown key',
       [...ISSUER, 'clientid = "a"'],
       /portals\.cloud\.clientid: unknown key \(did you mean client_id\?\); allowed keys: type, preset, .*token_endpoint/,
     ],
-    ['a key of the other type', [...ISSUER, 'base_url = "https://a.example"'], /base_url: unknown key/],
     ['a paste without its address', [...ISSUER, 'login = "paste"'], /redirect_uri: is missing; login = "paste" needs/],
     ['a script as an address', [...ISSUER, 'redirect_uri = "javascript:alert(1)"'], /redirect_uri: must be a URL/],
     ['a key without its file', [...ISSUER, 'client_auth = "private_key_jwt"'], /client_key_file: is missing/],
-    ['a public key', [...ISSUER, 'client_key_file = "public.pem"'], /client_key_file: .*private key/],
     ['a secret as a header file', [...ISSUER, 'headers = { a = { file = "none" } }'], /headers\.a: names a file that/],
-    ['a header with a blank', [...ISSUER, 'headers = { "a b" = "c" }'], /headers.* must be a table of texts or files/],
     ['Basic without a secret', [...ISSUER, 'client_auth = "basic"'], /client_secret_file: is missing/],
-    ['a short interval', [...ISSUER, 'min_request_interval = "1ms"'], /min_request_interval: must be a duration/],
     ['variables without a preset', [...ISSUER, 'variables = { a = "b" }'], /variables: needs a preset; remove it, or/],
-    ['a number as a variable', [...ISSUER, 'variables = { a = 1 }'], /variables\.a: must be a table of texts/],
-    ['a number as a parameter', [...ISSUER, 'token_params = { a = 1 }'], /token_params\.a: must be a table of texts/],
   ])('a portal of type oauth2 is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });
 
   it.each([
     ['a list', '{ X-Api-Key = ["sécret"] }', /headers\.X-Api-Key: must be a text of printable ASCII characters, or a/],
-    [
-      'a short text outside ASCII',
-      '{ X = "sécret" }',
-      /headers\.X: must be a text of printable ASCII characters, or a/,
-    ],
     ['a long text outside ASCII', '{ X = "sécret-4711-4711-4711" }', /headers\.X: must be a text of printable ASCII/],
-    ['a table of another kind', '{ X = { value = "sécret" } }', /headers\.X: must be a text of printable ASCII/],
     ['a text in place of the table', '"sécret"', /headers: must be a table of texts or files/],
     ['a wrong name', '{ "a b" = "sécret" }', /headers\.a b: must be a table of texts or files/],
   ])('a portal of type oauth2 shows no value of a header in the error about %s', async (_, headers, message) => {
@@ -193,16 +179,13 @@ describe('a portal with a preset', () => {
 
   it.each<[string, readonly string[], RegExp]>([
     ['an unknown name', ['preset = "tadoo"'], /portals\.cloud\.preset: must be the name of a preset.*tado/],
-    ['a number as its name', ['preset = 1'], /portals\.cloud\.preset: must be the name of a preset/],
     ['the other type', ['preset = "tado"', 'type = "helper"'], /portals\.cloud\.type: must be "oauth2"/],
     ['a missing client', ['preset = "netatmo"', 'client_secret_file = "secret"'], /client_id: is missing/],
-    ['a missing secret', ['preset = "netatmo"', 'client_id = "a"'], /client_secret_file: is missing; this cloud wants/],
     [
       'a parameter of the hub itself',
       ['preset = "tado"', 'token_params = { grant_type = "password" }'],
       /token_params\.grant_type: is a parameter that the hub sets itself/,
     ],
-    ['a missing variable', ['preset = "nest"', 'client_id = "a"'], /variables\.project_id: is missing/],
   ])('a portal with a preset is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });
