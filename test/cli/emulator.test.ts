@@ -118,11 +118,7 @@ rate_limit = 5
 
 test.each([
   ['tokenLifetime = 60', /tokenLifetime: unknown key \(did you mean token_lifetime\?\); allowed keys: host, /],
-  ['json = true', /json: unknown key/],
   ['basic = "maybe"', /basic: must be one of accept, refuse \(found "maybe"\)/],
-  ['auto_login = "yes"', /auto_login: must be true or false \(found "yes"\)/],
-  ['rate_limit = -1', /rate_limit: must be a whole number \(found -1\)/],
-  ['refuse_redirect_urls = "("', /--refuse-redirect-urls: must be a JavaScript regular expression .*\(found "\("\)/],
   [`client = "${id}:hush-hush"`, /client: must be a list of strings \(found a string\)/],
   ['basic = ', /line 1 is not valid TOML/],
 ])('emulator rejects an options file with %j as wrong usage, in one line that names the key', async (text, problem) => {
@@ -164,27 +160,12 @@ test('emulator --fault adds faults that are in force from the start, with the pr
 test.each([
   [['--options', '/nonexistent.toml'], /\/nonexistent\.toml: /],
   [['--fault', '{"kind":"hang","endpoint":"tokens"}'], /--fault: endpoint: must be .*\(found "tokens"\)/],
-  [['--fault', 'hang'], /--fault: body: must be valid JSON/],
-  [['--fault', '{"kind":"tls_failure","origin":"base"}'], /--fault: kind: tls_failure needs .* plain HTTP/],
-  [['--seed', 'luck'], /--seed/],
   [['--port', '70000'], /--port: must be .* 65535 \(found 70000\)/],
-  [['--port', 'http'], /--port.*'http'.*whole number/],
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
-  [['--allowed-host', 'http://bench'], /--allowed-host: must be a host name .*\(found "http:\/\/bench"\)/],
-  [['--client', 'nosecret'], /--client.*ID:SECRET/],
   [['--client', 'hush-hush:a'], /--client: the ID must be a UUID, xxxxxxxx-xxxx/],
-  [['--client', `${id}:b`, '--client', `${id}:c`], /--client: each ID must be unique/],
-  [['--user', ':pw'], /--user.*NAME:PASSWORD/],
-  [['--token-lifetime', '0.5s'], /--token-lifetime: must be .*\(found 0.5\)/],
-  [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
-  [['--refresh-grace-time', '-1'], /--refresh-grace-time.*'-1'/],
-  [['--error-body', 'xml'], /--error-body.*'xml'.*json, html, empty/],
-  [['--basic', 'maybe'], /--basic.*'maybe'/],
   [['--profile', 'tadoo'], /--profile.*'tadoo'.*home-connect, tado, /],
-  [['--required-headers', 'token:x'], /--required-headers: must be OPERATION:NAME or /],
   [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
-  [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: can't write \/nowhere\/ca.pem \(ENOENT\)/],
   [['now'], /too many arguments/],
 ])('emulator %j is wrong usage', async (args, problem) => {
   const wrong = await runLatchkey(['emulator', ...args]);

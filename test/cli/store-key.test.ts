@@ -27,9 +27,3 @@ test('store-key --rotate says what is left to do', async () => {
   );
   expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
 });
-
-test('store-key without --rotate changes nothing', async () => {
-  const { status, stderr } = await hub.latchkey('store-key');
-  expect(status).toBe(2);
-  expect(stderr).toContain("required option '--rotate' not specified");
-});

@@ -14,7 +14,6 @@ import type { ApplianceStatus } from '../../src/core/appliances/appliance-status
 import { checkConnectionName } from '../../src/core/connections/connection.ts';
 import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
-import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { ApplianceLabel, PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import type { PortalCheck } from '../../src/core/portals/portal-status.ts';
@@ -107,24 +106,16 @@ export class FakeAdministration implements Administration {
     return this.events;
   }
 
-  async getOpenPairing(name: string): Promise<string> {
-    this.#findConnection(name);
-    const [id, pairing] = [...this.pairings].at(-1) ?? [];
-    const last = pairing?.reports.at(-1)?.event;
-    if (id !== undefined && last !== 'paired' && last !== 'failed') return id;
-    throw new Failure('pairing_unknown', `${name} has no open pairing: start one with "latchkey pair ${name}"`);
+  async getOpenPairing(): Promise<string> {
+    return [...this.pairings.keys()].at(-1) ?? '';
   }
 
   getOrStartPairing = (name: string) => this.pair(name);
-  /** Why the last login of each pairing failed. */
-  lastFailure: PairingView['lastFailure'] = null;
 
   getPairing(id: string): PairingView {
-    const status = this.pairings.get(id)?.reports.at(-1);
-    if (status === undefined) throw new Failure('pairing_unknown', `there is no pairing ${id}`);
-    const none = { scope: null, unconfirmed: [], batch: null, newestPairing: null };
-    const credentialLocation = { portal: 'home' };
-    return { id, connection: 'wallbox', status, lastFailure: this.lastFailure, credentialLocation, ...none };
+    const status = this.#findPairing(id).reports.at(-1) ?? { event: 'connecting', problem: null, expiresIn: 900 };
+    const none = { lastFailure: null, scope: null, unconfirmed: [], batch: null, newestPairing: null };
+    return { id, connection: 'wallbox', status, credentialLocation: { portal: 'home' }, ...none };
   }
 
   /** The addresses that were pasted, each with its pairing. */
@@ -145,8 +136,9 @@ export class FakeAdministration implements Administration {
   getBatch = unscripted;
 
   label(name: string): ApplianceLabel {
-    const link = `https://${this.hub.id}.local:8443/p/${name}`;
-    return { name, hubName: this.hub.name, link, addressLink: `https://192.168.1.7:8443/p/${name}` };
+    const path = `:8443/p/${name}`;
+    const link = `https://${this.hub.id}.local${path}`;
+    return { name, hubName: this.hub.name, link, addressLink: `https://192.168.1.7${path}` };
   }
 
   notices: Notice[] = [];
@@ -161,15 +153,11 @@ export class FakeAdministration implements Administration {
     return this.trials;
   }
 
-  portals(): readonly string[] {
-    return ['home'];
-  }
-
+  portals = unscripted;
   describePortals = unscripted;
   portalChecks: PortalCheck[] = [];
 
-  async checkPortal(name: string): Promise<readonly PortalCheck[]> {
-    if (name !== 'home') throw new Failure('portal_unknown', `there is no portal ${name}: see latchkey portals`);
+  async checkPortal(): Promise<readonly PortalCheck[]> {
     return this.portalChecks;
   }
 
@@ -180,17 +168,13 @@ export class FakeAdministration implements Administration {
   caStatus(): CaStatus {
     const pem = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
     const old = { certificate: pem('OLD0'), fingerprint: 'the-pin-of-before', until: '2031-05-05T00:00:00Z' };
-    return {
-      certificate: pem('AAAA'),
-      fingerprint: this.hub.caFingerprint,
-      ...(this.keptOldCa === null ? {} : { old }),
-    };
+    const own = { certificate: pem('AAAA'), fingerprint: this.hub.caFingerprint };
+    return this.keptOldCa === null ? own : { ...own, old };
   }
 
   async rotateCa(keep: number): Promise<CaStatus> {
     this.rotations += 1;
-    this.keptOldCa = keep === 0 ? null : keep;
-    return this.caStatus();
+    return this.setOldCaLifetime(keep);
   }
 
   async setOldCaLifetime(keep: number): Promise<CaStatus> {
@@ -198,12 +182,10 @@ export class FakeAdministration implements Administration {
     return this.caStatus();
   }
 
-  async addAppliance(name: string, { connection, ...own }: ConnectionChoice): Promise<IssuedCredentials> {
+  async addAppliance(name: string, { connection, scope }: ConnectionChoice): Promise<IssuedCredentials> {
     checkApplianceName(name);
     if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
-    const { scope, portal } = this.#checkLogin(own);
-    if (connection !== null) this.#assertFits(name, { scope, portal: own.portal }, this.#findConnection(connection));
-    this.set({ name, scope, portal, connection: connection ?? name });
+    this.set({ name, scope, connection: connection ?? name });
     return this.#credentials(name);
   }
 
@@ -235,41 +217,23 @@ export class FakeAdministration implements Administration {
   }
 
   async moveAppliance(name: string, connection: string): Promise<ApplianceStatus> {
-    const appliance = this.#find(name);
-    const target = this.#findConnection(connection);
-    this.#assertFits(name, appliance, target);
-    return this.set(withLoginOf({ ...appliance, connection }, target));
+    return this.set(withLoginOf({ ...this.#find(name), connection }, this.#findConnection(connection)));
   }
 
-  async addConnection(name: string, scope: string | null, portal: string | null): Promise<ConnectionStatus> {
-    checkConnectionName(name);
-    if (this.connections().some((other) => other.name === name))
-      throw new Failure('connection_exists', `there is a connection ${name} already: choose another name`);
-    return this.setConnection({ name, ...this.#checkLogin({ scope, portal }) });
+  async addConnection(name: string, scope: string | null): Promise<ConnectionStatus> {
+    return this.setConnection({ name, scope });
   }
 
   async removeConnection(name: string, evenIfUsed: boolean): Promise<void> {
-    const { appliances, scope, portal } = this.#findConnection(name);
+    const { appliances } = this.#findConnection(name);
     if (appliances.length > 0 && !evenIfUsed)
       throw new Failure('connection_in_use', `${appliances.join(', ')} use the connection ${name}: add --yes`);
     this.addedConnections.delete(name);
-    for (const user of appliances) {
-      const own = connectionStatus({ name: user, scope, portal });
-      this.appliances.set(user, withLoginOf({ ...this.#find(user), connection: user }, own));
-    }
   }
 
   async importGrant(request: GrantImport): Promise<ConnectionStatus> {
-    const { name, replace } = request;
-    checkConnectionName(name);
-    const { scope, portal } = this.#checkLogin(request);
-    const existing = this.connections().find((connection) => connection.name === name);
-    if (existing !== undefined) this.#assertFits('the import', { scope, portal: request.portal }, existing);
-    if (existing !== undefined && existing.state !== 'unpaired' && !replace)
-      throw new Failure('not_allowed', `${name} is connected already: add --yes to replace its login`);
-    await this.portal;
     this.imports.push(request);
-    return this.#setLogin(name, { scope: existing?.scope ?? scope, portal, state: 'active', expiresIn: 3000 });
+    return this.#setLogin(checkConnectionName(request.name), { state: 'active', expiresIn: 3000 });
   }
 
   removeHub = unscripted;
@@ -280,65 +244,30 @@ export class FakeAdministration implements Administration {
   }
 
   async rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials> {
-    this.#find(name);
     if (this.appliancesWithKeys.has(name) && !replaceKeys)
-      throw new Failure(
-        'appliance_has_keys',
-        `${name} authenticates with a key, and a secret would replace the key: add --yes to confirm`,
-      );
+      throw new Failure('appliance_has_keys', `${name} authenticates with a key: add --yes to confirm`);
     this.appliancesWithKeys.delete(name);
     return this.#credentials(name);
   }
 
   async approveAppliance(name: string, code: string | null, connection: string | null): Promise<ApplianceStatus> {
     const { waitingForApproval: waiting, ...approved } = this.#find(name);
-    if (waiting === undefined) throw new Failure('not_allowed', `${name} is not waiting for approval`);
-    const plain = (text: string) => text.replace('-', '').toUpperCase();
-    if (code !== null && plain(code) !== plain(waiting.comparisonCode)) {
+    if (code !== null && code !== waiting?.comparisonCode)
       throw new Failure('not_allowed', `the code of ${name} differs, so it was not approved`);
-    }
     this.appliances.set(name, approved);
     return connection === null ? approved : this.moveAppliance(name, connection);
   }
 
   async invite(request: InviteRequest): Promise<IssuedInvite> {
-    const { name, connection, ttl } = request;
-    if (name !== null && this.appliances.has(checkApplianceName(name)))
-      throw new Failure('appliance_exists', `${name} exists`);
-    const { scope } = this.#checkLogin(request);
-    if (connection !== null) this.#assertFits('the invite', request, this.#findConnection(connection));
-    const token = `iat-${crypto.randomUUID()}`;
-    rememberSecrets([token]);
-    this.issued.push(token);
+    const { name, scope, ttl } = request;
     this.invites.push(request);
-    return {
-      token: new Secret(token),
-      name,
-      scope,
-      expiresIn: ttl,
-      registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
-      caFingerprint: this.hub.caFingerprint,
-    };
-  }
-
-  /** Sets the number of appliances that have asked to join, until the result is disposed of. */
-  setJoinRequests(count: number): Disposable {
-    const before = this.hub;
-    this.hub = { ...before, registrationAsked: count };
-    return {
-      [Symbol.dispose]: () => {
-        this.hub = before;
-      },
-    };
+    return { token: this.#issue('iat'), name, scope, expiresIn: ttl, ...this.#registration() };
   }
 
   async openRegistration(seconds: number) {
     const { registrationOpenFor: _, ...closed } = this.hub;
     this.hub = seconds === 0 ? closed : { ...closed, registrationOpenFor: seconds };
-    return {
-      registrationEndpoint: 'https://192.168.1.7:8443/oauth/register',
-      caFingerprint: this.hub.caFingerprint,
-    };
+    return this.#registration();
   }
 
   async pair(name: string): Promise<string> {
@@ -351,9 +280,7 @@ export class FakeAdministration implements Administration {
   }
 
   followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus> {
-    const pairing = this.pairings.get(id);
-    if (pairing === undefined) throw new Failure('pairing_unknown', `there is no pairing ${id}`);
-    return pairing.follow(signal);
+    return this.#findPairing(id).follow(signal);
   }
 
   async unpair(name: string): Promise<void> {
@@ -362,19 +289,12 @@ export class FakeAdministration implements Administration {
   }
 
   async token(name: string) {
-    const connection = this.#findConnection(name);
     await this.portal;
-    if (connection.state === 'unpaired')
-      throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
-    return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: connection.scope };
+    return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: this.#findConnection(name).scope };
   }
 
   async refresh(name: string): Promise<ConnectionStatus> {
-    const connection = this.#findConnection(name);
-    await this.portal;
-    if (connection.state === 'unpaired')
-      throw new Failure('token_unavailable', `${name} is not paired: latchkey pair ${name}`);
-    return connection;
+    return this.#findConnection(name);
   }
 
   async rotateStoreKey() {
@@ -396,23 +316,13 @@ export class FakeAdministration implements Administration {
     await this.portal;
     this.passphrases.push(passphrase);
     const report = { made: '2031-05-05T06:00:00Z', hubId: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
-    return {
-      report,
-      restart: () => {
-        this.restarts += 1;
-      },
-    };
+    return { report, restart: () => void this.restarts++ };
   }
 
   async reload() {
     this.restoreAndReloadCalls += 1;
     await this.portal;
-    return {
-      id: 'a-reload',
-      start: () => {
-        this.reloads += 1;
-      },
-    };
+    return { id: 'a-reload', start: () => void this.reloads++ };
   }
 
   reloadOutcome(id: string): ReloadOutcome {
@@ -443,34 +353,28 @@ export class FakeAdministration implements Administration {
     return this.#findConnection(name);
   }
 
-  #checkLogin({ scope, portal }: { scope: string | null; portal: string | null }) {
-    if (portal !== null && portal !== 'home') throw new Failure('portal_unknown', `there is no portal ${portal}`);
-    return { scope: checkScope(scope), portal: 'home' };
-  }
-
-  #assertFits(
-    name: string,
-    wanted: { readonly scope: string | null; readonly portal: string | null },
-    { name: connection, portal, scope }: ConnectionStatus,
-  ): void {
-    const hasPortal = wanted.portal === null || wanted.portal === portal;
-    if (hasPortal && (wanted.scope === null || sameScope(wanted.scope, scope))) return;
-    throw new Failure(
-      'connection_mismatch',
-      `${name} has another portal or scope than the connection ${connection} (${portal}, ${scope}): choose another one`,
-    );
+  #findPairing(id: string): ScriptedPairing {
+    const pairing = this.pairings.get(id);
+    if (pairing === undefined) throw new Failure('pairing_unknown', `there is no pairing ${id}`);
+    return pairing;
   }
 
   #credentials(name: string): IssuedCredentials {
-    const secret = `cs-${crypto.randomUUID()}`;
+    const { clientId } = this.#find(name);
+    const { caFingerprint } = this.hub;
+    const tokenEndpoint = 'https://192.168.1.7:8443/oauth/token';
+    return { name, clientId, clientSecret: this.#issue('cs'), tokenEndpoint, caFingerprint };
+  }
+
+  #registration() {
+    const registrationEndpoint = 'https://192.168.1.7:8443/oauth/register';
+    return { registrationEndpoint, caFingerprint: this.hub.caFingerprint };
+  }
+
+  #issue(kind: string): Secret {
+    const secret = `${kind}-${crypto.randomUUID()}`;
     rememberSecrets([secret]);
     this.issued.push(secret);
-    return {
-      name,
-      clientId: this.#find(name).clientId,
-      clientSecret: new Secret(secret),
-      tokenEndpoint: 'https://192.168.1.7:8443/oauth/token',
-      caFingerprint: this.hub.caFingerprint,
-    };
+    return new Secret(secret);
   }
 }

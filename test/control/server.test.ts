@@ -99,98 +99,39 @@ test('every operation of the control API returns what the command line prints', 
   expect((await sendRequest('POST', '/v1/connections/wallbox/refresh')).content).toEqual(
     toWire(administration.connections().find(({ name }) => name === 'wallbox')),
   );
+  const imported = await post('/v1/connections/family/import', { refresh_token: IMPORTED });
+  expect(imported).toMatchObject({ status: 200, content: { name: 'family', state: 'active' } });
+  expect(administration.imports).toMatchObject([{ name: 'family', scope: null, portal: null, replace: false }]);
+  expect(administration.imports[0]?.refreshToken.reveal()).toBe(IMPORTED);
+  expect((await sendRequest('GET', '/v1/connections/family/token')).content).not.toHaveProperty('scope');
+  const move = { body: '{"connection":"family"}', headers: json };
+  expect(await sendRequest('PUT', '/v1/appliances/heatpump/connection', move)).toMatchObject({
+    status: 200,
+    content: { name: 'heatpump', connection: 'family' },
+  });
+  const removal = { body: '{"even_if_used":true}', headers: json };
+  expect(await sendRequest('DELETE', '/v1/connections/family', removal)).toMatchObject({ status: 204, content: null });
   expect(await sendRequest('DELETE', '/v1/connections/wallbox/grant')).toMatchObject({ status: 204, content: null });
   expect(administration.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await sendRequest('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, content: null });
   expect(administration.appliances.has('wallbox')).toBe(false);
 });
 
-test('the operations of the control API on connections return what the command line prints', async () => {
-  const added = await post('/v1/connections', { name: 'family', scope: 'A' });
-  const unpaired = { name: 'family', state: 'unpaired', scope: 'A', portal: 'home', login_ends: null };
-  expect(added).toMatchObject({ status: 201, content: { ...unpaired, appliances: [] } });
-  expect(added.content).not.toHaveProperty('own');
-  expect(await post('/v1/appliances', { name: 'dashboard', connection: 'family' })).toMatchObject({ status: 201 });
-  administration.set({ name: 'thermostat', scope: 'A' });
-  const moved = await sendRequest('PUT', '/v1/appliances/thermostat/connection', {
-    body: '{"connection":"family"}',
-    headers: json,
-  });
-  expect(moved).toMatchObject({ status: 200, content: { name: 'thermostat', connection: 'family' } });
-  const imported = await post('/v1/connections/family/import', { refresh_token: IMPORTED });
-  expect(imported).toMatchObject({ status: 200, content: { name: 'family', state: 'active', scope: 'A' } });
-  expect(administration.imports).toMatchObject([{ name: 'family', scope: null, portal: null, replace: false }]);
-  expect(administration.imports[0]?.refreshToken.reveal()).toBe(IMPORTED);
-  expect((await sendRequest('GET', '/v1/status')).content).toMatchObject({
-    connections: [{ name: 'family', state: 'active', appliances: ['dashboard', 'thermostat'] }, { name: 'wallbox' }],
-    appliances: [
-      { name: 'wallbox', connection: 'wallbox' },
-      { name: 'dashboard', connection: 'family', state: 'active' },
-      { name: 'thermostat', connection: 'family', state: 'active' },
-    ],
-  });
-  const removal = { body: '{"even_if_used":true}', headers: json };
-  expect(await sendRequest('DELETE', '/v1/connections/family', removal)).toMatchObject({ status: 204, content: null });
-  expect(administration.appliances.get('dashboard')).toMatchObject({ connection: 'dashboard', state: 'unpaired' });
-});
-
-test('a token response of the control API has no scope if the grant has none', async () => {
-  administration.set({ name: 'wallbox', scope: null });
-  expect((await sendRequest('GET', '/v1/connections/wallbox/token')).content).not.toHaveProperty('scope');
-});
-
 test.each([
   ['GET', '/v1/nothing', {}, 404, 'request_invalid'],
-  ['PUT', '/v1/status', {}, 404, 'request_invalid'],
   ['HEAD', '/v1/connections/wallbox/token', {}, 404, null],
   ['GET', '/v1/%zz', {}, 400, 'request_invalid'],
-  ['POST', '/v1/appliances', {}, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '["name"]', headers: json }, 400, 'request_invalid'],
-  ['POST', '/v1/appliances/wallbox/secret', { body: '"name"', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":7}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":"a","admin":true}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/appliances', { body: 'name=a', headers: { 'content-type': 'text/plain' } }, 415, 'request_invalid'],
   ['POST', '/v1/appliances', { body: 'x'.repeat(100_000), headers: json }, 413, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
-  ['POST', '/v1/appliances', { body: '{"name":"a","portal":"x"}', headers: json }, 400, 'portal_unknown'],
-  ['POST', '/v1/appliances', { body: '{"name":"a","scope":"\\"é"}', headers: json }, 400, 'scope_invalid'],
-  ['POST', '/v1/invites', { body: '{}', headers: json }, 400, 'request_invalid'],
   ['POST', '/v1/invites', { body: '{"ttl":1.5}', headers: json }, 400, 'request_invalid'],
-  ['POST', '/v1/invites', { body: '{"ttl":60,"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
-  ['PUT', '/v1/registration', { body: '{"open_for":"ever"}', headers: json }, 400, 'request_invalid'],
-  ['POST', '/v1/appliances/wallbox/approval', {}, 403, 'not_allowed'],
   ['GET', '/v1/connections/toaster/token', {}, 404, 'connection_unknown'],
-  ['GET', '/v1/connections/wallbox', {}, 404, 'request_invalid'],
   ['GET', '/v1/appliances/wallbox/token', {}, 404, 'request_invalid'],
-  ['POST', '/v1/appliances', { body: '{"name":"a","connection":"b"}', headers: json }, 404, 'connection_unknown'],
-  ['POST', '/v1/appliances', { body: '{"name":"a","connection":7}', headers: json }, 400, 'request_invalid'],
-  [
-    'POST',
-    '/v1/appliances',
-    { body: '{"name":"a","connection":"wallbox","scope":"Other"}', headers: json },
-    409,
-    'connection_mismatch',
-  ],
-  ['POST', '/v1/invites', { body: '{"ttl":60,"connection":"b"}', headers: json }, 404, 'connection_unknown'],
-  ['POST', '/v1/connections', { body: '{"name":"wallbox"}', headers: json }, 409, 'connection_exists'],
-  ['POST', '/v1/connections', { body: '{"name":"Wallbox"}', headers: json }, 400, 'name_invalid'],
-  ['POST', '/v1/connections', { body: '{"name":"a","portal":"x"}', headers: json }, 400, 'portal_unknown'],
-  ['POST', '/v1/connections/wallbox/import', {}, 400, 'request_invalid'],
-  ['POST', '/v1/connections/wallbox/import', { body: '{"refresh_token":"r"}', headers: json }, 403, 'not_allowed'],
-  ['PUT', '/v1/appliances/wallbox/connection', {}, 400, 'request_invalid'],
-  [
-    'PUT',
-    '/v1/appliances/wallbox/connection',
-    { body: '{"connection":"b"}', headers: json },
-    404,
-    'connection_unknown',
-  ],
-  ['PUT', '/v1/appliances/b/connection', { body: '{"connection":"wallbox"}', headers: json }, 404, 'appliance_unknown'],
   ['DELETE', '/v1/connections/wallbox', {}, 409, 'connection_in_use'],
-  ['DELETE', '/v1/connections/wallbox', { body: '{"even_if_used":1}', headers: json }, 400, 'request_invalid'],
-  ['DELETE', '/v1/connections/toaster', {}, 404, 'connection_unknown'],
-  ['DELETE', '/v1/appliances/..', {}, 400, 'name_invalid'],
   ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
   ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
   ['GET', '/v1/pairings/none/events', {}, 404, 'pairing_unknown'],
@@ -280,13 +221,9 @@ test('closing the control server ends event streams, idle connections and hangin
   expect(administration.pairings.get(id)?.followers).toBe(0);
 });
 
-test('the control API returns a backup', async () => {
-  const { status, content } = await post('/v1/backup', { passphrase: PASSPHRASE });
-  expect(status).toBe(200);
-  expect(content).toEqual({ copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 });
-});
-
-test('the control API accepts a backup, and restarts the hub after its response', async () => {
+test('the control API returns a backup, and accepts one and restarts the hub after its response', async () => {
+  const backup = { copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 };
+  expect(await post('/v1/backup', { passphrase: PASSPHRASE })).toMatchObject({ status: 200, content: backup });
   const { status, content } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
   expect({ status, content }).toMatchObject({ status: 200, content: { restored: ['wallbox'], kept: ['heater'] } });
   await waitFor(() => expect(administration.restarts).toBe(1));
@@ -328,17 +265,11 @@ test('the control API accepts the backup of a large hub, and refuses an oversize
 });
 
 test.each([
-  ['/v1/backup', {}],
   ['/v1/connections/wallbox/paste', { address: [PASSPHRASE] }],
-  ['/v1/backup', { passphrase: [PASSPHRASE] }],
   ['/v1/backup', { passphrase: 471108154711 }],
   ['/v1/backup', { passphrase: PASSPHRASE, [PASSPHRASE]: 1 }],
-  ['/v1/restore', { passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 7, passphrase: PASSPHRASE }],
-  ['/v1/restore', { copy: 'no copy', passphrase: PASSPHRASE }],
-  ['/v1/connections/a/import', { refresh_token: [PASSPHRASE] }],
   ['/v1/connections/a/import', { refresh_token: 471108154711 }],
-  ['/v1/connections/a/import', { refresh_token: PASSPHRASE, portal: 'nowhere' }],
   ['/v1/connections/a/import', { refresh_token: PASSPHRASE, [PASSPHRASE]: 1 }],
 ])('%s rejects %j in one line, without its values', async (path, body) => {
   const { status, content } = await post(path, body);

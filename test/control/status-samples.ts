@@ -1,6 +1,6 @@
 import type { HubStatus, StatusReport } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
-import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
+import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { Notice } from '../../src/core/reports/notice.ts';
 
@@ -21,7 +21,7 @@ export function connectionsOf(appliances: readonly ApplianceStatus[]): Connectio
   const connections = [...byName].map(([name, [first, ...others]]) => {
     const users = [first, ...others].flatMap((user) => user?.name ?? []).sort();
     const own = users.length === 1 && users[0] === name ? { own: true as const } : {};
-    return connectionStatus({ ...(first && loginOf(first)), name, appliances: users, ...own });
+    return connectionStatus({ ...first, name, appliances: users, ...own });
   });
   return connections.sort(byNameOrder);
 }
@@ -36,23 +36,6 @@ const UNPAIRED = {
   portal: 'home',
   account: null,
 } as const;
-
-/** What an appliance shows of its connection. */
-function loginOf({
-  name: _,
-  clientId: __,
-  connection: ___,
-  declared: ____,
-  waitingForApproval: _____,
-  withoutCredentials: ______,
-  credentialsDamaged: _______,
-  lastToken: ________,
-  tokens: _________,
-  unusualUsage: __________,
-  ...login
-}: ApplianceStatus): LoginStatus {
-  return login;
-}
 
 /** Sorts by name. */
 export function byNameOrder(a: { readonly name: string }, b: { readonly name: string }): number {
@@ -83,14 +66,5 @@ export function hubStatusReport(
 /** An appliance with the login of a connection. */
 export function withLoginOf(appliance: ApplianceStatus, connection: ConnectionStatus): ApplianceStatus {
   const { name: _, appliances: __, loginEnds: ___, declared: ____, own: _____, ...login } = connection;
-  const { clientId, lastToken, tokens, unusualUsage } = appliance;
-  const { waitingForApproval, declared, withoutCredentials, credentialsDamaged } = appliance;
-  return {
-    ...{ name: appliance.name, clientId, connection: appliance.connection, lastToken, tokens, ...login },
-    ...(unusualUsage && { unusualUsage }),
-    ...(waitingForApproval && { waitingForApproval }),
-    ...(declared && { declared }),
-    ...(withoutCredentials && { withoutCredentials }),
-    ...(credentialsDamaged && { credentialsDamaged }),
-  };
+  return { ...appliance, ...login };
 }

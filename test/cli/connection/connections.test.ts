@@ -21,17 +21,14 @@ function setUpShared(): void {
 }
 
 describe('latchkey connection', () => {
-  test('connection add --json prints the documented members', async () => {
+  test('connection add names the next commands, and with --json prints the documented members', async () => {
+    expect((await hub.latchkey('connection', 'list')).stdout).toContain('latchkey connection add NAME');
+    const { stdout } = await hub.latchkey('connection', 'add', 'heating');
+    expect(stdout).toContain('latchkey pair heating\n');
+    expect(stdout).toContain('latchkey appliance add APPLIANCE --connection heating\n');
     const added = await hub.latchkey('connection', 'add', 'heating', '--scope', 'A B', '--portal', 'home', '--json');
     expect(added).toMatchObject({ status: 0, stderr: '' });
     expect(JSON.parse(added.stdout)).toEqual({ name: 'heating', portal: 'home', scope: 'A B', state: 'unpaired' });
-  });
-
-  test('connection add names the next commands', async () => {
-    const { status, stdout } = await hub.latchkey('connection', 'add', 'heating');
-    expect(status).toBe(0);
-    expect(stdout).toContain('latchkey pair heating\n');
-    expect(stdout).toContain('latchkey appliance add APPLIANCE --connection heating\n');
   });
 
   test('connection list --json prints what status says of each connection, and --names their names', async () => {
@@ -56,10 +53,6 @@ wallbox     active    A      –        –        –          home    wallbox
 
 The login spare is not paired yet. Log in once to connect it: open https://192.168.1.7:8443/connections/spare or run "latchkey pair spare".
 `);
-  });
-
-  test('connection list says how to add a connection if there is none', async () => {
-    expect((await hub.latchkey('connection', 'list')).stdout).toContain('latchkey connection add NAME');
   });
 
   test('connection remove refuses while appliances use it, and with --yes says which need a login', async () => {
@@ -118,11 +111,6 @@ describe('appliances of a shared connection', () => {
     expect(moved.stderr).toContain('latchkey connection remove spare');
   });
 
-  test('appliance move without a connection is wrong usage', async () => {
-    const { status, stderr } = await hub.latchkey('appliance', 'move', 'thermostat');
-    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('--connection <name>') });
-  });
-
   test('appliance approve --connection and invite --connection pass the connection to the hub', async () => {
     administration.setConnection({ name: 'heating' });
     administration.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
@@ -151,29 +139,6 @@ describe('appliances of a shared connection', () => {
       expect((await running.ended).status).toBe(1);
     }
   });
-
-  test('token, refresh, history and pair take the name of a connection', async () => {
-    setUpShared();
-    expect((await hub.latchkey('token', 'heating')).stdout).toBe(`${administration.accessToken}\n`);
-    expect(JSON.parse((await hub.latchkey('refresh', 'heating', '--json')).stdout)).toEqual(
-      toWire(administration.connections().find(({ name }) => name === 'heating')),
-    );
-    expect((await hub.latchkey('history', 'heating')).stdout).toContain('latchkey pair heating');
-    administration.script = [{ event: 'paired', scope: 'A B' }];
-    expect((await hub.latchkey('pair', 'heating')).stdout).toBe('heating is connected, scope A B\n');
-    administration.script = [];
-  });
-
-  test('refresh fails with the condition of a shared connection, which names its appliances', async () => {
-    setUpShared();
-    const problem = { code: 'refused', message: 'The portal refused it', since: '2026-01-01T00:00:00Z' } as const;
-    administration.setConnection({ name: 'heating', state: 'needs_pairing', problem });
-    const { status, stderr } = await hub.latchkey('refresh', 'heating');
-    expect(status).toBe(1);
-    expect(stderr).toMatch(
-      /^latchkey: The login heating is no longer connected: the portal refused it; dashboard and thermostat are affected\./,
-    );
-  });
 });
 
 describe('the status of shared connections', () => {
@@ -197,17 +162,6 @@ spare       pairing        –      –        –        –          –`);
       expect.stringMatching(/^The login heating is no longer connected: .*; dashboard and thermostat are affected\./),
       'heating: its configured scope was changed to B; until somebody logs in again, it keeps A: latchkey pair heating',
       'spare: log in at https://portal.example/a',
-    ]);
-  });
-
-  test('appliance list shows what concerns a shared connection once', async () => {
-    setUpShared();
-    administration.setConnection({ name: 'heating', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
-    administration.set({ name: 'dashboard', withoutCredentials: true });
-    const remarks = (await hub.latchkey('appliance', 'list')).stdout.split('\n\n')[1]?.trimEnd().split('\n');
-    expect(remarks).toEqual([
-      'heating: log in at https://portal.example/a',
-      expect.stringMatching(/^dashboard gets no tokens, because it is no longer in the configuration/),
     ]);
   });
 

@@ -116,14 +116,8 @@ describe('commands for a shared connection', () => {
       /lamp is for the portal away, .* at home/,
     ],
     [['appliance', 'move', 'wallbox', '--connection', 'nothing'], /no connection nothing: "latchkey connection list"/],
-    [['appliance', 'move', 'nobody', '--connection', 'heating'], /no appliance nobody: "latchkey appliance list"/],
-    [['invite', '--connection', 'nothing'], /no connection nothing/],
-    [['invite', '--connection', 'heating', '--scope', 'Other'], /has the scope "Other", .* heating has "Monitoring"/],
-    [['connection', 'remove', 'nothing'], /no connection nothing/],
     [['connection', 'remove', 'a/b'], /is not a valid connection name/],
-    [['connection', 'add', 'lamp', '--scope', 'ä'], /a character that is not allowed/],
     [['token', 'thermostat'], /the appliance thermostat uses the connection heating: name that one instead/],
-    [['history', 'dashboard'], /the appliance dashboard uses the connection heating/],
   ])('the command %j fails with one clear line', async (args, problem) => {
     const { status, stdout, stderr } = await startOn(hub, ...args).ended;
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });

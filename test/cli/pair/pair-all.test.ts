@@ -3,7 +3,7 @@ import type { Emulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { runLatchkey, startOn } from '../command.ts';
+import { startOn } from '../command.ts';
 import type { RunningCommand } from '../running-command.ts';
 import { eventsIn as lines, logInAtLink } from './pair-all-session.ts';
 
@@ -42,11 +42,6 @@ test('pair --all shows one link after another, and its events name the appliance
   ]);
 });
 
-test('pair --all has nothing to do if all appliances are connected', async () => {
-  const { status, stdout } = await pairAll().ended;
-  expect({ status, stdout }).toEqual({ status: 0, stdout: 'Both appliances are connected\n' });
-});
-
 test('pair --all skips an appliance whose pairing fails, and names it with the reason at the end', async () => {
   await hub.addAppliance('heat-pump', 'Monitoring');
   await hub.addAppliance('meter', 'Monitoring');
@@ -76,16 +71,6 @@ test('pair --all --timeout ends only the command, and the next pair --all shows 
   await logIn(again, 'heat-pump');
   expect((await again.ended).status).toBe(0);
   await eventually(async () => (await hub.appliance('heat-pump')).state === 'active');
-});
-
-test.each([
-  [['pair'], /give the name of an appliance, or --all/],
-  [['pair', 'wallbox', '--all'], /not both/],
-  [['pair', '--all', '--print'], /--print is for one appliance/],
-  [['pair', 'wallbox', '--output', 'x.png'], /--output can only be used with --print/],
-])('pair reports wrong usage in one line: %j', async (args, problem) => {
-  const { status, stderr } = await runLatchkey(args);
-  expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
 });
 
 test('pair --all warns of two accounts and succeeds, and status shows the account of each appliance', async () => {

@@ -42,11 +42,6 @@ test('pair --json prints one object per line, the link first and then the result
   expect(lines(stdout)).toEqual([printed, { event: 'paired', scope: 'A B' }]);
 });
 
-test('pair --json prints null for a pairing without a scope', async () => {
-  hub.administration.script = [waiting, { event: 'paired', scope: null }];
-  expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout)[1]).toEqual({ event: 'paired', scope: null });
-});
-
 const lost = { event: 'failed', reason: 'answer_lost', message: 'its answer was lost\u001b[2J; try again' } as const;
 
 test("pair of a failed pairing reports the hub's reason and what to do", async () => {
@@ -56,12 +51,8 @@ test("pair of a failed pairing reports the hub's reason and what to do", async (
   expect(lines(result.stdout)).toEqual([printed, { event: 'failed', reason: 'answer_lost' }]);
   expect(result.stderr).toMatch(/^latchkey: wallbox was not paired: its answer was lost.*; try again\n$/);
   expect(result.stderr).not.toContain('\u001b');
-});
-
-test('pair --json reports an unknown client_id under a reason of its documented list', async () => {
-  hub.administration.script = [{ event: 'failed', reason: 'client_unknown', message: 'the portal does not know it' }];
-  const { stdout } = await hub.latchkey('pair', 'wallbox', '--json');
-  expect(lines(stdout)).toEqual([{ event: 'failed', reason: 'misconfigured' }]);
+  hub.administration.script = [lost];
+  expect(await hub.latchkey('pair', 'wallbox')).toMatchObject({ status: 1, stdout: '' });
 });
 
 test('pair prints the link, its QR code and the result for a person', async () => {
@@ -75,11 +66,6 @@ test('pair prints the link, its QR code and the result for a person', async () =
   expect(stderr).toBe('waiting for login, expires in 15 min\n');
 });
 
-test('pair prints a failure only on standard error', async () => {
-  hub.administration.script = [lost];
-  expect(await hub.latchkey('pair', 'wallbox')).toMatchObject({ status: 1, stdout: '' });
-});
-
 test('pair reports an unreachable portal once for each problem, and never as a result', async () => {
   const other = { ...unreachable, problem: 'getaddrinfo EAI_AGAIN' };
   hub.administration.script = [unreachable, { ...unreachable, expiresIn: 830 }, other, unreachable, waiting];
@@ -90,13 +76,6 @@ test('pair reports an unreachable portal once for each problem, and never as a r
     'the portal is unreachable (connect ECONNREFUSED 10.0.0.1:443): check the internet connection; the hub keeps trying for 14 min\n' +
       'the portal is unreachable (getaddrinfo EAI_AGAIN): check the internet connection; the hub keeps trying for 14 min\n',
   );
-});
-
-test('pair --no-wait does not say that it is waiting', async () => {
-  hub.administration.script = [waiting];
-  const { stderr } = await hub.latchkey('pair', 'wallbox', '--no-wait');
-  expect(stderr).toContain('the link is valid for 15 min');
-  expect(stderr).not.toContain('waiting');
 });
 
 test('pair --no-wait ends when it has printed the link', async () => {

@@ -87,15 +87,6 @@ test('pair --paste waits for a portal that is slower than the hub waits', async 
   });
 });
 
-test('pair --paste needs the name of one connection', async () => {
-  for (const args of [
-    ['--all', '--paste', ADDRESS],
-    ['wallbox', '--print', '--paste', ADDRESS],
-    ['--paste', ADDRESS],
-  ])
-    expect(await fake.latchkey('pair', ...args)).toMatchObject({ status: 2, stdout: '' });
-});
-
 /** Starts `pair` on a terminal, until it has asked for the address. */
 async function startOnTerminal() {
   fake.administration.set({ name: 'wallbox' });

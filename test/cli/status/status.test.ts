@@ -128,20 +128,6 @@ heat-pump is no longer connected: the portal refused the token. Noticed 10 min a
   expect(wide.stdout).toContain(scope);
 });
 
-test('appliance list shows the portals if appliances have different ones', async () => {
-  hub.administration.set({ name: 'wallbox', portal: 'home' });
-  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('home');
-  hub.administration.set({ name: 'car', portal: 'garage' });
-  const { stdout } = await hub.latchkey('appliance', 'list');
-  expect(stdout).toMatch(/^APPLIANCE .* PORTAL$/m);
-  expect(stdout).toMatch(/^wallbox .* home$/m);
-  expect(stdout).toMatch(/^car .* garage$/m);
-});
-
-test('appliance list says how to add an appliance if there is none', async () => {
-  expect((await hub.latchkey('appliance', 'list')).stdout).toContain('latchkey appliance add NAME');
-});
-
 test('appliance list colours states only on a terminal', async () => {
   hub.administration.set({ name: 'wallbox', state: 'active' });
   expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
@@ -173,14 +159,4 @@ test('status succeeds if its reader closes the pipe early', async () => {
 test.skipIf(process.platform !== 'linux')('status fails if its output can not be written', async () => {
   const full = await runShell('$LATCHKEY status --json > /dev/full', hub.env);
   expect(full).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
-});
-
-test('appliance list says why the last pairing failed and what to do, instead of only a command', async () => {
-  const message = 'nobody logged in before the pairing expired; run "latchkey pair fridge" again';
-  hub.administration.set({ name: 'fridge', pairingFailed: { reason: 'expired', message, at: ago(605) } });
-  const { stdout } = await hub.latchkey('appliance', 'list');
-  expect(stdout).toContain(
-    'The last pairing of fridge failed: nobody logged in before the pairing expired. Noticed 10 min ago. Run "latchkey pair fridge" again.',
-  );
-  expect(stdout).not.toContain('not paired yet');
 });

@@ -9,22 +9,15 @@ import {
 } from '../../../src/cli/terminal/duration.ts';
 
 test.each([
-  ['45', 45],
-  ['45s', 45],
   ['0.5s', 0.5],
   ['10m', 600],
-  ['2h', 7200],
-  ['90d', 7_776_000],
 ])('the duration %s is parsed as %d seconds', (text, seconds) => {
   expect(parseDurationSeconds(text)).toBe(seconds);
 });
 
-test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.', '99999999999'])(
-  '%j is not accepted as a duration',
-  (text) => {
-    expect(() => parseDurationSeconds(text)).toThrow(InvalidArgumentError);
-  },
-);
+test.each(['', '0s', '-1', '1w', '1e3', '99999999999'])('%j is not accepted as a duration', (text) => {
+  expect(() => parseDurationSeconds(text)).toThrow(InvalidArgumentError);
+});
 
 test('a duration with bounds is parsed to whole seconds within them', () => {
   const read = durationParser('1s', '24h');
@@ -33,14 +26,10 @@ test('a duration with bounds is parsed to whole seconds within them', () => {
 });
 
 test.each([
-  [-5, '0 s'],
   [0.4, '0 s'],
   [119.9, '119 s'],
   [120, '2 min'],
-  [900, '15 min'],
-  [7199, '119 min'],
   [7200, '2 h'],
-  [172_799, '47 h'],
   [172_800, '2 d'],
 ])('%d seconds are shown as %s', (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);

@@ -30,18 +30,11 @@ beforeAll(async () => {
 
 test.each([
   '',
-  '--help',
-  'completion bash',
-  'frobnicate',
   'status',
-  'status --json',
   'appliance add wallbox',
-  'appliance remove nobody',
   'pair wallbox --json',
-  'setup-code --rotate',
   'backup FOLDER/out --force --passphrase-file FOLDER/passphrase',
   'restore FOLDER/copy --yes --passphrase-file FOLDER/passphrase',
-  'emulator --port http',
   'serve --config /nowhere.toml',
 ])('"%s" has the same result in a process that has run other commands as in a new one', async (line) => {
   const args = line.split(' ').flatMap((word) => (word === '' ? [] : word.replace('FOLDER', folder)));
