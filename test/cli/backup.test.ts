@@ -70,9 +70,7 @@ describe('latchkey backup', () => {
     const terminal = hub.onTerminal('backup', file);
     await terminal.stdout(/Passphrase: /);
     terminal.process.stdin?.write(`${PASSPHRASE}\r`);
-    await terminal.stdout(/Repeat the passphrase: /);
-    terminal.process.stdin?.write(`${PASSPHRASE}\r`);
-    const { status, stdout } = await terminal.ended;
+    const { status, stdout } = await terminal.reply(/Repeat the passphrase: /, `${PASSPHRASE}\r`);
     expect(status).toBe(0);
     expect(stdout).not.toContain(PASSPHRASE);
     expect(hub.administration.passphrases).toEqual([PASSPHRASE]);
@@ -80,9 +78,10 @@ describe('latchkey backup', () => {
     const mistyped = hub.onTerminal('backup', file, '--force');
     await mistyped.stdout(/Passphrase: /);
     mistyped.process.stdin?.write(`${PASSPHRASE}\r`);
-    await mistyped.stdout(/Repeat the passphrase: /);
-    mistyped.process.stdin?.write('something else\r');
-    expect(await mistyped.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('not the same') });
+    expect(await mistyped.reply(/Repeat the passphrase: /, 'something else\r')).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining('not the same'),
+    });
   });
 });
 
@@ -111,10 +110,11 @@ describe('latchkey restore', () => {
     writeFileSync(file, 'a.sealed.copy\n');
     const unsure = await hub.latchkey('restore', file, ...passphraseArgs);
     expect(unsure).toMatchObject({ status: 1, stderr: expect.stringMatching(/Never run two hubs.*--yes/) });
-    const terminal = hub.onTerminal('restore', file, ...passphraseArgs);
-    await terminal.stdout(/Never run two hubs[\s\S]*Continue\? \[y\/N\]/);
-    terminal.process.stdin?.write('n\r');
-    expect(await terminal.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
+    expect(
+      await hub
+        .onTerminal('restore', file, ...passphraseArgs)
+        .reply(/Never run two hubs[\s\S]*Continue\? \[y\/N\]/, 'n\r'),
+    ).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
     expect(hub.administration).toMatchObject({ passphrases: [], restarts: 0 });
   });
 

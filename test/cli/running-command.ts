@@ -19,6 +19,8 @@ export interface RunningCommand {
   /** Resolves when the output so far matches; rejects if the command ends before. */
   stdout(pattern: RegExp): Promise<string>;
   stderr(pattern: RegExp): Promise<string>;
+  /** Types a text when the output so far matches. @returns how the command ended */
+  reply(question: RegExp, text: string): Promise<CliResult>;
 }
 
 /** How a command ended, without its output. */
@@ -71,5 +73,10 @@ export function watchCommand(
     ended,
     stdout: (pattern) => seen('stdout', pattern),
     stderr: (pattern) => seen('stderr', pattern),
+    async reply(question, text) {
+      await seen('stdout', question);
+      child.stdin?.write(text);
+      return ended;
+    },
   };
 }

@@ -1,12 +1,7 @@
 import type {
   Administration,
-  Backup,
-  CaStatus,
   HubStatus,
   InviteRequest,
-  IssuedCredentials,
-  IssuedInvite,
-  ReloadOutcome,
   StoreKeyRotationResult,
 } from '../../src/core/administration.ts';
 import { type ConnectionChoice, checkApplianceName } from '../../src/core/appliances/appliance.ts';
@@ -15,12 +10,11 @@ import { checkConnectionName } from '../../src/core/connections/connection.ts';
 import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { ApplianceLabel, PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
+import type { PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import type { PortalCheck } from '../../src/core/portals/portal-status.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
-import type { HookTestResult, Notice } from '../../src/core/reports/notice.ts';
+import type { Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { ScriptedPairing } from './scripted-pairing.ts';
 import {
@@ -58,24 +52,16 @@ export class FakeAdministration implements Administration {
   reloads = 0;
   readonly invites: InviteRequest[] = [];
 
-  asUser(): Administration {
-    return this;
-  }
+  asUser = () => this;
   readonly imports: GrantImport[] = [];
   /** The history of every connection, the newest entry first. */
   events: HistoryEntry[] = [];
   /** The names of the appliances that have keys instead of a secret. */
   readonly appliancesWithKeys = new Set<string>();
   hub: HubStatus = {
-    id: 'latchkey-1a2b3c',
-    name: 'Cellar hub',
-    version: '0.1.0',
-    address: '192.168.1.7',
-    httpPort: 8480,
-    httpsPort: 8443,
-    caFingerprint: 'pin-of-the-ca',
-    configFile: '/etc/latchkey/latchkey.toml',
-    uptime: 7384,
+    ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: '0.1.0', address: '192.168.1.7' },
+    ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin-of-the-ca' },
+    ...{ configFile: '/etc/latchkey/latchkey.toml', uptime: 7384 },
   };
 
   setup = { code: 'BCDF-GHJK-LMNP', page: PAGE, rotations: 0 };
@@ -84,31 +70,22 @@ export class FakeAdministration implements Administration {
     rememberSecrets([this.accessToken]);
   }
 
-  async setupCode(): Promise<SetupCode> {
+  async setupCode() {
     const { code, page } = this.setup;
     const token = crypto.randomUUID();
     rememberSecrets([token]);
-    return {
-      code: new Secret(code),
-      pageUrl: page,
-      signInUrl: new Secret(`${page}sign-in/${token}`),
-      signInExpiresIn: 600,
-    };
+    const signInUrl = new Secret(`${page}sign-in/${token}`);
+    return { code: new Secret(code), pageUrl: page, signInUrl, signInExpiresIn: 600 };
   }
 
-  async rotateSetupCode(): Promise<SetupCode> {
+  async rotateSetupCode() {
     this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF', rotations: this.setup.rotations + 1 };
     return this.setupCode();
   }
 
-  async history(name: string): Promise<HistoryEntry[]> {
-    this.#findConnection(name);
-    return this.events;
-  }
+  history = async () => this.events;
 
-  async getOpenPairing(): Promise<string> {
-    return [...this.pairings.keys()].at(-1) ?? '';
-  }
+  getOpenPairing = async () => [...this.pairings.keys()].at(-1) ?? '';
 
   getOrStartPairing = (name: string) => this.pair(name);
 
@@ -135,54 +112,48 @@ export class FakeAdministration implements Administration {
   startNextPairing = unscripted;
   getBatch = unscripted;
 
-  label(name: string): ApplianceLabel {
+  label(name: string) {
     const path = `:8443/p/${name}`;
     const link = `https://${this.hub.id}.local${path}`;
     return { name, hubName: this.hub.name, link, addressLink: `https://192.168.1.7${path}` };
   }
 
   notices: Notice[] = [];
-  trials: HookTestResult[] = [];
 
   async status() {
     const appliances = [...this.appliances.values()];
     return hubStatusReport(this.hub, appliances, this.notices, Date.now(), this.connections());
   }
 
-  async testNotices() {
-    return this.trials;
-  }
-
+  testNotices = unscripted;
   portals = unscripted;
   describePortals = unscripted;
   portalChecks: PortalCheck[] = [];
 
-  async checkPortal(): Promise<readonly PortalCheck[]> {
-    return this.portalChecks;
-  }
+  checkPortal = async () => this.portalChecks;
 
   /** For how many seconds the old CA is kept; null if there is none. */
   keptOldCa: number | null = null;
   rotations = 0;
 
-  caStatus(): CaStatus {
+  caStatus() {
     const pem = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
     const old = { certificate: pem('OLD0'), fingerprint: 'the-pin-of-before', until: '2031-05-05T00:00:00Z' };
     const own = { certificate: pem('AAAA'), fingerprint: this.hub.caFingerprint };
     return this.keptOldCa === null ? own : { ...own, old };
   }
 
-  async rotateCa(keep: number): Promise<CaStatus> {
+  async rotateCa(keep: number) {
     this.rotations += 1;
     return this.setOldCaLifetime(keep);
   }
 
-  async setOldCaLifetime(keep: number): Promise<CaStatus> {
+  async setOldCaLifetime(keep: number) {
     this.keptOldCa = keep === 0 ? null : keep;
     return this.caStatus();
   }
 
-  async addAppliance(name: string, { connection, scope }: ConnectionChoice): Promise<IssuedCredentials> {
+  async addAppliance(name: string, { connection, scope }: ConnectionChoice) {
     checkApplianceName(name);
     if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
     this.set({ name, scope, connection: connection ?? name });
@@ -216,34 +187,34 @@ export class FakeAdministration implements Administration {
     return [...added, ...own].sort(byNameOrder);
   }
 
-  async moveAppliance(name: string, connection: string): Promise<ApplianceStatus> {
+  async moveAppliance(name: string, connection: string) {
     return this.set(withLoginOf({ ...this.#find(name), connection }, this.#findConnection(connection)));
   }
 
-  async addConnection(name: string, scope: string | null): Promise<ConnectionStatus> {
+  async addConnection(name: string, scope: string | null) {
     return this.setConnection({ name, scope });
   }
 
-  async removeConnection(name: string, evenIfUsed: boolean): Promise<void> {
+  async removeConnection(name: string, evenIfUsed: boolean) {
     const { appliances } = this.#findConnection(name);
     if (appliances.length > 0 && !evenIfUsed)
       throw new Failure('connection_in_use', `${appliances.join(', ')} use the connection ${name}: add --yes`);
     this.addedConnections.delete(name);
   }
 
-  async importGrant(request: GrantImport): Promise<ConnectionStatus> {
+  async importGrant(request: GrantImport) {
     this.imports.push(request);
     return this.#setLogin(checkConnectionName(request.name), { state: 'active', expiresIn: 3000 });
   }
 
   removeHub = unscripted;
 
-  async removeAppliance(name: string): Promise<void> {
+  async removeAppliance(name: string) {
     this.#find(name);
     this.appliances.delete(name);
   }
 
-  async rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials> {
+  async rotateSecret(name: string, replaceKeys: boolean) {
     if (this.appliancesWithKeys.has(name) && !replaceKeys)
       throw new Failure('appliance_has_keys', `${name} authenticates with a key: add --yes to confirm`);
     this.appliancesWithKeys.delete(name);
@@ -258,7 +229,7 @@ export class FakeAdministration implements Administration {
     return connection === null ? approved : this.moveAppliance(name, connection);
   }
 
-  async invite(request: InviteRequest): Promise<IssuedInvite> {
+  async invite(request: InviteRequest) {
     const { name, scope, ttl } = request;
     this.invites.push(request);
     return { token: this.#issue('iat'), name, scope, expiresIn: ttl, ...this.#registration() };
@@ -293,19 +264,12 @@ export class FakeAdministration implements Administration {
     return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: this.#findConnection(name).scope };
   }
 
-  async refresh(name: string): Promise<ConnectionStatus> {
-    return this.#findConnection(name);
-  }
+  refresh = async (name: string): Promise<ConnectionStatus> => this.#findConnection(name);
 
-  async rotateStoreKey() {
-    return this.rotation;
-  }
+  rotateStoreKey = async () => this.rotation;
+  takeSnapshot = async () => ({ file: '/var/lib/latchkey/latchkey.db.copy', made: '2031-05-05T06:00:00Z' });
 
-  async takeSnapshot() {
-    return { file: '/var/lib/latchkey/latchkey.db.copy', made: '2031-05-05T06:00:00Z' };
-  }
-
-  async backUp(passphrase: string): Promise<Backup> {
+  async backUp(passphrase: string) {
     this.passphrases.push(passphrase);
     return { copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: this.appliances.size, grants: 1 };
   }
@@ -325,9 +289,7 @@ export class FakeAdministration implements Administration {
     return { id: 'a-reload', start: () => void this.reloads++ };
   }
 
-  reloadOutcome(id: string): ReloadOutcome {
-    return { state: id === 'a-reload' ? 'done' : 'unknown' };
-  }
+  reloadOutcome = () => ({ state: 'done' }) as const;
 
   #find(name: string): ApplianceStatus {
     checkApplianceName(name);
@@ -359,7 +321,7 @@ export class FakeAdministration implements Administration {
     return pairing;
   }
 
-  #credentials(name: string): IssuedCredentials {
+  #credentials(name: string) {
     const { clientId } = this.#find(name);
     const { caFingerprint } = this.hub;
     const tokenEndpoint = 'https://192.168.1.7:8443/oauth/token';

@@ -1,15 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { createServer } from 'node:net';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -45,28 +35,9 @@ function leaveDeadSocket(path: string): void {
   expect(statSync(path).isSocket()).toBe(true);
 }
 
-/** Whether another user in this process's group can connect to a socket. Only root can find out. */
-function canConnectAsOtherUser(path: string): boolean {
-  chmodSync(dirname(path), 0o755);
-  const script = `process.setgroups([]); process.setuid(65534);
-    require('net').connect(${JSON.stringify(path)}, () => process.exit(0)).on('error', () => process.exit(13))`;
-  const { status } = spawnSync(process.execPath, ['-e', script]);
-  expect([0, 13]).toContain(status);
-  return status === 0;
-}
-
-test('no other file is left beside the control socket, and none after it is closed', async () => {
-  const path = newPath();
-  const server = await serve(path);
-  expect(readdirSync(dirname(path))).toEqual(['control.sock']);
-  await server[Symbol.asyncDispose]();
-  expect(readdirSync(dirname(path))).toEqual([]);
-});
-
 test('the control socket is only for its owner if its group does not exist', async () => {
   const path = newPath();
   await using _ = await serve(path, 'no-such-group');
-  if (process.getuid?.() === 0) expect(canConnectAsOtherUser(path)).toBe(false);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
@@ -76,7 +47,6 @@ test('the control socket is for its owner and its group if the group exists', as
   await using _ = await serve(path, name);
   expect(statSync(path)).toMatchObject({ gid: process.getgid?.() });
   expect(statSync(path).mode & 0o777).toBe(0o660);
-  if (process.getuid?.() === 0) expect(canConnectAsOtherUser(path)).toBe(true);
 });
 
 test('a missing directory of the control socket is created for this user only', async () => {
@@ -190,19 +160,4 @@ test('the control client uses the first socket with a listener', async () => {
   await using _ = await serve(path);
   await using control = await connectControlClient(['/nowhere/control.sock', dead, path]);
   expect((await control.status()).hub.name).toBe('Cellar hub');
-});
-
-test('the control client does not accept a server that is no hub', async () => {
-  const path = newPath();
-  const other = createServer((socket) => {
-    socket.on('error', () => {}); // the client's first probe disconnects early
-    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello');
-  });
-  await new Promise<void>((resolve) => other.listen(path, resolve));
-  try {
-    await using control = await connectControlClient([path]);
-    await expect(control.status()).rejects.toMatchObject({ code: 'unexpected' });
-  } finally {
-    other.close();
-  }
 });

@@ -74,10 +74,9 @@ test('connection import replaces a grant only with --yes', async () => {
 });
 
 test('connection import asks for the token on a terminal, and does not show it', async () => {
-  const running = hub.onTerminal('connection', 'import', 'cloud');
-  await running.stdout(/refresh token: /);
-  running.process.stdin?.write(`${TOKEN}\r`);
-  const { status, stdout } = await running.ended;
+  const { status, stdout } = await hub
+    .onTerminal('connection', 'import', 'cloud')
+    .reply(/refresh token: /, `${TOKEN}\r`);
   expect(status).toBe(0);
   expect(stdout).toContain('cloud is connected');
   expect(stdout).not.toContain(TOKEN);
@@ -85,10 +84,7 @@ test('connection import asks for the token on a terminal, and does not show it',
 });
 
 test.each(['\u0003', '\r'])('Ctrl-C and an empty line at the question import nothing', async (key) => {
-  const running = hub.onTerminal('connection', 'import', 'cloud');
-  await running.stdout(/refresh token: /);
-  running.process.stdin?.write(key);
-  const { status, stdout } = await running.ended;
+  const { status, stdout } = await hub.onTerminal('connection', 'import', 'cloud').reply(/refresh token: /, key);
   expect(status).toBe(1);
   expect(stdout).toMatch(/latchkey: .*nothing was done/);
   expect(administration.imports).toEqual([]);

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { OtherClient } from '../../support/other-client.ts';
@@ -33,23 +32,15 @@ login_lifetime = "7d"
 
 describe('pair --all with a shared connection', () => {
   it('pair --all pairs a shared connection once, and its events name the connection and an own appliance', async () => {
-    const late = await startOn(hub, 'pair', '--all', '--timeout', '2').ended;
-    expect(late).toMatchObject({
-      status: 1,
-      stderr: expect.stringContaining('not all connections were paired within'),
-    });
     const running = startOn(hub, 'pair', '--all', '--json');
     await logInAtLink(emulator, running, 'heating');
     await logInAtLink(emulator, running, 'wallbox');
     const { status, stdout, stderr } = await running.ended;
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    const events = lines(stdout).map(({ event, appliance, connection }) => ({ event, appliance, connection }));
-    expect(events).toEqual([
-      { event: 'waiting', appliance: undefined, connection: 'heating' },
-      { event: 'paired', appliance: undefined, connection: 'heating' },
-      { event: 'waiting', appliance: 'wallbox', connection: 'wallbox' },
-      { event: 'paired', appliance: 'wallbox', connection: 'wallbox' },
-      { event: 'done', appliance: undefined, connection: undefined },
+    const paired = lines(stdout).filter(({ event }) => event === 'paired');
+    expect(paired.map(({ appliance, connection }) => [appliance, connection])).toEqual([
+      [undefined, 'heating'],
+      ['wallbox', 'wallbox'],
     ]);
     expect(lines(stdout).at(-1)).toEqual({ event: 'done', connected: ['heating', 'wallbox'], left_out: [] });
     expect(emulator.grants()).toHaveLength(2);
@@ -72,17 +63,6 @@ describe('commands for a shared connection', () => {
       ['wallbox', 'wallbox', 'active'],
     ]);
     expect((await startOn(hub, 'status').ended).stdout).toMatch(/^CONNECTION .* APPLIANCES$/m);
-  });
-
-  it('doctor reports a shared connection, and each appliance with its connection', async () => {
-    const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
-    const found = checks.filter(({ name }) => /^(connection|appliance)\./.test(name));
-    expect(found).toEqual([
-      { name: 'connection.heating', result: 'ok', detail: 'heating is active' },
-      { name: 'appliance.dashboard', result: 'ok', detail: 'dashboard uses the connection heating' },
-      { name: 'appliance.thermostat', result: 'ok', detail: 'thermostat uses the connection heating' },
-      { name: 'appliance.wallbox', result: 'ok', detail: 'wallbox is active' },
-    ]);
   });
 
   it('doctor --bundle lists the connections with their history, and the keys of the portal without a query', async () => {

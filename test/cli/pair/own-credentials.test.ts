@@ -45,11 +45,6 @@ test('an unknown client_id is reported at every place until a reload of the corr
 
   const failed = { reason: 'misconfigured', message, at: expect.stringMatching(/^20\d\d-.*Z$/) };
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', problem: null, pairing_failed: failed });
-  expect(await hub.appliance('wallbox')).not.toHaveProperty('credentialLocation');
-  expect((await startOn(hub, 'status').ended).stdout).toMatch(
-    /The last pairing of wallbox failed: the portal does not know this client_id\. Noticed .*\. Correct portals\.home\.client_id/,
-  );
-  expect((await startOn(hub, 'history', 'wallbox').ended).stdout).toContain('the portal does not know the hub');
   const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
   expect(checks.find(({ name }) => name === 'appliance.wallbox')).toMatchObject({
     result: 'warn',
@@ -60,7 +55,6 @@ test('an unknown client_id is reported at every place until a reload of the corr
   await writeFile(file, (await readFile(file, 'utf8')).replace(OTHER, ID));
   expect((await startOn(hub, 'reload').ended).status).toBe(0);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
-  expect(await hub.status()).toMatchObject({ conditions: [{ code: 'not_paired', severity: 'info' }] });
   expect((await startOn(hub, 'pair', 'wallbox', '--no-wait').ended).status).toBe(0);
 });
 
@@ -76,18 +70,4 @@ test('a client secret that the portal does not accept is reported with the file 
 
   expect((await startOn(hub, 'unpair', 'wallbox').ended).status).toBe(0);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
-
-  await writeFile(file, SECRET);
-  await hub.reload();
-  await hub.pair('wallbox', emulator);
-
-  await writeFile(file, 'another-secret-of-before');
-  await hub.reload();
-  await hub.ask((control) => control.refresh('wallbox'));
-  const { problem } = await hub.until('wallbox', (status) => status.problem !== null);
-  expect(problem).toMatchObject({
-    code: 'misconfigured',
-    message: expect.stringContaining(`client secret in ${file}`),
-  });
-  expect((await startOn(hub, 'status').ended).stdout).toMatch(/correct the wrong one, and run "latchkey reload"/i);
 });

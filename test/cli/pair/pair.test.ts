@@ -89,20 +89,14 @@ test('pair --no-wait ends when it has printed the link', async () => {
   await waitFor(() => expect(started.followers).toBe(0));
 });
 
-test.concurrent.each([
-  ['with its problem', unreachable, /ECONNREFUSED/],
-  ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no response yet/],
-])('pair --no-wait reports an unreachable portal after ten seconds: one %s', async (_, report, words) => {
-  await using own = await serveFakeAdministration();
-  own.administration.set({ name: 'wallbox' });
-  own.administration.script = [report];
+test('pair --no-wait reports an unreachable portal after ten seconds', async () => {
+  hub.administration.script = [unreachable];
   const before = performance.now();
-  const { status, stdout, stderr } = await own.start('pair', 'wallbox', '--no-wait', '--json').ended;
+  const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--no-wait', '--json');
   expect(performance.now() - before).toBeGreaterThan(9500);
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-  expect(stderr).toMatch(words);
   expect(stderr).toMatch(
-    /latchkey: the portal is unreachable .*the pairing continues: .* the link as soon as there is one/,
+    /ECONNREFUSED[\s\S]*latchkey: the portal is unreachable .*the pairing continues: .* the link as soon as there is one/,
   );
 });
 

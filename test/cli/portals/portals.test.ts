@@ -73,9 +73,10 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
   // From here on the hub polls no more.
   expect((await startOn(hub, 'unpair', 'heating').ended).status).toBe(0);
   const { portals } = await jsonOn<{ portals: { name: string; reached: string | null }[] }>(hub, 'portals');
-  const reached = portals.filter((portal) => portal.reached !== null);
-  expect(reached).toEqual([expect.objectContaining({ name: 'device' })]);
-  expect(reached[0]?.reached).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  const reached = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  expect(portals.filter((portal) => portal.reached !== null)).toEqual([
+    expect.objectContaining({ name: 'device', reached }),
+  ]);
   await hub.reload();
   expect(await jsonOn(hub, 'portals')).toEqual({ portals });
 });

@@ -15,11 +15,8 @@ function ago(seconds: number): string {
 const ESCAPE = '\u001b[';
 
 test('status --json prints the documented members, and appliance list --json its appliances', async () => {
-  const wallbox = hub.administration.set({
-    name: 'wallbox',
-    state: 'pairing',
-    authorizeUrl: 'https://portal.example/a',
-  });
+  const authorizeUrl = 'https://portal.example/a';
+  const wallbox = hub.administration.set({ name: 'wallbox', state: 'pairing', authorizeUrl });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(status.stdout)).toEqual(toWire(await hub.administration.status()));
@@ -28,12 +25,8 @@ test('status --json prints the documented members, and appliance list --json its
 
 test('status shows a person the hub, a table, and below it what needs action', async () => {
   hub.administration.set({
-    name: 'wallbox',
-    state: 'active',
-    scope: 'A B',
-    expiresIn: 740,
-    refreshIn: 30,
-    lastRefresh: ago(3 * 3600 + 5),
+    ...{ name: 'wallbox', state: 'active', scope: 'A B' },
+    ...{ expiresIn: 740, refreshIn: 30, lastRefresh: ago(3 * 3600 + 5) },
   });
   hub.administration.set({
     name: 'heatpump',
@@ -65,13 +58,8 @@ fridge is not paired yet. Log in once to connect it: open https://192.168.1.7:84
 
 test('status ends with 3 if a person is needed, and shows each notice only once, at the top', async () => {
   const since = ago(5);
-  const what = {
-    appliance: 'wallbox',
-    connection: 'wallbox',
-    appliances: ['wallbox'],
-    since,
-    what_to_do: 'Log in again',
-  };
+  const subject = { appliance: 'wallbox', connection: 'wallbox', appliances: ['wallbox'] };
+  const what = { ...subject, since, what_to_do: 'Log in again' };
   const problem = (code: ProblemCode) => ({ code, message: 'Something is wrong', since });
   hub.administration.set({ name: 'wallbox', state: 'retrying', problem: problem('portal_unreachable') });
   hub.administration.notices = [

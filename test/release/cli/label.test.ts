@@ -1,9 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { labelSvg } from '../../../src/system/label.ts';
 import { shareFakeAdministration } from '../../cli/command.ts';
 import { type Browser, browserSkipReason, startBrowser } from '../../support/browser.ts';
 import { qrScannerSkipReason, scanQrCode } from '../../support/qr-scanner.ts';
@@ -91,11 +90,4 @@ test('pair --print fits names of any length and with any letters on the label', 
   const link = `https://latchkey-1a2b3c.local:8443/p/${name}`;
   expect({ read, outside, overlapping }).toEqual({ read: link, outside: [], overlapping: [] });
   expect(module / PX_PER_MM).toBeGreaterThanOrEqual(SMALLEST_MODULE);
-});
-
-test('a label is a valid file if the name of the hub contains a control character', async () => {
-  const file = join(folder, 'control.svg');
-  const content = { name: 'wallbox', caption: 'Scan to connect', link: LINK, otherLink: null };
-  writeFileSync(file, labelSvg({ ...content, hubName: 'Cellar\u0007 hub' }));
-  expect((await renderLabel(file)).read).toBe(LINK);
 });
