@@ -11,7 +11,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { runLatchkey, startOnTerminal } from './command.ts';
+import { runLatchkey } from './command.ts';
 import { unpackDiagnostics } from './diagnostics-archive.ts';
 
 const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
@@ -41,21 +41,6 @@ setUpOnce(async (parts) => {
 /** Runs the doctor on the hub, with the journal of these tests. */
 const doctor = (...args: string[]) =>
   runLatchkey(['doctor', ...args, '--config', `${hub.directory}/latchkey.toml`], env);
-
-it('doctor keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
-  const { stdout } = await startOnTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
-  const lines = stdout.trimEnd().split('\r\n');
-  const checks = lines.filter((line) => /^(ok|warn|fail) /.test(line));
-  expect(lines.length).toBeGreaterThan(checks.length);
-  const column = /^ok +configuration +/.exec(checks[0] ?? '')?.[0].length ?? 0;
-  expect(column).toBeGreaterThan(0);
-  for (const line of lines) {
-    // A word that is longer than its column, such as a path, is not broken.
-    if (line.slice(column).includes(' ')) expect(line.length, line).toBeLessThanOrEqual(80);
-    expect(line.slice(column - 2, column), line).toBe('  ');
-    expect(line.charAt(column), line).not.toBe(' ');
-  }
-});
 
 it('doctor finds nothing wrong with a healthy hub, and prints a line for each check', async () => {
   const { status, stdout, stderr } = await doctor('--json');

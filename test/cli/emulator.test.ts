@@ -121,21 +121,15 @@ test('emulator --profile behaves like a cloud, with an ID that is no UUID, and f
   });
 });
 
-test('emulator --fault adds faults that are in force from the start, with the probability of their seed', async () => {
-  const half = '{"kind":"status","endpoint":"whoami","status":503,"times":null,"probability":0.5}';
-  const args = ['--seed', '3', '--fault', half, '--fault', '{"kind":"hang","endpoint":"token"}'];
-  const runs: number[][] = [];
-  for (let run = 0; run < 2; run++)
-    await withEmulator(args, async (line) => {
-      const statuses: number[] = [];
-      for (let i = 0; i < 30; i += 1) statuses.push(await statusOf(`${line['base_url']}/api/whoami`));
-      runs.push(statuses);
-      expect(await (await fetch(`${line['base_url']}/_emulator/faults`)).json()).toMatchObject({
-        faults: [{ kind: 'status' }, { kind: 'hang', hits: 0, left: 1 }],
-      });
+test('emulator --fault adds faults that are in force from the start', async () => {
+  const away = '{"kind":"status","endpoint":"whoami","status":503,"times":null}';
+  const args = ['--seed', '3', '--fault', away, '--fault', '{"kind":"hang","endpoint":"token"}'];
+  await withEmulator(args, async (line) => {
+    expect(await statusOf(`${line['base_url']}/api/whoami`)).toBe(503);
+    expect(await (await fetch(`${line['base_url']}/_emulator/faults`)).json()).toMatchObject({
+      faults: [{ kind: 'status' }, { kind: 'hang', hits: 0, left: 1 }],
     });
-  expect(new Set(runs[0])).toEqual(new Set([401, 503]));
-  expect(runs[1]).toEqual(runs[0]);
+  });
 });
 
 test.each([

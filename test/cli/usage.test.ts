@@ -24,15 +24,6 @@ test.each(allHelpTexts().map(({ path }) => ['latchkey', ...path].join(' ')))(
 );
 
 test.each([
-  ['invite', '1h'],
-  ['registration open', '10m'],
-])('the help of %s states the default once', async (command, value) => {
-  const { stdout } = await runLatchkey([...command.split(' '), '--help']);
-  expect(stdout).toContain(`(default: ${value})`);
-  expect(stdout).not.toMatch(/the default|default: \d{3}/);
-});
-
-test.each([
   ['help appliance add', 'appliance add'],
   ['help', ''],
 ])('latchkey %s shows the help of that command', async (args, command) => {

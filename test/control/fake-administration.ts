@@ -11,7 +11,6 @@ import type { GrantImport } from '../../src/core/connections/connection-administ
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
-import type { PortalCheck } from '../../src/core/portals/portal-status.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import type { Notice } from '../../src/core/reports/notice.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -128,9 +127,8 @@ export class FakeAdministration implements Administration {
   testNotices = unscripted;
   portals = unscripted;
   describePortals = unscripted;
-  portalChecks: PortalCheck[] = [];
 
-  checkPortal = async () => this.portalChecks;
+  checkPortal = unscripted;
 
   /** For how many seconds the old CA is kept; null if there is none. */
   keptOldCa: number | null = null;

@@ -1,4 +1,3 @@
-import { stripVTControlCharacters } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/route-handlers.ts';
 import { waitingForApproval } from '../../support/registration-samples.ts';
@@ -167,31 +166,5 @@ spare       pairing        –      –        –        –          –`);
     expect(stdout).toMatch(/^heating: login ends on 2031-05-12T06:00:00Z/m);
     const list = (await hub.latchkey('connection', 'list')).stdout;
     expect(list.match(/login ends on/g)).toHaveLength(1);
-  });
-
-  test('status --watch prints a line for each change of a shared connection, and none for each of its appliances', async () => {
-    setUpShared();
-    const running = hub.start('status', '--watch');
-    await running.stdout(/wallbox active/);
-    administration.setConnection({ name: 'heating', state: 'retrying' });
-    await running.stdout(/heating retrying/);
-    administration.set({ name: 'wallbox', connection: 'heating' });
-    await running.stdout(/wallbox uses/);
-    administration.appliances.clear();
-    administration.addedConnections.clear();
-    await running.stdout(/wallbox was removed/);
-    running.process.kill('SIGINT');
-    const { stdout } = await running.ended;
-    const lines = stripVTControlCharacters(stdout).trimEnd().split('\n');
-    expect(lines.map((line) => line.replace(/^\S+ /, ''))).toEqual([
-      'the connection heating active, scope A B',
-      'thermostat uses the connection heating',
-      'dashboard uses the connection heating',
-      'wallbox active, scope A',
-      'the connection heating retrying, scope A B',
-      'wallbox uses the connection heating',
-      'the connection heating was removed',
-      ...['thermostat', 'dashboard', 'wallbox'].map((name) => `${name} was removed`),
-    ]);
   });
 });

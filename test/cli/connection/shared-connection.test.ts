@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../../support/hub-process.ts';
-import { OtherClient } from '../../support/other-client.ts';
+import { HubProcess } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { jsonOn, runLatchkey, startOn } from '../command.ts';
+import { jsonOn, startOn } from '../command.ts';
 import { unpackDiagnostics } from '../diagnostics-archive.ts';
 import { eventsIn as lines, logInAtLink } from '../pair/pair-all-session.ts';
 
@@ -103,25 +102,6 @@ describe('commands for a shared connection', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(problem);
     expect(stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
-  });
-
-  it('of two imports into one connection at once, one is refused with one clear line', async () => {
-    const other = await OtherClient.logIn(emulator);
-    // Two processes that have started already, so that the second import comes while the first is under way.
-    await Promise.all([1, 2].map(() => startOn(hub, 'status').ended));
-    emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3 });
-    const requests = emulator.requests.length;
-    const command = ['connection', 'import', 'cloud', '--config', join(hub.directory, 'latchkey.toml')];
-    const first = runLatchkey(command, {}, other.refreshToken);
-    await eventually(async () => emulator.requests.length > requests);
-    expect(await runLatchkey(command, {}, other.refreshToken)).toMatchObject({
-      status: 1,
-      stderr: 'latchkey: an import to the connection cloud is under way: wait until it has ended\n',
-    });
-    expect((await first).status).toBe(0);
-    expect(await hub.connection('cloud')).toMatchObject({ state: 'active', appliances: [] });
-    expect(await other.refresh()).toBe(400);
-    expect(await startOn(hub, 'refresh', 'cloud').ended).toMatchObject({ status: 0 });
   });
 
   it('a shared connection that needs a login ends status with 3, and shows what to do once', async () => {

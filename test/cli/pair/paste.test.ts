@@ -120,14 +120,6 @@ test('pair on a terminal ends at once when the pairing ends, or with Ctrl-C, alt
   first.pairing?.push({ event: 'paired', scope: 'A' });
   expect(await first.pair.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/connected, scope A\r\n$/) });
 
-  // Ctrl-D ends the question and not the command.
-  const third = await startOnTerminal();
-  third.pair.process.stdin?.write('\u0004');
-  third.pairing?.push({ ...waiting, authorizeUrl: `${waiting.authorizeUrl}2` });
-  await third.pair.stdout(/the-state2/);
-  third.pairing?.push({ event: 'paired', scope: 'B' });
-  expect(await third.pair.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/connected, scope B\r\n$/) });
-
   const second = await startOnTerminal();
   second.pair.process.stdin?.write('\u0003');
   expect(await second.pair.ended).toMatchObject({

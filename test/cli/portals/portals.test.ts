@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../support/hub-process.ts';
-import { jsonOn, runLatchkey, shareFakeAdministration, startOn } from '../command.ts';
+import { jsonOn, runLatchkey, startOn } from '../command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-portals-'));
-const fake = shareFakeAdministration();
 
 interface Check {
   readonly name: string;
@@ -183,13 +182,4 @@ test('portals --catalogue describes every preset, and where the presets come fro
     if (register !== null) expect(stdout).toContain(`  Register at ${register.url}\n`);
   }
   expect(stdout).not.toContain('{redirect_uri}');
-});
-
-test('portals check takes --json before and after its name, and only the options of a check', async () => {
-  fake.administration.portalChecks = [{ name: 'client', result: 'warn', detail: 'not known\u001b[2J' }];
-  const printed = '{"checks":[{"name":"client","result":"warn","detail":"not known\\u001b[2J"}]}\n';
-  expect(await fake.latchkey('portals', 'check', 'home', '--json')).toMatchObject({ status: 0, stdout: printed });
-  expect(await fake.latchkey('portals', 'check', '--json', 'home')).toMatchObject({ status: 0, stdout: printed });
-  expect((await fake.latchkey('portals', 'check', 'home')).stdout).not.toContain('\u001b');
-  expect(await fake.latchkey('portals', 'check', 'home', '--catalogue')).toMatchObject({ status: 2, stdout: '' });
 });

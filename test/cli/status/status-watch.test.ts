@@ -108,11 +108,3 @@ test('status --watch prints a line for each change without a screen, and none if
   expect(objects.map(({ appliances }) => appliances[0]?.state)).toEqual(['active', 'needs_pairing', undefined]);
   expect(Object.keys(objects[0])).toEqual(expect.arrayContaining(['hub', 'appliances', 'notices']));
 });
-
-test('status --watch without a hub fails like status, and does not touch the terminal', async () => {
-  const { status, stdout } = await startOnTerminal(['status', '--watch'], {
-    LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock',
-  }).ended;
-  expect(status).toBe(1);
-  expect(stdout).toMatch(/^latchkey: no hub is running here .*\r\n$/);
-});

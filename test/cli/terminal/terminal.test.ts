@@ -70,13 +70,6 @@ test('pair updates the remaining time in one line, and removes it at the end', a
   expect(stdout).toContain(`${CLEARED}wallbox is connected`);
 });
 
-test('pair prints its message on a new line after Ctrl-C', async () => {
-  hub.administration.script = [waiting];
-  const { status, stdout } = await hub.onTerminal('pair', 'wallbox').reply(/waiting for login/, '\u0003');
-  expect(status).toBe(130);
-  expect(stdout).toContain(`${CLEARED}latchkey: stopped watching`);
-});
-
 test('pair shows the link after its QR code on a low terminal, and only the link on a very low one', async () => {
   hub.administration.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const pairWithRows = async (rows: number) =>
