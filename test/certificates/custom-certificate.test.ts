@@ -87,12 +87,8 @@ describe('invalid settings of an own certificate', () => {
       'lan.key_file',
       'is missing; it is required together with lan.certificate_file',
     ],
-    ['lan.key_file = "hub.key"\n', 'lan.certificate_file', 'is missing; it is required together with lan.key_file'],
     [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'names a file that does not exist; relative'],
-    [TOML.replace('hub.key', 'nowhere.key'), 'lan.key_file', 'names a file that does not exist'],
     [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'contains no PEM certificate'],
-    [TOML.replace('hub.key', 'latchkey.toml'), 'lan.key_file', 'is open to other users'],
-    ['lan.certificate_file = 7\n', 'lan.certificate_file', 'must be a path (found 7)'],
   ])('the hub rejects %j at its start, in one line with the key', async ([toml, key, message]) => {
     chmodSync(config, 0o644);
     const line = await startError(toml);
@@ -103,7 +99,6 @@ describe('invalid settings of an own certificate', () => {
   it.for<[what: string, prepare: () => void | Promise<void>, key: string, says: string]>([
     ['a key that others can read', () => chmodSync(join(folder.path, 'hub.key'), 0o640), 'key_file', 'mode 0640'],
     ['another leaf’s key', () => write(leaf.certificate, other.key), 'key_file', 'does not match the certificate'],
-    ['no key', () => write(leaf.certificate, 'nothing'), 'key_file', 'no readable private key'],
     [
       'an encrypted key',
       () => write(leaf.certificate, encryptedKey()),
@@ -115,18 +110,6 @@ describe('invalid settings of an own certificate', () => {
       () => write(authority.certificate + first(leaf.certificate), leaf.key),
       'certificate_file',
       'certificate 2 is not the issuer of certificate 1; the file must contain the certificate of the hub first',
-    ],
-    [
-      'a chain with a gap',
-      () => write(leaf.certificate + first(other.certificate), leaf.key),
-      'certificate_file',
-      'certificate 3 is not the issuer of certificate 2',
-    ],
-    [
-      'a damaged certificate',
-      () => write(leaf.certificate.replace(/MII/, 'MIX'), leaf.key),
-      'certificate_file',
-      'damaged',
     ],
     ['a key that is too short', () => createWeakKey(), 'certificate_file', "can't be used for TLS"],
   ])('the hub rejects %s at its start, in one line with the key', async ([, prepare, key, message]) => {
@@ -188,12 +171,8 @@ describe('the warnings about an own certificate', () => {
     return events;
   }
 
-  it('the hub does not warn of a valid own certificate with its root', async () => {
-    expect(await warnings()).toEqual([]);
+  it('the hub warns of an own certificate without a chain, and not of a valid one with its root', async () => {
     expect(await warnings(leaf.notAfter - 1)).toEqual([]);
-  });
-
-  it('the hub warns of an own certificate without a chain', async () => {
     write(first(leaf.certificate), leaf.key);
     expect(await warnings()).toEqual(['certificate_chain_missing']);
   });
@@ -262,27 +241,17 @@ describe('the renewal of an own certificate on disk', () => {
 
   const serialOf = (pem: string) => new X509Certificate(pem).serialNumber;
 
-  it('the hub loads a renewed own certificate without a restart', async () => {
-    await using hub = await running();
-    expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));
-    await hub.time.pass(120_000);
-    expect(hub.events()).toEqual([]);
-    write(other.certificate, other.key);
-    await expect.poll(hub.eventsAfterCheck).toEqual(['certificate_renewed']);
-    expect(await hub.servedSerial()).toBe(serialOf(other.certificate));
-    expect(hub.anchors()).toBe(0);
-  });
-
-  it('the hub keeps the old own certificate if the new one is invalid, and logs that once', async () => {
+  it('the hub loads a renewed own certificate without a restart, and keeps the old one if the new one is invalid', async () => {
     await using hub = await running();
     write(other.certificate, leaf.key);
     const expected = ['certificate_rejected'];
     await expect.poll(hub.eventsAfterCheck).toEqual(expected);
-    for (let check = 0; check < 20; check++) expect(await hub.eventsAfterCheck()).toEqual(expected);
+    for (let check = 0; check < 5; check++) expect(await hub.eventsAfterCheck()).toEqual(expected);
     expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));
     write(other.certificate, other.key);
     await expect.poll(hub.eventsAfterCheck).toEqual([...expected, 'certificate_renewed']);
     expect(await hub.servedSerial()).toBe(serialOf(other.certificate));
+    expect(hub.anchors()).toBe(0);
   });
 
   it('the hub warns if a renewed own certificate changes the pin', async () => {

@@ -58,15 +58,6 @@ test("the server certificate covers the hub's names, loopback and every address,
   });
 });
 
-test('a reissued server certificate covers an address that was added later', async () => {
-  const { leaf, addresses, shown } = await open();
-  expect(certificateOf(leaf.current).checkIP('10.0.0.9')).toBeUndefined();
-  addresses.push('10.0.0.9');
-  await leaf.reissue();
-  expect(certificateOf(leaf.current).checkIP('10.0.0.9')).toBe('10.0.0.9');
-  expect(shown).toEqual([leaf.current.pem]);
-});
-
 test('the server certificate keeps its addresses while the hub has no network', async () => {
   const { leaf, addresses } = await open();
   const { key } = leaf.current.pem;
@@ -110,14 +101,11 @@ test('a restart reuses the server certificate unless addresses, CA or expiry req
   expect(late.leaf.current.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
 });
 
-test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])(
-  'the stored server certificate %j is replaced by a new one',
-  async (text) => {
-    const settings = new Map([['leaf', text]]);
-    expect(certificateOf((await open({ settings })).leaf.current).checkHost('pi')).toBe('pi');
-    expect(settings.get('leaf')).not.toBe(text);
-  },
-);
+test.each(['{', '{"for":{},"leaf":{}}'])('the stored server certificate %j is replaced by a new one', async (text) => {
+  const settings = new Map([['leaf', text]]);
+  expect(certificateOf((await open({ settings })).leaf.current).checkHost('pi')).toBe('pi');
+  expect(settings.get('leaf')).not.toBe(text);
+});
 
 test('the TLS session ticket keys are replaced once a day, also during suspend', async () => {
   const { time, leaf, shown } = await open();

@@ -92,30 +92,21 @@ describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.nmae = "x"', 'hub.nmae', 'unknown key (did you mean name?); allowed keys: name, state_dir, '],
     ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
-    ['colour = "red"', 'colour', 'hub, store, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
     ['hub = "Cellar"', 'hub', 'found a string', 'a table'],
     ['hub.name = ""', 'hub.name', 'found ""', '1 to 63 bytes'],
-    ['hub.state_dir = true', 'hub.state_dir', 'found true', 'a path'],
     ['lan.http_port = "8480"', 'lan.http_port', 'found "8480"', '0 to 65535'],
     ['lan.https_port = 84.5', 'lan.https_port', 'found 84.5', '0 to 65535'],
     ['lan.http_port = 8443', 'lan.http_port', 'port 8443 is also lan.https_port; choose another port'],
     ['lan.listen = "0.0.0.0"', 'lan.listen', 'found "0.0.0.0"', 'a list of IP addresses'],
-    ['lan.listen = ["localhost"]', 'lan.listen.0', 'found "localhost"', 'a list of IP addresses'],
     ['lan.mdns = "yes"', 'lan.mdns', 'found "yes"', 'true or false'],
-    ['portals = "home"', 'portals', 'found a string', 'a table'],
     [portal({ base_url: null }), 'portals.home.base_url', 'is missing'],
-    [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'unknown key'],
-    [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http only for a loopback'],
-    [portal({ frontend_url: '"http://localhost.portal.example"' }), 'portals.home.frontend_url', 'only for a loopback'],
     [portal({ base_url: '"https://api.portal.example/v1"' }), 'portals.home.base_url', 'without a path'],
-    [portal({ base_url: '"api.portal.example"' }), 'portals.home.base_url', 'found "api.portal.example"'],
     [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
     [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
     [portal({ retry_lost_answer: '"never"' }), 'portals.home.retry_lost_answer', 'found "never"', '"early" or "late"'],
     [portal({ replay: '"late"' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "late" instead'],
-    [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
     ...['http://portal.example/revoke', 'https://a@portal.example/'].map((url): [string, string, ...string[]] => [
       portal({ revocation_endpoint: JSON.stringify(url) }),
       'portals.home.revocation_endpoint',
@@ -141,10 +132,7 @@ describe('errors of the configuration file', () => {
     [portal({ refresh_ends_access_token: '"true"' }), 'portals.home.refresh_ends_access_token', 'true or false'],
     [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem does not exist`],
     ['metrics.listen = "9480"', 'metrics.listen', 'found "9480"', '"" for none'],
-    ['metrics.listen = "localhost:9480"', 'metrics.listen', 'found "localhost:9480"', 'an IP address and a port'],
-    ['metrics.listen = "::1:9480"', 'metrics.listen', 'found "::1:9480"', '"[::1]:9480"'],
     ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'port 8443 is also lan.https_port; choose another port'],
-    ['ingress.listen = "localhost:8099"', 'ingress.listen', 'found "localhost:8099"', 'an IP address and a port'],
     ['ingress.listen = "0.0.0.0:8443"', 'ingress.listen', 'port 8443 is also lan.https_port; choose another port'],
     ['ingress.listen = "0.0.0.0:9480"', 'ingress.listen', 'port 9480 is also metrics.listen; choose another port'],
     [
@@ -153,15 +141,12 @@ describe('errors of the configuration file', () => {
       'found "172.30.32.0/24"',
       'the IP address of the reverse proxy',
     ],
-    ['pairing.lifetime = "59s"', 'pairing.lifetime', 'found "59s"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "25h"', 'pairing.lifetime', 'found "25h"', 'from "1m" to "24h"'],
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
     ['notify.comand = ["x"]', 'notify.comand', 'unknown key', 'command, webhook'],
-    ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of strings'],
     ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
     ['notify.command = ["a", 7]', 'notify.command.1', 'a list of strings'],
     ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http only for a loopback'],
-    ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
     ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" is not a valid appliance name'],
     [
       appliance({ name: '"x"' }),
@@ -171,7 +156,6 @@ describe('errors of the configuration file', () => {
     ],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
     [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'a configured portal: home'],
-    [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'add a section [portals.NAME]'],
     [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" is not a valid client_id'],
     [
       `${appliance()}[appliances.heater]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"`,
@@ -191,7 +175,6 @@ describe('errors of the configuration file', () => {
       'a character that is not printable ASCII',
     ],
     [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
-    [appliance({ secret_file: null, jwks_file: '"gone.json"' }), 'appliances.wallbox.jwks_file', "can't be read"],
     [
       appliance({ secret_file: null, jwks_file: '"private.json"' }),
       'appliances.wallbox.jwks_file',
@@ -310,20 +293,9 @@ describe('the usable part of an invalid configuration', () => {
       { lan: { httpsPort: 8443, mdns: false }, portals: [{ name: 'home' }] },
     ],
     [
-      'hub = []\npairing.lifetime = "2d"\nnotify.command = ["a", 7]',
-      ['hub', 'pairing.lifetime', 'notify.command.1'],
-      { name: hostname(), pairing: { lifetime: 900_000 }, notify: { command: null } },
-    ],
-    ['lan.key_file = "x"\nlan.mdns = false', ['lan.certificate_file'], { lan: { certificate: null, mdns: false } }],
-    [
       portal({ client_secret_file: '"gone"', ca_file: '"gone"', retry_lost_answer: '"never"' }),
       ['portals.home.retry_lost_answer', 'portals.home.ca_file', 'portals.home.client_secret_file'],
       { portals: [{ baseUrl: 'https://api.portal.example', ca: [], retryLostAnswer: 'early' }] },
-    ],
-    [
-      portal({ revocation_endpoint: '"https://elsewhere.example/"', login_lifetime: '7', idle_lifetime: '"7d"' }),
-      ['portals.home.revocation_endpoint', 'portals.home.login_lifetime'],
-      { portals: [{ revocationEndpoint: null, loginLifetime: null, idleLifetime: 7 * 86_400_000 }] },
     ],
     [
       portal({ client_id: null, clientid: `"${CLIENT_ID}"` }) + other,
@@ -354,12 +326,9 @@ describe('environment variables of the configuration', () => {
       LATCHKEY_PAIRING_ON_START: 'true',
       LATCHKEY_PAIRING_POLL_INTERVAL: '7s',
       LATCHKEY_PORTALS_HOME_BASE_URL: 'https://other.portal.example',
-      LATCHKEY_PORTALS_HOME_REVOCATION_ENDPOINT: 'https://other.portal.example/revoke',
       LATCHKEY_PORTALS_HOME_LOGIN_LIFETIME: '7d',
-      LATCHKEY_PORTALS_HOME_IDLE_LIFETIME: '720h',
       LATCHKEY_PORTALS_HOME_REFRESH_ENDS_ACCESS_TOKEN: 'true',
       LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE: 'Monitoring',
-      LATCHKEY_APPLIANCES_HEAT_PUMP_CLIENT_ID: 'heat_pump',
       LATCHKEY_APPLIANCES_HEAT_PUMP_SECRET_FILE: 'wallbox.secret',
       LATCHKEY_TEST_LOGS: 'not a key of the configuration',
     });
@@ -367,12 +336,11 @@ describe('environment variables of the configuration', () => {
       name: 'true',
       lan: { httpPort: 1, httpsPort: 9443, mdns: false, address: '10', listen: ['127.0.0.1', '::1'] },
       pairing: { onStart: true, pollInterval: 7000 },
-      appliances: [{ name: 'heat-pump', scope: 'Monitoring', clientId: 'heat_pump', portal: null }],
+      appliances: [{ name: 'heat-pump', scope: 'Monitoring', portal: null }],
       portals: [
         {
           ...{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' },
-          ...{ revocationEndpoint: 'https://other.portal.example/revoke', refreshEndsAccessToken: true },
-          ...{ loginLifetime: 7 * 86_400_000, idleLifetime: 30 * 86_400_000 },
+          ...{ refreshEndsAccessToken: true, loginLifetime: 7 * 86_400_000 },
         },
       ],
     });
@@ -448,12 +416,8 @@ describe('the defaults of the configuration', () => {
       controlSocket: expect.stringMatching(/\/\.local\/state\/latchkey\/control\.sock$/),
       site: null,
       lan: {
-        httpPort: 8480,
-        httpsPort: 8443,
-        address: 'auto',
-        listen: ['0.0.0.0', '::'],
-        mdns: true,
-        certificate: null,
+        ...{ httpPort: 8480, httpsPort: 8443, address: 'auto', listen: ['0.0.0.0', '::'] },
+        ...{ mdns: true, certificate: null },
       },
       portals: [],
       connections: [],
@@ -522,13 +486,10 @@ describe('a declared appliance', () => {
   });
 });
 
-it.for<[text: string, ms: number]>([
-  ['1h', 3_600_000],
-  ['3650d', 3650 * 86_400_000],
-])('the lifetimes of a login can be %s', async ([text, ms]) => {
-  const keys = { login_lifetime: `"${text}"`, idle_lifetime: `"${text}"`, refresh_ends_access_token: 'false' };
+it('the lifetimes of a login can be an hour to ten years', async () => {
+  const keys = { login_lifetime: '"1h"', idle_lifetime: '"3650d"', refresh_ends_access_token: 'false' };
   expect((await load(portal(keys))).portals).toMatchObject([
-    { loginLifetime: ms, idleLifetime: ms, refreshEndsAccessToken: false },
+    { loginLifetime: 3_600_000, idleLifetime: 3650 * 86_400_000, refreshEndsAccessToken: false },
   ]);
 });
 

@@ -69,29 +69,15 @@ describe('a declared connection', () => {
 describe('the connection of a declared appliance', () => {
   it('several declared appliances can use one declared connection, whatever the order of the sections', async () => {
     const { appliances, connections } = await load(
-      appliance('thermostat', 'connection = "netatmo"') +
-        connection('netatmo', 'scope = "A"') +
+      appliance('thermostat', 'connection = "netatmo"', 'scope = "A B"', 'portal = "home"') +
+        connection('netatmo', 'scope = "B A"') +
         appliance('dashboard', 'connection = "netatmo"'),
     );
-    expect(connections).toMatchObject([{ name: 'netatmo', scope: 'A' }]);
+    expect(connections).toMatchObject([{ name: 'netatmo', scope: 'B A' }]);
     expect(appliances).toMatchObject([
-      { name: 'thermostat', connection: 'netatmo', scope: null, portal: null },
+      { name: 'thermostat', connection: 'netatmo' },
       { name: 'dashboard', connection: 'netatmo', scope: null, portal: null },
     ]);
-  });
-
-  it.for<[keys: string[], connectionKeys: string[]]>([
-    [['scope = "A B"'], ['scope = "B A"']],
-    [['portal = "home"'], []],
-    [
-      ['portal = "away"', 'scope = "A"'],
-      ['portal = "away"', 'scope = "A"'],
-    ],
-  ])('an appliance with %j may use a connection with %j', async ([keys, connectionKeys]) => {
-    const { appliances } = await load(
-      connection('netatmo', ...connectionKeys) + appliance('thermostat', 'connection = "netatmo"', ...keys),
-    );
-    expect(appliances).toMatchObject([{ connection: 'netatmo' }]);
   });
 
   it('a declared appliance can use the own connection of another one, also of one that is declared after it', async () => {
@@ -107,12 +93,6 @@ describe('the connection of a declared appliance', () => {
       { name: 'clock', connection: 'thermostat' },
     ]);
   });
-
-  it('an environment variable chooses the connection of an appliance', async () => {
-    const env = { LATCHKEY_APPLIANCES_HEAT_PUMP_CONNECTION: 'netatmo' };
-    const { appliances } = await load(connection('netatmo') + appliance('heat-pump'), env);
-    expect(appliances).toMatchObject([{ name: 'heat-pump', connection: 'netatmo' }]);
-  });
 });
 
 describe('errors about connections in the configuration', () => {
@@ -125,7 +105,6 @@ describe('errors about connections in the configuration', () => {
     [connection('netatmo', 'scope = "Ü"'), 'connections.netatmo.scope', 'the scope "Ü" has a character'],
     [connection('netatmo', 'portal = "gone"'), 'connections.netatmo.portal', 'found "gone"', 'home, away'],
     [netatmo + appliance('clock', 'connection = "netamo"'), 'appliances.clock.connection', isUnknown, '"netamo"'],
-    [netatmo + appliance('clock', 'connection = "constructor"'), 'appliances.clock.connection', isUnknown],
     [appliance('clock', 'connection = "clock"'), 'appliances.clock.connection', isUnknown, 'found "clock"'],
     [
       netatmo + appliance('a', 'connection = "netatmo"') + appliance('b', 'connection = "a"'),

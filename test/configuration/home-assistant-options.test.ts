@@ -84,12 +84,6 @@ describe("the options of Home Assistant's app", () => {
     expect(portals[0]).not.toHaveProperty('secretFile');
   });
 
-  it('an empty option counts as left out', async () => {
-    const { name, portals } = await load({ name: '', address: null, portals: [{ ...HOME, preset: '', issuer: null }] });
-    expect(name).not.toBe('');
-    expect(portals).toHaveLength(1);
-  });
-
   it('an environment variable overrides an option', async () => {
     const { stateDirectory, lan } = await load(
       { https_port: 8444, portals: [HOME] },
@@ -134,11 +128,6 @@ describe("the options of Home Assistant's app", () => {
     expect(await errorMessage({ portals: [nest] })).toContain(
       ": portals.nest: this portal needs variables.project_id, which has no option: put a latchkey.toml into the app's",
     );
-  });
-
-  it('the line about a variable that overrides an option names the variable', async () => {
-    const line = await errorMessage({ portals: [HOME] }, { LATCHKEY_LAN_HTTPS_PORT: 'x' });
-    expect(line).toMatch(/^LATCHKEY_LAN_HTTPS_PORT: lan\.https_port: must be a port/);
   });
 
   it('an invalid option keeps the name of its key for the doctor', async () => {

@@ -91,11 +91,6 @@ describe('a portal of type oauth2', () => {
     expect(settings.clientSecret?.reveal()).toBe('the-secret-of-the-cloud');
   });
 
-  it('a portal of type oauth2 can be changed by the environment', async () => {
-    const env = { LATCHKEY_PORTALS_CLOUD_LOGIN: 'redirect', LATCHKEY_PORTALS_CLOUD_PKCE: 'false' };
-    expect((await load(ISSUER, env)).settings).toMatchObject({ login: 'redirect', pkce: false });
-  });
-
   it.each<[string, readonly string[], RegExp]>([
     ['no client', ['type = "oauth2"', 'issuer = "https://a.example"'], /portals\.cloud\.client_id: is missing/],
     ['no endpoint', BASE, /portals\.cloud\.token_endpoint: is missing; add it, or the issuer/],
@@ -110,7 +105,6 @@ describe('a portal of type oauth2', () => {
       [...ISSUER, 'clientid = "a"'],
       /portals\.cloud\.clientid: unknown key \(did you mean client_id\?\); allowed keys: type, preset, .*token_endpoint/,
     ],
-    ['a paste without its address', [...ISSUER, 'login = "paste"'], /redirect_uri: is missing; login = "paste" needs/],
     ['a script as an address', [...ISSUER, 'redirect_uri = "javascript:alert(1)"'], /redirect_uri: must be a URL/],
     ['a key without its file', [...ISSUER, 'client_auth = "private_key_jwt"'], /client_key_file: is missing/],
     ['a secret as a header file', [...ISSUER, 'headers = { a = { file = "none" } }'], /headers\.a: names a file that/],
@@ -121,7 +115,6 @@ describe('a portal of type oauth2', () => {
   });
 
   it.each([
-    ['a list', '{ X-Api-Key = ["sécret"] }', /headers\.X-Api-Key: must be a text of printable ASCII characters, or a/],
     ['a long text outside ASCII', '{ X = "sécret-4711-4711-4711" }', /headers\.X: must be a text of printable ASCII/],
     ['a text in place of the table', '"sécret"', /headers: must be a table of texts or files/],
     ['a wrong name', '{ "a b" = "sécret" }', /headers\.a b: must be a table of texts or files/],
@@ -132,17 +125,17 @@ describe('a portal of type oauth2', () => {
     expect(error.split('\n')).toHaveLength(1);
   });
 
-  it.each([
-    ...['client_id', 'response_type', 'redirect_uri', 'state', 'code_challenge', 'code_challenge_method'],
-    ...['grant_type', 'code', 'code_verifier', 'device_code', 'refresh_token'],
-  ])('a portal of type oauth2 is rejected with a parameter %s, which is one of the hub itself', async (parameter) => {
-    for (const key of ['authorization_params', 'token_params']) {
-      const error = await errorOf([...ISSUER, `${key} = { ${parameter} = "a" }`]);
-      expect(error).toMatch(
-        new RegExp(`portals\\.cloud\\.${key}\\.${parameter}: is a parameter that the hub sets itself; remove it$`),
-      );
-    }
-  });
+  it.each(['client_id', 'redirect_uri', 'state', 'code_challenge', 'grant_type', 'code', 'refresh_token'])(
+    'a portal of type oauth2 is rejected with a parameter %s, which is one of the hub itself',
+    async (parameter) => {
+      for (const key of ['authorization_params', 'token_params']) {
+        const error = await errorOf([...ISSUER, `${key} = { ${parameter} = "a" }`]);
+        expect(error).toMatch(
+          new RegExp(`portals\\.cloud\\.${key}\\.${parameter}: is a parameter that the hub sets itself; remove it$`),
+        );
+      }
+    },
+  );
 });
 
 describe('a portal with a preset', () => {
@@ -168,24 +161,9 @@ describe('a portal with a preset', () => {
     expect(idleLifetime).toBe(2_592_000_000);
   });
 
-  it('a portal with a preset keeps what the configuration says', async () => {
-    const { settings } = await load([
-      'preset = "tado"',
-      'client_id = "own"',
-      'token_endpoint = "http://127.0.0.1:1/t"',
-    ]);
-    expect(settings).toMatchObject({ clientId: 'own', endpoints: { token: 'http://127.0.0.1:1/t' } });
-  });
-
   it.each<[string, readonly string[], RegExp]>([
-    ['an unknown name', ['preset = "tadoo"'], /portals\.cloud\.preset: must be the name of a preset.*tado/],
     ['the other type', ['preset = "tado"', 'type = "helper"'], /portals\.cloud\.type: must be "oauth2"/],
     ['a missing client', ['preset = "netatmo"', 'client_secret_file = "secret"'], /client_id: is missing/],
-    [
-      'a parameter of the hub itself',
-      ['preset = "tado"', 'token_params = { grant_type = "password" }'],
-      /token_params\.grant_type: is a parameter that the hub sets itself/,
-    ],
   ])('a portal with a preset is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);
   });

@@ -16,26 +16,23 @@ function configuration(url: string | null): Configuration {
 
 const URL = 'postgresql://hub:one@localhost/home';
 
-it.each([
-  ['another database', URL, 'postgresql://hub:one@localhost/other'],
-  ['another server', URL, 'postgresql://hub:one@localhost:5433/home'],
-  ['a database instead of SQLite', null, URL],
-  ['SQLite instead of a database', URL, null],
-])('a reload with %s is rejected', async (_, running, wanted) => {
-  const reloads = new ReloadCoordinator(
+/** Prepares a reload of a hub that runs with one database and is to use another one. */
+const prepare = (running: string | null, wanted: string | null) =>
+  new ReloadCoordinator(
     configuration(running),
     async () => configuration(wanted),
     () => 'id',
+  ).prepare();
+
+it.each([
+  ['another database', URL, 'postgresql://hub:one@localhost/other'],
+  ['a database instead of SQLite', null, URL],
+])('a reload with %s is rejected', async (_, running, wanted) => {
+  await expect(prepare(running, wanted)).rejects.toThrow(
+    "store.postgres_file can't change while the hub runs: restart it",
   );
-  await expect(reloads.prepare()).rejects.toThrow("store.postgres_file can't change while the hub runs: restart it");
 });
 
 it('a reload with another user or password of the same database is accepted', async () => {
-  const wanted = configuration('postgresql://other:two@localhost/home');
-  const reloads = new ReloadCoordinator(
-    configuration(URL),
-    async () => wanted,
-    () => 'id',
-  );
-  expect((await reloads.prepare()).id).toBe('id');
+  expect((await prepare(URL, 'postgresql://other:two@localhost/home')).id).toBe('id');
 });

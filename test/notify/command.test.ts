@@ -48,21 +48,12 @@ describe('the notice command', () => {
 
   test('the notice command gets only a few environment variables', async () => {
     const path = file();
-    const env = {
-      PATH: process.env['PATH'],
-      LANG: 'C.UTF-8',
-      LATCHKEY_NOTIFY_WEBHOOK: SECRET,
-      CREDENTIALS_DIRECTORY: '/x',
-    };
+    const env = { PATH: process.env['PATH'], LANG: 'C.UTF-8', LATCHKEY_NOTIFY_WEBHOOK: SECRET };
     const limits = { run: 5000, term: 300 };
     await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).deliver(MESSAGE, never);
-    const names = readFileSync(path, 'utf8')
-      .split('\n')
-      .map((line) => line.split('=')[0]);
-    expect(names.filter((name) => name !== '' && name !== 'PWD' && name !== '_' && name !== 'SHLVL').sort()).toEqual([
-      'LANG',
-      'PATH',
-    ]);
+    const names = [...readFileSync(path, 'utf8').matchAll(/^(\w+)=/gm)].map(([, name]) => name);
+    // The others are those of the shell itself.
+    expect(names.filter((name) => !['PWD', '_', 'SHLVL'].includes(name ?? '')).sort()).toEqual(['LANG', 'PATH']);
   });
 
   test('a failed notice command is reported with its status and its last line of output', async () => {
@@ -71,11 +62,6 @@ describe('the notice command', () => {
       detail: 'exited with status 3: two \u{fffd}[31m',
       retryable: true,
     });
-  });
-
-  test('an overlong line of a notice command is cut in the report', async () => {
-    const { detail } = await shell('head -c 100000 /dev/zero | tr "\\0" x >&2; exit 1');
-    expect(detail).toBe(`exited with status 1: ${'x'.repeat(200)}`);
   });
 
   test('a notice command that does not read its input succeeds, whatever the size of the message', async () => {
@@ -97,14 +83,6 @@ describe('the notice command', () => {
 });
 
 describe('a hanging notice command', () => {
-  test('a notice command that hangs is ended', async () => {
-    expect(await shell('echo waiting >&2; sleep 60')).toEqual({
-      ok: false,
-      detail: 'did not end within 0.7 s: waiting',
-      retryable: true,
-    });
-  });
-
   test('a notice command that ignores SIGTERM is killed with all its children', async () => {
     const [own, child] = [file(), file()];
     const script =

@@ -65,12 +65,9 @@ describe('a webhook', () => {
 
   test.each([
     [302, false, 'responded with HTTP 302, and redirects are not followed'],
-    [400, false, 'responded with HTTP 400'],
     [404, false, 'responded with HTTP 404'],
-    [408, true, 'responded with HTTP 408'],
     [429, true, 'responded with HTTP 429'],
     [500, true, 'responded with HTTP 500'],
-    [503, true, 'responded with HTTP 503'],
   ])('a delivery to a webhook that answers %i can be retried: %s', async (status, retryable, detail) => {
     respond = (response) => response.writeHead(status, { location: address() }).end();
     expect(await deliver()).toEqual({ ok: false, detail, retryable });
@@ -91,11 +88,6 @@ describe('a webhook', () => {
     expect(await deliver()).toMatchObject({ ok: true });
   });
 
-  test('a delivery to a webhook that closes the connection can be retried', async () => {
-    respond = (response) => response.destroy();
-    expect(await deliver()).toEqual({ ok: false, detail: 'is unreachable: UND_ERR_SOCKET', retryable: true });
-  });
-
   test('the hub does not wait for a webhook when it ends', async () => {
     respond = () => undefined;
     const ending = new AbortController();
@@ -107,7 +99,6 @@ describe('a webhook', () => {
 });
 
 test.each([
-  `http://127.0.0.1:1/${SECRET}`,
   `http://user:${SECRET}@127.0.0.1:1/`,
   `https://127.0.0.1:1/?${SECRET}`,
   `https://nowhere.invalid/${SECRET}`,

@@ -5,12 +5,8 @@ const NAMES = ['host', 'port', 'frontendPort', 'tls', 'tokenLifetime', 'refreshL
 
 test.each([
   ['tokenLifeTime', 'tokenLifetime'],
-  ['token_lifetime', 'tokenLifetime'],
   ['token-liftime', 'tokenLifetime'],
-  ['refreshLifetimes', 'refreshLifetime'],
-  ['frontendport', 'frontendPort'],
   ['hots', 'host'],
-  ['prot', 'port'],
   ['onStart', 'on_start'],
 ])('an error about the unknown name %s suggests %s', (typed, name) => {
   expect(didYouMean(typed, NAMES)).toBe(` (did you mean ${name}?)`);

@@ -51,23 +51,13 @@ describe('JWK Set of an appliance', () => {
 
   it.for<[what: string, key: unknown, says: RegExp]>([
     ['a private P-256 key', p256.privateKey, /key 1 contains the private key/],
-    ['a private Ed25519 key', ed25519.privateKey, /contains the private key/],
-    ['a private RSA key', rsa2048.privateKey, /contains the private key/],
     ['a part of a private key', { ...rsa2048.publicKey, dp: 'AQAB' }, /contains the private key/],
     ['a symmetric key', { kty: 'oct', k: 'c2VjcmV0' }, /symmetric key/],
     ['a key of an unknown type', { kty: 'AKP', pub: 'x' }, /not a public key/],
-    ['a key whose type is a list', { ...p256.publicKey, kty: ['EC'] }, /not a public key/],
     ['a key whose type is in the prototype', { kty: 'constructor' }, /not a public key/],
-    ['a key without a type', {}, /not a public key/],
     ['no key', null, /not a JSON object/],
-    ['a list', [], /not a JSON object/],
     ['a P-384 key', ec('P-384').publicKey, /of a kind/],
-    ['an X25519 key', generateKeyPairSync('x25519', encoding).publicKey, /of a kind/],
     ['a point that is on no curve', { ...p256.publicKey, y: p256.publicKey.x }, /not a public key/],
-    ['a point without y', { kty: 'EC', crv: 'P-256', x: p256.publicKey.x }, /not a public key/],
-    ['a number for a coordinate', { ...p256.publicKey, x: 7 }, /not a public key/],
-    ['a short Ed25519 key', { ...ed25519.publicKey, x: 'AAAA' }, /not a public key/],
-    ['an RSA key without n', { kty: 'RSA', e: 'AQAB' }, /not a public key/],
     ['an RSA key of 1024 bits', rsa(1024).publicKey, /of a kind.*2048 to 4096/],
     [
       'an RSA key of 8192 bits',
@@ -75,7 +65,6 @@ describe('JWK Set of an appliance', () => {
       /of a kind/,
     ],
     ['the exponent 1', { ...rsa2048.publicKey, e: 'AQ' }, /of a kind|not a public key/],
-    ['an even exponent', { ...rsa2048.publicKey, e: 'AQAA' }, /of a kind|not a public key/],
     [
       'an exponent of 1024 bits',
       { ...rsa2048.publicKey, e: Buffer.alloc(128, 0xff).toString('base64url') },
@@ -83,11 +72,9 @@ describe('JWK Set of an appliance', () => {
     ],
     ['a key for signing', { ...p256.publicKey, key_ops: ['sign'] }, /its key_ops must be \["verify"\]/],
     ['a key for encryption', { ...p256.publicKey, use: 'enc' }, /its use must be sig/],
-    ['a P-256 key for RS256', { ...p256.publicKey, alg: 'RS256' }, /alg.*must be ES256/],
     ['a key for none', { ...p256.publicKey, alg: 'none' }, /alg.*must be ES256/],
     ['an RSA key for HS256', { ...rsa2048.publicKey, alg: 'HS256' }, /alg.*must be RS256 or PS256/],
     ['a kid of 10,000 characters', { ...p256.publicKey, kid: 'k'.repeat(10_000) }, /kid.*1 to 200/],
-    ['a kid that is a number', { ...p256.publicKey, kid: 7 }, /kid/],
   ])('a JWK Set with %s is refused with the reason', ([, key, says]) => {
     expect(whyKey(key)).toMatch(says);
     expect(whyKey(key).length).toBeLessThan(200);

@@ -44,7 +44,6 @@ test('many simultaneous look-ups of link-layer addresses share two runs of the p
 });
 
 test.each([
-  ['prints nothing', ''],
   ['prints something else', '{"dst":"fd00::7"}'],
   ['does not exit', null],
   ['is missing', undefined],

@@ -25,9 +25,6 @@ describe('rate limit keys of a device', () => {
 
   it.for([
     ['fd77:1:2:3::99', 'fd77:1:2:3::/64'],
-    ['fd77:1:2:3:aaaa:bbbb:cccc:dddd', 'fd77:1:2:3::/64'],
-    ['2001:db8:a:b::1', '2001:db8:a:b::/64'],
-    ['fe80::1', 'fe80:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ] as const)(
     'an IPv6 neighbour is limited by its address, and less strictly by its network (%s)',
@@ -39,29 +36,17 @@ describe('rate limit keys of a device', () => {
     },
   );
 
-  it.for([
-    ['fd77:1:2:4::99', 'fd77:1:2:4::/64'],
-    ['2001:db8:a:c::1', '2001:db8:a:c::/64'],
-    ['2001:db8::', '2001:db8:0:0::/64'],
-    ['2001::1:2:3:4:5', '2001:0:0:1::/64'],
-  ] as const)('a device of another IPv6 network is limited by that network (%s)', ([address, network]) => {
-    expect(rateLimitKeys(address, HOME)).toEqual([{ key: network, weight: 1 }]);
-  });
+  it.for([['fd77:1:2:4::99', 'fd77:1:2:4::/64']] as const)(
+    'a device of another IPv6 network is limited by that network (%s)',
+    ([address, network]) => {
+      expect(rateLimitKeys(address, HOME)).toEqual([{ key: network, weight: 1 }]);
+    },
+  );
 
   it("the limit by network uses 64 bits, even if this machine's own prefix is shorter", () => {
     const wide = interfacesWith('2001:db8:0:1::7/1');
     expect(rateLimitKeys('2001:db8:0:2::9', wide)).toEqual([{ key: '2001:db8:0:2::/64', weight: 1 }]);
     expect(rateLimitKeys('2001:db8:0:1::9', wide)).toHaveLength(2);
-  });
-
-  it('a connection without an address has a rate limit key of its own', () => {
-    expect(rateLimitKeys('', HOME)).toEqual([{ key: '', weight: 1 }]);
-  });
-
-  it("the rate limit keys depend on this machine's own networks", () => {
-    expect(rateLimitKeys('fe80::1', interfacesWith('192.168.1.7/24'))).toHaveLength(2);
-    expect(rateLimitKeys('::1', interfacesWith('::1/128'))).toHaveLength(2);
-    expect(rateLimitKeys('2001:db8::1')).toEqual([{ key: '2001:db8:0:0::/64', weight: 1 }]);
   });
 });
 
@@ -73,7 +58,7 @@ describe('own IPv4 subnet', () => {
     },
   );
 
-  it.for(['192.168.2.1', '203.0.113.9', 'fe80::1', 'fd77:1:2:3::99', '::ffff:203.0.113.9', ''])(
+  it.for(['192.168.2.1', 'fd77:1:2:3::99', '::ffff:203.0.113.9', ''])(
     "the machine's own IPv4 subnets do not contain %s",
     (address) => {
       expect(isInOwnIpv4Subnet(address, HOME)).toBe(false);

@@ -23,9 +23,3 @@ it('a certificate is issued in a thread, without loading what that needs into th
   expect(leaf.omitted).toEqual([]);
   expect(loaded).toEqual([]);
 });
-
-it('a thread that can not issue a certificate rejects with its error', async () => {
-  const { issueLeafInThread } = await import('../../../src/system/x509/issue-in-thread.ts');
-  const damaged = { certificate: 'no certificate', key: '' };
-  await expect(issueLeafInThread(damaged, { names: [], addresses: [], now: 0 })).rejects.toThrow(Error);
-});
