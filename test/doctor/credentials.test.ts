@@ -50,13 +50,6 @@ test('a new or missing credential or a rotated store key does not count as chang
   expect(await findChangedCredentials(unit(source, credential), process.env, join(folder.path, 'nowhere'))).toEqual([]);
 });
 
-test('the doctor distinguishes credentials that it can not read from unchanged ones', async () => {
-  using folder = stateFolder();
-  const { source, credential } = await service(folder.path);
-  // Not a directory: like a closed one, it can't be listed.
-  expect(await findChangedCredentials(unit(source, credential), process.env, credential)).toBeNull();
-});
-
 test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))(
   'the doctor compares the content of an encrypted credential',
   async () => {

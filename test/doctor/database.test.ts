@@ -88,9 +88,6 @@ test('the doctor compares the clocks of the database and of this machine', async
   expect((await shifted(60_000))['.clock']).toMatch(
     /^warn the clock of the database is (59|60) s behind this machine's/,
   );
-  expect((await shifted(-60_000))['.clock']).toMatch(
-    /^warn the clock of the database is (60|61) s ahead of this machine's/,
-  );
 });
 
 test('the doctor warns of commits that a loss of power may take away', async () => {
@@ -113,18 +110,10 @@ test('the doctor says why the database can not be used, without the password', a
   );
 });
 
-test('the doctor does not check a database whose URL is wrong, or not readable by this user', async () => {
+test('the doctor does not check a database whose URL is wrong', async () => {
   expect((await findings('mysql://nobody'))['']).toMatch(
     /^warn the database of the site could not be checked: fix the/,
   );
-  const context = await contextFor(database.url);
-  const unreadable = {
-    ...context.configuration,
-    site: { url: parsePostgresUrl('postgresql://unreadable@localhost/unreadable'), file: '' },
-  };
-  expect(await checkDatabase({ ...context, configuration: unreadable })).toMatchObject([
-    { result: 'warn', detail: expect.stringContaining('no permission') },
-  ]);
 });
 
 test('the doctor recognises a standby, and a server whose commits are on a standby too', async () => {

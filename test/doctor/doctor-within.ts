@@ -5,12 +5,12 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
-/** Runs the doctor on a hub, started by another program. @returns its findings by their names */
+/** Runs the doctor on a hub, started by another program. */
 export function runDoctorWithin(
   hub: HubProcess,
   command: readonly string[],
   env: NodeJS.ProcessEnv = {},
-): Promise<Map<string, NamedCheckResult>> {
+): Promise<NamedCheckResult[]> {
   const doctor = [process.execPath, MAIN, 'doctor', '--json', '--config', join(hub.directory, 'latchkey.toml')];
   const [program = '', ...args] = [...command, ...doctor];
   const options = {
@@ -20,10 +20,7 @@ export function runDoctorWithin(
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout, stderr) => {
       if (!stdout.startsWith('{')) reject(new Error(stderr || String(error)));
-      else
-        resolve(
-          new Map((JSON.parse(stdout) as { checks: NamedCheckResult[] }).checks.map((check) => [check.name, check])),
-        );
+      else resolve((JSON.parse(stdout) as { checks: NamedCheckResult[] }).checks);
     });
   });
 }

@@ -188,17 +188,14 @@ describe('a certificate of an ACME server', () => {
 
 describe('the hook that installs a certificate', () => {
   it.each([
-    ['a missing file', '', 'CHAIN.gone KEY', "CHAIN.gone can't be read: check its name"],
     ['a file without a certificate', '', 'KEY KEY', 'KEY contains no PEM certificate'],
     ['the key of another certificate', '', 'CHAIN OTHER', 'the key in OTHER does not match the certificate in CHAIN'],
-    ['a file without a key', '', 'CHAIN CHAIN', 'CHAIN contains no unencrypted private key'],
     [
       'a chain whose root the machine lacks',
       'umount /etc/ssl/certs; ',
       'CHAIN KEY',
       'the root of CHAIN is not in /etc/ssl/certs: ',
     ],
-    ['another root', '', '--root TRUST CHAIN KEY', 'CHAIN does not lead to the root in TRUST: unable to get '],
   ])('the hook refuses %s in one line, and changes nothing', async (_what, before, args, message) => {
     const lineage = join(folder, `certbot/config/live/${NAME}`);
     const files: Readonly<Record<string, string>> = {
@@ -216,29 +213,6 @@ describe('the hook that installs a certificate', () => {
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^latchkey: [^\n]*\n$/) });
     expect(failed).toMatchObject({ stderr: expect.stringContaining(fill(message)) });
     expect(await content()).toEqual(unchanged);
-  });
-
-  it('the hook accepts a root that the machine lacks if its file is named', async () => {
-    const lineage = join(folder, `certbot/config/live/${NAME}`);
-    await type(
-      `umount /etc/ssl/certs; ${HOOK} --root ${acme.rootFile} ${lineage}/fullchain.pem ${lineage}/privkey.pem`,
-    );
-    expect(await readFile(installed('hub.pem'), 'utf8')).toContain(await readFile(acme.rootFile, 'utf8'));
-  });
-
-  it('the hook separates the root from a chain whose last line does not end', async () => {
-    const lineage = join(folder, `certbot/config/live/${NAME}`);
-    const chain = join(folder, 'unended.pem');
-    await writeFile(chain, (await readFile(join(lineage, 'fullchain.pem'), 'utf8')).trimEnd());
-    await type(`${HOOK} ${chain} ${lineage}/privkey.pem`);
-    expect((await readFile(installed('hub.pem'), 'utf8')).match(/^-----BEGIN CERTIFICATE-----$/gm)).toHaveLength(3);
-  });
-
-  it('the hook says how it is used if it is not called by an ACME client', async () => {
-    for (const args of ['', 'one', '--unknown file', '--root']) {
-      const failed = await type(`${HOOK} ${args}`).catch((error: unknown) => error);
-      expect(failed).toMatchObject({ code: 2, stderr: expect.stringContaining('usage: install-certificate ') });
-    }
   });
 });
 

@@ -2,6 +2,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
+import { finding } from '../../doctor/finding.ts';
 import { announceOn, waitForAnnouncerEvent } from '../../netns/announcer-process.ts';
 import { occupyMdnsPort } from '../../netns/mdns-port.ts';
 import { readHubStatus, serveHub, waitForLogEvent, writeHubConfiguration } from '../../netns/served-hub.ts';
@@ -22,8 +23,6 @@ async function runDoctor(host: Host, home: string): Promise<{ checks: NamedCheck
   return { checks: (JSON.parse(json) as { checks: NamedCheckResult[] }).checks, status };
 }
 
-const finding = (checks: readonly NamedCheckResult[], name: string) => checks.find((check) => check.name === name);
-
 it('the doctor finds the hub over mDNS, and another machine with its hub id', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
@@ -38,25 +37,18 @@ it('the doctor finds the hub over mDNS, and another machine with its hub id', as
   await waitForLogEvent(original, 'hub_announced');
 
   const alone = await runDoctor(lan.hosts.original, card);
-  expect(finding(alone.checks, 'mdns.eth0')).toMatchObject({
-    result: 'ok',
-    detail: expect.stringMatching(/^on eth0 devices find this hub as "Cellar hub", port 8443$/),
-  });
-  expect(finding(alone.checks, 'network')).toMatchObject({
-    result: 'warn',
-    detail: expect.stringMatching(/^10\.77\.0\.1 on eth0, .*no default route/),
-  });
-  expect(finding(alone.checks, 'ports.https_port')?.result).toBe('ok');
+  expect(finding(alone.checks, 'mdns.eth0')).toMatch(/^ok: on eth0 devices find this hub as "Cellar hub", port 8443$/);
+  expect(finding(alone.checks, 'network')).toMatch(/^warn: 10\.77\.0\.1 on eth0, .*no default route/);
+  expect(finding(alone.checks, 'ports.https_port')).toMatch(/^ok: /);
 
   const copy = serveHub(lan.hosts.copy, copied);
   await waitForLogEvent(copy, 'announcement_failed');
   const { checks, status } = await runDoctor(lan.hosts.copy, copied);
   expect(status).toBe(1);
-  expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card was copied/) });
-  expect(finding(checks, 'mdns.eth0')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.1.*\) is a second hub with the same id latchkey-/),
-  });
+  expect(finding(checks, 'hub')).toMatch(/^fail: .*card was copied/);
+  expect(finding(checks, 'mdns.eth0')).toMatch(
+    /^fail: .*another machine \(.*10\.77\.0\.1.*\) is a second hub with the same id latchkey-/,
+  );
 });
 
 it('the doctor does not call a device a copy of the hub if it only announces its hub id', async () => {
@@ -74,11 +66,10 @@ it('the doctor does not call a device a copy of the hub if it only announces its
   await claimant.isolate('off');
   await waitForLogEvent(daemon, 'hub_name_claimed');
   const { checks } = await runDoctor(hub, home);
-  expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
-  expect(finding(checks, 'mdns.eth0')).toMatchObject({
-    result: 'warn',
-    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.2.*\) announces this hub's id latchkey-.*safe/),
-  });
+  expect(finding(checks, 'hub')).toMatch(/^warn: .*10\.77\.0\.2/);
+  expect(finding(checks, 'mdns.eth0')).toMatch(
+    /^warn: .*another machine \(.*10\.77\.0\.2.*\) announces this hub's id latchkey-.*safe/,
+  );
 });
 
 it('the doctor reports that the hub hangs, and that the network is away', async () => {
@@ -93,14 +84,10 @@ it('the doctor reports that the hub hangs, and that the network is away', async 
 
   await hub.run('/usr/sbin/ip', ['link', 'set', 'eth0', 'down']);
   const elsewhere = await runDoctor(hub, home);
-  expect(finding(elsewhere.checks, 'network')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringContaining('check the cable or the Wi-Fi'),
-  });
-  expect(finding(elsewhere.checks, 'hub')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringMatching(/does not respond on its control socket \(no response within 4 s\)/),
-  });
+  expect(finding(elsewhere.checks, 'network')).toMatch(/^fail: .*check the cable or the Wi-Fi/);
+  expect(finding(elsewhere.checks, 'hub')).toMatch(
+    /^fail: .*does not respond on its control socket \(no response within 4 s\)/,
+  );
   daemon.child.kill('SIGCONT');
 });
 
@@ -122,16 +109,11 @@ it('the doctor ends although the network drops everything, and another program h
   await occupyMdnsPort(hub);
   const { checks, status } = await runDoctor(hub, home);
   expect(status).toBe(1);
-  expect(finding(checks, 'mdns.eth0')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringMatching(/EADDRINUSE.*: check whether another program uses UDP port 5353/),
-  });
-  expect(finding(checks, 'portal.home.base_url')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringMatching(/no connection \(no response in time\)/),
-  });
-  expect(finding(checks, 'portal.home.frontend_url')).toMatchObject({
-    result: 'fail',
-    detail: expect.stringMatching(/the name portal\.example could not be looked up/),
-  });
+  expect(finding(checks, 'mdns.eth0')).toMatch(
+    /^fail: .*EADDRINUSE.*: check whether another program uses UDP port 5353/,
+  );
+  expect(finding(checks, 'portal.home.base_url')).toMatch(/^fail: .*no connection \(no response in time\)/);
+  expect(finding(checks, 'portal.home.frontend_url')).toMatch(
+    /^fail: .*the name portal\.example could not be looked up/,
+  );
 });
