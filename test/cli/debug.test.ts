@@ -18,13 +18,8 @@ async function fail(code: string, env: NodeJS.ProcessEnv = {}): Promise<CliResul
 
 describe('LATCHKEY_DEBUG=1', () => {
   test('LATCHKEY_DEBUG=1 shows the stacks of an error and of its causes below its line', async () => {
-    const { status, stdout, stderr } = await runLatchkey(
-      ['restore', '/nowhere', '--passphrase-file', '/nowhere', '--yes'],
-      {
-        ...hub.env,
-        LATCHKEY_DEBUG: '1',
-      },
-    );
+    const args = ['restore', '/nowhere', '--passphrase-file', '/nowhere', '--yes'];
+    const { status, stdout, stderr } = await runLatchkey(args, { ...hub.env, LATCHKEY_DEBUG: '1' });
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const [line, ...stacks] = stderr.trimEnd().split('\n');
     expect(line).toMatch(/^latchkey: /);

@@ -149,14 +149,6 @@ test.each([
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
-test('emulator fails in one line if its state file can not be used', async () => {
-  const failed = await runLatchkey(['emulator', '--state', '/dev/null/state']);
-  expect(failed).toMatchObject({ status: 1, stdout: '' });
-  expect(failed.stderr).toMatch(
-    /^latchkey: the state file \/dev\/null\/state can't be opened \(ENOTDIR\); choose .*\n$/,
-  );
-});
-
 test('emulator --tls prints the CA file in its first line, and deletes the file at its end', async () => {
   let file = '';
   await withEmulator(['--tls'], async (line) => {

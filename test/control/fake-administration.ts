@@ -2,6 +2,7 @@ import type {
   Administration,
   HubStatus,
   InviteRequest,
+  IssuedInvite,
   StoreKeyRotationResult,
 } from '../../src/core/administration.ts';
 import { type ConnectionChoice, checkApplianceName } from '../../src/core/appliances/appliance.ts';
@@ -227,7 +228,7 @@ export class FakeAdministration implements Administration {
     return connection === null ? approved : this.moveAppliance(name, connection);
   }
 
-  async invite(request: InviteRequest) {
+  async invite(request: InviteRequest): Promise<IssuedInvite> {
     const { name, scope, ttl } = request;
     this.invites.push(request);
     return { token: this.#issue('iat'), name, scope, expiresIn: ttl, ...this.#registration() };

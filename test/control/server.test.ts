@@ -48,11 +48,8 @@ async function sendRequest(
   path: string,
   options: { body?: string; headers?: Record<string, string> } = {},
 ) {
-  const { statusCode, headers, body } = await client.request({
-    method: method as Dispatcher.HttpMethod,
-    path,
-    ...options,
-  });
+  const request = { method: method as Dispatcher.HttpMethod, path, ...options };
+  const { statusCode, headers, body } = await client.request(request);
   const text = await body.text();
   return { status: statusCode, type: headers['content-type'], content: text === '' ? null : JSON.parse(text) };
 }
@@ -75,10 +72,7 @@ test('every operation of the control API returns what the command line prints', 
     },
   });
   expect((await sendRequest('GET', '/v1/ca')).content).toEqual(administration.caStatus());
-  const added = await sendRequest('POST', '/v1/appliances', {
-    body: '{"name":"heatpump","scope":"A B"}',
-    headers: json,
-  });
+  const added = await post('/v1/appliances', { name: 'heatpump', scope: 'A B' });
   expect(added.status).toBe(201);
   expect(added.content).toEqual({
     name: 'heatpump',

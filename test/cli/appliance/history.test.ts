@@ -25,13 +25,6 @@ const ENTRIES: HistoryEntry[] = [
   },
   { kind: 'token_refused', why: null, first: '2031-05-05T09:00:00Z', last: '2031-05-05T09:00:30Z', count: 2 },
   { kind: 'paired', why: null, first: '2031-05-05T08:00:00Z', last: '2031-05-05T08:00:00Z', count: 1 },
-  {
-    kind: 'pairing_failed',
-    why: 'refused_by_user',
-    first: '2031-05-05T07:00:00Z',
-    last: '2031-05-05T07:00:00Z',
-    count: 1,
-  },
   { kind: 'unpaired', why: null, first: '2031-01-05T07:00:00Z', last: '2031-01-05T07:00:00Z', count: 1, user: 'Anna' },
 ];
 
@@ -46,7 +39,6 @@ test('history prints a table of 80 columns in plain words and local time, newest
     '2031-05-05 22:00 – 01:30  ×1234  not refreshed: wrong portal settings',
     '2031-05-05 11:00          ×2     the cloud rejected its token',
     '2031-05-05 10:00                 paired',
-    '2031-05-05 09:00                 not paired: refused at the login',
     '2031-01-05 08:00                 unpaired, by Anna',
   ]);
 });

@@ -39,8 +39,4 @@ describe('the manual page', () => {
     for (const word of ['/etc/latchkey/latchkey.toml', 'LATCHKEY_CONFIG', 'LATCHKEY_DEBUG', 'NO_COLOR'])
       expect(page).toContain(word);
   });
-
-  test('the help does not list the command that prints the manual page', async () => {
-    expect((await runLatchkey(['--help'])).stdout).not.toMatch(/^ {2}man /m);
-  });
 });

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { ScriptedPairing } from '../../control/scripted-pairing.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { serveFakeAdministration, shareFakeAdministration } from '../command.ts';
+import { eventsIn as lines } from './pair-all-session.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
@@ -23,13 +24,6 @@ function pairing(): Promise<ScriptedPairing> {
     if (started === undefined) throw new Error('no pairing was started');
     return started;
   }, 10_000);
-}
-
-function lines(text: string): unknown[] {
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line): unknown => JSON.parse(line));
 }
 
 test('pair --json prints one object per line, the link first and then the result', async () => {

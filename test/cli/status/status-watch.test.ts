@@ -74,11 +74,8 @@ test('status --watch prints a line for each change without a screen, and none if
   const statusCalls = vi.spyOn(hub.administration, 'status');
   await waitFor(() => expect(statusCalls.mock.calls.length).toBeGreaterThan(5), 10_000);
   statusCalls.mockRestore();
-  const problem = {
-    code: 'refused',
-    message: 'the portal refused it\u001b[2J',
-    since: new Date(0).toISOString(),
-  } as const;
+  const since = new Date(0).toISOString();
+  const problem = { code: 'refused', message: 'the portal refused it\u001b[2J', since } as const;
   hub.administration.set({ name: 'wallbox', state: 'needs_pairing', scope: 'A', problem });
   await Promise.all([dumb.stdout(/refused/), piped.stdout(/refused/), json.stdout(/refused/)]);
   hub.administration.appliances.clear();

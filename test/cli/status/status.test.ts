@@ -97,25 +97,6 @@ wallbox  2 min ago  12     4030
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('4030');
 });
 
-test('appliance list puts each scope name on its own line if the table is too wide', async () => {
-  const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
-  const scope = 'Monitoring RemoteControl';
-  const problem = { code: 'refused', message: 'The portal refused the token', since: ago(605) } as const;
-  hub.administration.set({ name: 'heat-pump', state: 'needs_pairing', scope, problem, ...times });
-  hub.administration.set({ name: 'car', state: 'active', scope: 'A B', ...times });
-  const { stdout } = await hub.latchkey('appliance', 'list');
-  expect(stdout).toBe(`APPLIANCE  STATE          SCOPE          EXPIRES     REFRESH     REFRESHED
-heat-pump  needs_pairing  Monitoring     in 116 min  in 100 min  100 min ago
-                          RemoteControl
-car        active         A              in 116 min  in 100 min  100 min ago
-                          B
-
-heat-pump is no longer connected: the portal refused the token. Noticed 10 min ago. Log in again to connect heat-pump: open https://192.168.1.7:8443/appliances/heat-pump or run "latchkey pair heat-pump".
-`);
-  const wide = await startOnTerminal(['appliance', 'list'], hub.env, 120).ended;
-  expect(wide.stdout).toContain(scope);
-});
-
 test('appliance list colours states only on a terminal', async () => {
   hub.administration.set({ name: 'wallbox', state: 'active' });
   expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
