@@ -118,7 +118,7 @@ export class Containers implements AsyncDisposable {
     await this.podman('rm', '--all', '--force', '--time', '0');
     // A container that has just ended is still being cleaned up by another process, which would make the folder again.
     await eventually(async () => !(await isInUse(this.#folder)));
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

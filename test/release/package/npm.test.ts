@@ -53,11 +53,6 @@ async function olderNode(): Promise<string | null> {
 }
 
 describe('the globally installed npm package', () => {
-  it('the npm package provides the command latchkey', async () => {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-    expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
-  });
-
   it('the npm package can be published as it is, with its licence', async () => {
     const installed = join(folder.path, 'prefix/lib/node_modules/latchkey');
     const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as Record<string, unknown>;
@@ -81,7 +76,9 @@ describe('the globally installed npm package', () => {
     });
   });
 
-  it('the npm package contains the manual page and prints shell completions', async () => {
+  it('the npm package provides the command latchkey, its manual page and shell completions', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
     const page = await readFile(join(folder.path, 'prefix/share/man/man1/latchkey.1'), 'utf8');
     expect(page).toMatch(/^\.TH LATCHKEY 1 /);
     expect((await latchkey('completion', 'bash')).stdout).toContain('complete -F _latchkey latchkey\n');

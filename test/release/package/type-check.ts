@@ -11,17 +11,8 @@ const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
  * @throws Error with the compiler's messages
  */
 export async function checkTypes(project: string, file: string, target: string): Promise<void> {
-  const options = [
-    '--noEmit',
-    '--strict',
-    '--module',
-    'nodenext',
-    '--target',
-    target,
-    '--lib',
-    'es2024,esnext.disposable',
-  ];
-  const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--lib', 'es2024,esnext.disposable'];
+  const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node', '--target', target];
   await promisify(execFile)(process.execPath, [TSC, ...options, ...types, file], { cwd: project }).catch(
     (error: { stdout?: string }) => {
       throw new Error(error.stdout);
