@@ -147,26 +147,6 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
   });
 });
 
-test('a grant that was forgotten is not put back, and a newer one stays', async () => {
-  await using site = await startSite(false);
-  const { a, b, standby } = site;
-  await standby.catchUp(site.primary);
-  await standby.pauseReplication();
-  await a.replaceGrant(grantOf(WALLBOX, 2));
-  await site.failOver();
-  // The other hub has not heard of the second generation, and goes on with the first.
-  await b.grants();
-  await b.reconcile([grantOf(HEATER, 1)]);
-  for (const generation of [2, 3, 4]) {
-    const refreshToken = new Secret(`of-the-other-hub-${generation}`);
-    expect(await b.replaceGrant({ ...grantOf(WALLBOX, generation), refreshToken })).toBe(true);
-  }
-  expect(await b.forgetGrant(HEATER.connection, 1)).toBe(true);
-  await a.reconcile([grantOf(WALLBOX, 2), grantOf(HEATER, 1)]);
-  expect((await find(a, WALLBOX))?.stored.grant.refreshToken?.reveal()).toBe('of-the-other-hub-4');
-  expect(await find(a, HEATER)).toBeUndefined();
-});
-
 test('a server that was replaced, and is used again, is not trusted', async () => {
   await using site = await startSite(false);
   const { primary, standby, a, proxies } = site;
@@ -209,28 +189,6 @@ test('a standby for which commits waited no longer is not trusted', async () => 
   expect(await find(a, WALLBOX)).toMatchObject({ mayHaveLostWrites: true });
 });
 
-test('a standby that one hub trusts is no longer trusted when another hub does not find its last heartbeat', async () => {
-  await using site = await startSite(true);
-  const { a, b, primary, standby, proxies, news } = site;
-  const returned = { a: whenReturned(a), b: whenReturned(b) };
-  await primary.kill();
-  await standby.promote();
-  const older = `UPDATE latchkey.hubs SET last_seen = last_seen - interval '1 hour' WHERE id = '${HUB_B}'`;
-  await standby.server.sql(site.database, older);
-  proxies.a.redirect(standby.server);
-  await returned.a;
-  expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { doubt: null } } });
-  proxies.b.redirect(standby.server);
-  await returned.b;
-  await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
-  expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: { kind: 'copy' } } } });
-  // The first hub hears of it at once, and again when it may confirm.
-  await expect.poll(() => news.a.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(3);
-  expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: true });
-  await expect.poll(() => confirm(a, [grantOf(HEATER, 1), grantOf(WALLBOX, 1)]), { timeout: 30_000 }).toBe(true);
-  expect(await find(fresh, HEATER)).toMatchObject({ stored: { grant: { doubt: null } } });
-});
-
 test('a refresh does not begin on a server that no hub has compared with the former one', async () => {
   const server = await siteServer();
   const database = await server.createDatabase();
@@ -244,58 +202,53 @@ test('a refresh does not begin on a server that no hub has compared with the for
   expect(await find(store, WALLBOX)).toMatchObject({ mayHaveLostWrites: true, stored: { attempt: null } });
 });
 
-test.each([1, 2])(
-  'a hub that is back late does not write a former login over a new one, after %i refreshes were lost',
-  async (lost) => {
-    await using site = await startSite(false);
-    const { a, b, standby, primary, database, proxies } = site;
-    const former = { pairing: 'former', at: instantAt(0), portalTime: null, refreshTokenLifetime: null };
-    const formerGrant = (generation: number) => ({ ...grantOf(WALLBOX, generation), login: former });
-    expect(await a.replaceGrant(formerGrant(2))).toBe(true);
-    await b.grants();
-    await standby.catchUp(primary);
-    await standby.pauseReplication();
-    for (let generation = 2; generation < 2 + lost; generation += 1) {
-      expect(await b.beginAttempt(formerGrant(generation), attempt)).toMatchObject({ kind: 'begun' });
-      expect(await b.replaceGrant(formerGrant(generation + 1))).toBe(true);
-    }
-    // Only the first hub finds the new server.
-    proxies.b.refuse();
-    const returned = whenReturned(a);
-    await primary.kill();
-    await standby.promote();
-    proxies.a.redirect(standby.server);
-    await returned;
-    const settle = () =>
-      standby.server.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
-    await settle();
-    await a.grants();
-    const login = { ...former, pairing: 'new', at: instantAt(5) };
-    const newGrant = { ...grantOf(WALLBOX, 3), refreshToken: new Secret('of-the-new-login'), login };
-    expect(await a.replaceGrant(newGrant)).toBe(true);
-    const returnedLate = whenReturned(b);
-    proxies.b.redirect(standby.server);
-    proxies.b.pass();
-    await returnedLate;
-    await settle();
-    await b.findGrants(null);
-    await b.reconcile([formerGrant(2 + lost)]);
-    const found = await find(b, WALLBOX);
-    expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
-    expect(found?.stored.grant.refreshToken?.reveal()).toBe('of-the-new-login');
-    expect(await b.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
-  },
-);
+test('a hub that is back late does not write a former login over a new one', async () => {
+  await using site = await startSite(false);
+  const { a, b, standby, primary, database, proxies } = site;
+  const former = { pairing: 'former', at: instantAt(0), portalTime: null, refreshTokenLifetime: null };
+  const formerGrant = (generation: number) => ({ ...grantOf(WALLBOX, generation), login: former });
+  expect(await a.replaceGrant(formerGrant(2))).toBe(true);
+  await b.grants();
+  await standby.catchUp(primary);
+  await standby.pauseReplication();
+  for (const generation of [2, 3]) {
+    expect(await b.beginAttempt(formerGrant(generation), attempt)).toMatchObject({ kind: 'begun' });
+    expect(await b.replaceGrant(formerGrant(generation + 1))).toBe(true);
+  }
+  // Only the first hub finds the new server.
+  proxies.b.refuse();
+  const returned = whenReturned(a);
+  await primary.kill();
+  await standby.promote();
+  proxies.a.redirect(standby.server);
+  await returned;
+  const settle = () =>
+    standby.server.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
+  await settle();
+  await a.grants();
+  const login = { ...former, pairing: 'new', at: instantAt(5) };
+  const newGrant = { ...grantOf(WALLBOX, 3), refreshToken: new Secret('of-the-new-login'), login };
+  expect(await a.replaceGrant(newGrant)).toBe(true);
+  const returnedLate = whenReturned(b);
+  proxies.b.redirect(standby.server);
+  proxies.b.pass();
+  await returnedLate;
+  await settle();
+  await b.findGrants(null);
+  await b.reconcile([formerGrant(4)]);
+  const found = await find(b, WALLBOX);
+  expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
+  expect(found?.stored.grant.refreshToken?.reveal()).toBe('of-the-new-login');
+  expect(await b.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
+});
 
 test('a hub that is back late does not write what it knows over a refusal', async () => {
   await using site = await startSite(false);
-  const { a, b } = site;
+  const { a, b, database, primary } = site;
   await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
   await a.endAttempt({ ...grantOf(WALLBOX, 1), refused: instantAt(3) });
   await b.grants();
-  const { database, primary } = site;
-  const settled = "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'";
-  await primary.sql(database, settled);
+  await primary.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
   // As a database that has lost the last writes has it.
   await primary.sql(database, 'UPDATE latchkey.grants SET revision = 1');
   await b.reconcile([grantOf(WALLBOX, 1)]);
