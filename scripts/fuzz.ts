@@ -1,7 +1,7 @@
 // Fuzzes a portal emulator or a hub, which it starts, with nearly valid requests, and prints a summary.
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { memoryGrowth, memoryProblem, memoryText } from './fuzz.d/memory.ts';
-import { parseOptions } from './fuzz.d/options.ts';
 import { type FuzzOutcome, type FuzzSubject, fuzz, statusLine } from './fuzz.d/run.ts';
 
 /** A run of this many requests must have reached every endpoint. */
@@ -33,11 +33,34 @@ async function start(): Promise<FuzzSubject> {
 }
 
 function options() {
-  try {
-    return parseOptions(process.argv.slice(2));
-  } catch (error) {
-    console.error(`scripts/fuzz: ${error instanceof Error ? error.message : error}`);
+  const wrong = (what: string): never => {
+    console.error(
+      `scripts/fuzz: ${what}; allowed are --target emulator or hub, --requests N and --seed S, whole numbers, and --path P of a finding`,
+    );
     process.exit(2);
+  };
+  try {
+    const texts = { target: { type: 'string' }, requests: { type: 'string' }, seed: { type: 'string' } } as const;
+    const { values } = parseArgs({ options: { ...texts, path: { type: 'string' } } });
+    const { target = 'emulator', path } = values;
+    if (target !== 'emulator' && target !== 'hub') return wrong(`--target: found ${JSON.stringify(target)}`);
+    if (path !== undefined && !/^\d+(:\d+)*$/.test(path)) return wrong(`--path: found ${JSON.stringify(path)}`);
+    const whole = (name: 'requests' | 'seed', lowest: number, highest: number) => {
+      const text = values[name];
+      if (text === undefined) return null;
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      return value >= lowest && value <= highest
+        ? value
+        : wrong(`--${name}: found ${JSON.stringify(text)}, allowed is ${lowest} to ${highest}`);
+    };
+    return {
+      target,
+      requests: whole('requests', 1, 1e9) ?? 1_000_000,
+      seed: whole('seed', 0, 2 ** 31 - 1) ?? Math.floor(Math.random() * 2 ** 31),
+      path,
+    };
+  } catch (error) {
+    return wrong(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
   }
 }
 

@@ -26,8 +26,7 @@ export default {
   // No such file: to change the real one, the tester would need a programming interface that TypeScript 7 does not have.
   tsconfigFile: '.cache/none',
 
-  reporters: ['progress-append-only', 'clear-text', 'json', 'html'],
+  reporters: ['progress-append-only', 'clear-text', 'json'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: '.cache/mutation/report.json' },
-  htmlReporter: { fileName: '.cache/mutation/report.html' },
 };
