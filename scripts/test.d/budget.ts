@@ -18,7 +18,7 @@ const TOLERANCE = 0.1;
 
 const STARTS = 9;
 /** How long a node process takes to start on the reference machine, in seconds of wall and of processor time. */
-const REFERENCE_START = { wall: 0.03, cpu: 0.035 };
+const REFERENCE_START = { wall: 0.03, cpu: 0.025 };
 
 /** The speed of a machine, in comparison with the idle reference machine. */
 export interface MachineSpeed {
