@@ -9,7 +9,7 @@ export interface Budget {
 
 /** On two idle cores of the reference machine. A change that needs more takes something else out of its tier. */
 export const BUDGETS: Readonly<Record<'first' | 'all', Budget>> = {
-  first: { wall: 5 * 60, cpu: 6 * 60 },
+  first: { wall: 5 * 60, cpu: 7 * 60 },
   all: { wall: 15 * 60, cpu: 22 * 60 },
 };
 

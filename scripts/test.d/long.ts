@@ -99,6 +99,8 @@ export async function runSelected(names: readonly string[]): Promise<number> {
   }
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
+  const leftOut = execFileSync(join(root, 'scripts/test-packages'), ['--all'], { encoding: 'utf8' });
+  if (leftOut !== '') console.log(`Not installed by the set-up:\n${leftOut}`);
   const chosen = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   const counts = await runLongForms(chosen, { stop: stop.signal });
   console.log(`\n${inLastLine(counts)}`);

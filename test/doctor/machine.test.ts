@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { AS_NOBODY } from '../support/unprivileged.ts';
 import { runDoctorWithin } from './doctor-within.ts';
 import { finding } from './finding.ts';
 
@@ -37,8 +38,7 @@ it('the doctor says what it could not check without root, and why', async (ctx) 
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   chmodSync(hub.directory, 0o755);
-  const unprivileged = ['/usr/bin/setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-  const found = await runDoctorWithin(hub, unprivileged, { XDG_CACHE_HOME: '' });
+  const found = await runDoctorWithin(hub, AS_NOBODY, { XDG_CACHE_HOME: '' });
   const sudo = /^warn: .*because this user has no permission: run this command with sudo$/;
   expect(finding(found, 'configuration')).toMatch(/^ok: /);
   expect(finding(found, 'configuration.secrets')).toMatch(sudo);
@@ -48,7 +48,7 @@ it('the doctor says what it could not check without root, and why', async (ctx) 
   expect(finding(found, 'metrics')).toMatch(sudo);
   expect(finding(found, 'portal.home.base_url')).toMatch(/^ok: /);
   chmodSync(hub.directory, 0o700);
-  expect(finding(await runDoctorWithin(hub, unprivileged, { XDG_CACHE_HOME: '' }), 'configuration')).toMatch(
+  expect(finding(await runDoctorWithin(hub, AS_NOBODY, { XDG_CACHE_HOME: '' }), 'configuration')).toMatch(
     /^warn: .*EACCES.*run this command with sudo$/,
   );
 });

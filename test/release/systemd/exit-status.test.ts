@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess, type HubProcessOptions } from '../../support/hub-process.ts';
+import { AS_NOBODY } from '../../support/unprivileged.ts';
 import { supervise } from '../../systemd/supervised.ts';
 
 /** Nobody listens on this socket: notifications are lost without an effect. */
@@ -74,16 +75,15 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
   'a state directory of another user ends the daemon with status 78 as an ordinary user',
   async () => {
     await using hub = await prepared();
-    const unprivileged = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
     await chmod(hub.directory, 0o755);
     for (const file of ['latchkey.toml', 'portal.secret']) chownSync(join(hub.directory, file), 65_534, 65_534);
     const env = { LATCHKEY_HUB_CONTROL_SOCKET: `${hub.directory}/control.sock`, CACHE_DIRECTORY: '/nowhere' };
-    await expectEnd(hub, 78, [`${hub.directory}/state`, 'hub.state_dir'], { within: unprivileged, env });
+    await expectEnd(hub, 78, [`${hub.directory}/state`, 'hub.state_dir'], { within: AS_NOBODY, env });
     // A directory that can't be searched, such as systemd's /var/lib/private.
     chmodSync(join(hub.directory, 'state'), 0o700);
     const deeper = { ...env, LATCHKEY_HUB_STATE_DIR: `${hub.directory}/state/private` };
     await expectEnd(hub, 78, [`${hub.directory}/state/private`, 'belongs to another user'], {
-      within: unprivileged,
+      within: AS_NOBODY,
       env: deeper,
     });
     // A key that root has restored by hand.
@@ -92,7 +92,7 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
     chownSync(state, 65_534, 65_534);
     writeFileSync(key, randomBytes(32).toString('base64url'), { mode: 0o600 });
     await expectEnd(hub, 78, [`the store key ${key} can't be read: `, `"chown --reference=${state}/. ${key}"`], {
-      within: unprivileged,
+      within: AS_NOBODY,
       env,
     });
   },
