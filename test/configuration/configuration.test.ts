@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -249,6 +249,7 @@ describe('the client secret of a portal', () => {
     };
     expect(await read('portal-home')).toEqual(['from-systemd', 'service_restart']);
     expect(await read('portal.secret')).toEqual([SECRET, 'reload']);
+    rmSync(join(credentials, 'portal-home'));
     write('credentials/portal-home', '');
     expect(await errorMessage(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
   });

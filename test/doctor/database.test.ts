@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { checkDatabase } from '../../src/doctor/checks/database.ts';
 import { checkStore } from '../../src/doctor/checks/state.ts';
 import { createDoctorContext, type DoctorContext } from '../../src/doctor/context.ts';
@@ -14,23 +14,24 @@ import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { postgresSkipReason } from '../support/postgres/cluster.ts';
 import { type PostgresServer, startPostgres, type TestDatabase } from '../support/postgres/server.ts';
 import { addStandby } from '../support/postgres/standby.ts';
-import { setUpOnce, skipIfUnavailable } from '../support/set-up.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-skipIfUnavailable(postgresSkipReason);
-
 let server: PostgresServer;
-setUpOnce(async (parts) => {
-  server = parts.use(await startPostgres({ fsync: true }));
-});
+setUpOnce(
+  async (parts) => {
+    server = parts.use(await startPostgres({ fsync: true }));
+  },
+  { skipReason: postgresSkipReason },
+);
 
 let folder: ReturnType<typeof stateFolder>;
 let database: TestDatabase;
 beforeEach(async () => {
   folder = stateFolder();
   database = await server.createDatabase();
+  return () => folder[Symbol.dispose]();
 });
-afterEach(() => folder[Symbol.dispose]());
 
 async function contextFor(url: string): Promise<DoctorContext> {
   const file = join(folder.path, 'latchkey.toml');

@@ -1,6 +1,6 @@
 // A hub in a network namespace, as another host hears it. Other mDNS programs observe it in test/release/mdns.
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   announceOn,
   announcerEvents,
@@ -9,15 +9,17 @@ import {
 } from '../netns/announcer-process.ts';
 import { captureMdns } from '../netns/observers.ts';
 import { createLan, type Host, type Lan, lanSkipReason } from '../support/netns.ts';
-import { skipIfUnavailable } from '../support/set-up.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
-skipIfUnavailable(() => lanSkipReason(['/usr/bin/python3']));
+const skipReason = () => lanSkipReason(['/usr/bin/python3']);
 
 let lan: Lan<'hub' | 'peer' | 'third' | 'observer'>;
-beforeAll(async () => {
-  lan = await createLan(['hub', 'peer', 'third', 'observer']);
-});
-afterAll(() => lan[Symbol.asyncDispose]());
+setUpOnce(
+  async (parts) => {
+    lan = parts.use(await createLan(['hub', 'peer', 'third', 'observer']));
+  },
+  { skipReason },
+);
 
 /** Captures mDNS on the observer. @returns the responses of a host so far */
 async function responsesOf({ address }: Host) {
@@ -85,9 +87,12 @@ describe('the hub beside other hubs', () => {
 
 describe('the hub beside misbehaving devices', () => {
   // The hub repeats nothing, and nobody queries it: what it sends is caused by the other device.
-  beforeAll(async () => {
-    await waitForAnnouncerEvent(announceOn(lan.hosts.hub, { repeats: false }), 'ready');
-  });
+  setUpOnce(
+    async () => {
+      await waitForAnnouncerEvent(announceOn(lan.hosts.hub, { repeats: false }), 'ready');
+    },
+    { skipReason },
+  );
 
   it('the hub announces its service again at once when another device sends a goodbye for it', async () => {
     const responses = await responsesOf(lan.hosts.hub);

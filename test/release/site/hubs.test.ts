@@ -10,16 +10,17 @@ import { rememberSecrets } from '../../support/logs.ts';
 import { startPortal } from '../../support/portal.ts';
 import { postgresSkipReason } from '../../support/postgres/cluster.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
-
-skipIfUnavailable(postgresSkipReason);
+import { setUpOnce } from '../../support/set-up.ts';
 
 let server: PostgresServer;
 let emulator: Emulator;
-setUpOnce(async (parts) => {
-  server = parts.use(await startPostgres());
-  emulator = parts.use(await startPortal());
-});
+setUpOnce(
+  async (parts) => {
+    server = parts.use(await startPostgres());
+    emulator = parts.use(await startPortal());
+  },
+  { skipReason: postgresSkipReason },
+);
 
 const stateFile = (hub: HubProcess, name: string) => join(hub.directory, 'state', name);
 

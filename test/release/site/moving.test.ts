@@ -9,16 +9,17 @@ import { eventually, HubProcess, type HubProcessOptions } from '../../support/hu
 import { startPortal } from '../../support/portal.ts';
 import { postgresSkipReason } from '../../support/postgres/cluster.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { setUpOnce, skipIfUnavailable } from '../../support/set-up.ts';
-
-skipIfUnavailable(postgresSkipReason);
+import { setUpOnce } from '../../support/set-up.ts';
 
 let server: PostgresServer;
 let emulator: Emulator;
-setUpOnce(async (parts) => {
-  server = parts.use(await startPostgres());
-  emulator = parts.use(await startPortal());
-});
+setUpOnce(
+  async (parts) => {
+    server = parts.use(await startPostgres());
+    emulator = parts.use(await startPortal());
+  },
+  { skipReason: postgresSkipReason },
+);
 
 const PASSPHRASE = 'correct horse battery staple';
 /** A hub in this process. */
