@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BUDGETS, budgetLine, cpuSecondsOfChildren, cpuSecondsOfRun, measureMachine } from './test.d/budget.ts';
 import { cleanCommit, forgetLastRun, recordLastRun } from './test.d/last-run.ts';
-import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
+import { clearLeftovers, endSession, rememberSession, removeFolder } from './test.d/leftovers.ts';
 import { describeLastRun, listLongForms, runSelected } from './test.d/long.ts';
 import {
   addSummaries,
@@ -141,7 +141,7 @@ const timesOfFiles = readTestTimes(env.LATCHKEY_TEST_TIMES);
 const alone = failed ? await runFailedAgain(summary) : [];
 rmSync(session, { force: true });
 
-for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) rmSync(done, { recursive: true, force: true });
+for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) removeFolder(done);
 const skipped = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
 if (failed) console.log(`\nLogs of the processes that the tests started: ${env.LATCHKEY_TEST_LOGS}`);
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);

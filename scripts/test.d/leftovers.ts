@@ -60,7 +60,7 @@ export function clearLeftovers(file: string): void {
 }
 
 /** Deletes a folder, after it has ended the processes and removed the mounts of containers in it. */
-function removeFolder(folder: string): void {
+export function removeFolder(folder: string): void {
   const containers: string[] = [];
   for (const pid of processes()) {
     const command = readProc(pid, 'cmdline').split('\0');
