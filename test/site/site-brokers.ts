@@ -22,7 +22,7 @@ import type { TestDatabase } from '../support/postgres/server.ts';
 import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 
 /** A test waits so long for what usually takes a tenth of a second. */
-const LONGEST_WAIT = scaleDeadline(20_000);
+const MAX_WAIT_MS = scaleDeadline(20_000);
 
 /** A hub of a test site: a real broker on a real store, in real time. */
 export interface SiteBroker extends AsyncDisposable {
@@ -126,7 +126,7 @@ export function withoutNotifications(store: PostgresStore): BrokerStore {
 
 /** Waits until `read` gives `value`, because another hub of the site has changed something. */
 export async function expectSoon<Value>(read: () => Value, value: Awaited<Value>): Promise<void> {
-  const deadline = performance.now() + LONGEST_WAIT;
+  const deadline = performance.now() + MAX_WAIT_MS;
   // Expectations that fail cost much more than this comparison.
   while (!isDeepStrictEqual(await read(), value) && performance.now() < deadline) await sleep(10);
   expect(await read()).toEqual(value);
