@@ -1,10 +1,13 @@
 // An owner's name with a certificate of an ACME server, by the commands of docs/certificate.md.
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -164,7 +167,10 @@ describe('a certificate of an ACME server', () => {
   });
 
   it('a renewal by lego fails no token request, on a kept or a new connection', async () => {
-    await using clients = await startClients(await readFile(acme.rootFile, 'utf8'));
+    const root = await readFile(acme.rootFile, 'utf8');
+    await using onKept = new EndlessClient(true, root);
+    await using onNew = new EndlessClient(false, root);
+    await eventually(async () => onKept.tokens > 20 && onNew.tokens > 20);
     const [issue = ''] = blocks('With lego', 'sh');
     const [unit = ''] = blocks('With lego', 'ini');
     const [, renew = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
@@ -176,12 +182,12 @@ describe('a certificate of an ACME server', () => {
     await type(renew.replace('renew ', 'renew --days 4000 --no-random-sleep '), { EXEC_PATH: acme.dnsHook });
     const renewed = await readFile(installed('hub.pem'), 'utf8');
     expect(renewed).not.toBe(first);
-    await eventually(async () => clients.onNew.serials.has(new X509Certificate(renewed).serialNumber), 60);
-    const [kept, fresh] = [clients.onKept.tokens, clients.onNew.tokens];
-    await eventually(async () => clients.onKept.tokens > kept + 50 && clients.onNew.tokens > fresh + 20);
-    expect([...clients.onKept.failures, ...clients.onNew.failures]).toEqual([]);
+    await eventually(async () => onNew.serials.has(new X509Certificate(renewed).serialNumber), 60);
+    const [kept, fresh] = [onKept.tokens, onNew.tokens];
+    await eventually(async () => onKept.tokens > kept + 50 && onNew.tokens > fresh + 20);
+    expect([...onKept.failures, ...onNew.failures]).toEqual([]);
     // The connection from before the renewal, with the certificate of that time, is still in use.
-    expect([clients.onKept.connections.size, clients.onKept.serials.size]).toEqual([1, 1]);
+    expect([onKept.localPorts.size, onKept.serials.size]).toEqual([1, 1]);
     expect(hub.events('certificate_anchor_changed')).toHaveLength(0);
   });
 });
@@ -216,67 +222,45 @@ describe('the hook that installs a certificate', () => {
   });
 });
 
-/** What a client that requests tokens without a pause has seen. */
-class ClientRecord {
+/** A client that requests tokens by the hub's name without a pause, and what it has seen. */
+class EndlessClient implements AsyncDisposable {
   tokens = 0;
   readonly failures: string[] = [];
-  readonly connections = new Set<string>();
+  readonly localPorts = new Set<number | undefined>();
   /** The serial numbers of the certificates that the hub has presented. */
   readonly serials = new Set<string>();
-}
+  readonly #agent: Agent;
+  readonly #running: Promise<void>;
+  #stopped = false;
 
-/** Two clients that request tokens by the hub's name without a pause: one on a kept connection, one on new ones. */
-async function startClients(ca: string) {
-  const stopped = new AbortController();
-  using kept = new DisposableStack();
-  const agent = kept.adopt(new Agent({ keepAlive: true, maxSockets: 1 }), (one) => one.destroy());
-  const [onKept, onNew] = [new ClientRecord(), new ClientRecord()];
-  const repeat = async (record: ClientRecord, connections: Agent | false) => {
-    while (!stopped.signal.aborted) await requestToken(record, connections, ca);
-  };
-  const running = Promise.all([repeat(onKept, agent), repeat(onNew, false)]);
-  await eventually(async () => onKept.tokens > 20 && onNew.tokens > 20);
-  const resources = kept.move();
-  return {
-    onKept,
-    onNew,
-    async [Symbol.asyncDispose]() {
-      stopped.abort();
-      await running;
-      resources.dispose();
-    },
-  };
-}
+  /** @param keepAlive whether it keeps one connection, or opens one for each request */
+  constructor(keepAlive: boolean, ca: string) {
+    this.#agent = new Agent({ keepAlive, maxSockets: 1, ca, servername: NAME });
+    this.#running = this.#run();
+  }
 
-/** Requests a token, and records the result. */
-function requestToken(record: ClientRecord, agent: Agent | false, ca: string): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const fail = (error: Error) => {
-    record.failures.push(error.message);
-    resolve();
-  };
-  const body = 'grant_type=client_credentials';
-  const sent = request({
-    ...{ host: '127.0.0.1', port: hub.httpsPort, servername: NAME, ca, agent },
-    ...{ method: 'POST', path: '/oauth/token', auth: `${fan.client_id}:${fan.client_secret}` },
-    headers: {
-      host: `${NAME}:${hub.httpsPort}`,
-      'content-type': 'application/x-www-form-urlencoded',
-      'content-length': body.length,
-    },
-  });
-  sent.on('error', fail);
-  sent.on('response', (response) => {
+  async #run(): Promise<void> {
+    while (!this.#stopped) await this.#request().catch((error: Error) => this.failures.push(error.message));
+  }
+
+  async #request(): Promise<void> {
+    const sent = request({
+      ...{ agent: this.#agent, host: '127.0.0.1', port: hub.httpsPort, method: 'POST', path: '/oauth/token' },
+      auth: `${fan.client_id}:${fan.client_secret}`,
+      headers: { host: `${NAME}:${hub.httpsPort}`, 'content-type': 'application/x-www-form-urlencoded' },
+    }).end('grant_type=client_credentials');
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
     const socket = response.socket as TLSSocket;
-    record.connections.add(String(socket.localPort));
-    record.serials.add(socket.getPeerCertificate().serialNumber);
-    response.on('error', fail).on('end', () => {
-      if (response.statusCode === 200) record.tokens += 1;
-      else record.failures.push(`HTTP ${response.statusCode}`);
-      resolve();
-    });
-    response.resume();
-  });
-  sent.end(body);
-  return promise;
+    this.localPorts.add(socket.localPort);
+    this.serials.add(socket.getPeerCertificate().serialNumber);
+    await text(response);
+    if (response.statusCode === 200) this.tokens += 1;
+    else this.failures.push(`HTTP ${response.statusCode}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await this.#running;
+    this.#agent.destroy();
+  }
 }
