@@ -281,6 +281,11 @@ test('the end of a grant without a refresh token does not count if it was replac
   hub.database.found = found(other);
   await hub.make();
   expect(hub.held.grant).toEqual(other);
+  const unsaved = attempting({ refreshToken: null, lifetime: START }, undefined, () =>
+    Promise.reject(new Error('away')),
+  );
+  await unsaved.make();
+  expect([problemOf(unsaved), unsaved.database.written]).toEqual(['store_unwritable', []]);
 });
 
 describe('lease of another hub that has ended', () => {
@@ -316,5 +321,20 @@ describe('lease of another hub that has ended', () => {
     await own.make();
     expect(own.held).toMatchObject({ leasedUntil: null, grant: other });
     for (const hub of [longer, ended, own]) expect([hub.database.writes, hub.emitted]).toEqual([[], []]);
+  });
+
+  test('while the database is away, or says that the lease goes on, it is looked at again 5 s later', async () => {
+    const away = waiting();
+    away.database.isAway = true;
+    const going = waiting();
+    going.database.hasGeneration = false;
+    going.database.meanwhile = () => {
+      going.database.found = found(sampleGrant(), attemptFor(sampleGrant(), START));
+    };
+    for (const hub of [away, going]) {
+      await hub.make();
+      expect(hub.held).toMatchObject({ leasedUntil: START + 5 * SECOND, grant: { doubt: null } });
+    }
+    expect([problemOf(away), problemOf(going)]).toEqual(['store_unwritable', null]);
   });
 });

@@ -1,12 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterEach } from 'vitest';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { root } from '../project/checkout.ts';
-import type { Browser, Visit } from '../support/browser.ts';
+import { type Browser, browserSkipReason, startBrowser, type Visit } from '../support/browser.ts';
 import { HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
+import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
 
 /** The OAuth client; the portal's pages show its name. */
@@ -33,11 +35,38 @@ export async function startBrowserTestHub(
   return { emulator, hub, origin, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
-/** Removes all appliances of a hub and resets its portal, so that the next test begins with a fresh state. */
-export async function resetBrowserTestHub({ hub, emulator }: BrowserTestHub): Promise<void> {
-  const { appliances } = await hub.status();
-  for (const { name } of appliances) await hub.ask((control) => control.removeAppliance(name));
-  await emulator.reset();
+/** Sets up a browser and a hub for the tests of this file. After each test, the hub has no connection. */
+export function setUpBrowserTests(): Omit<BrowserTestHub, typeof Symbol.asyncDispose> & { readonly browser: Browser } {
+  let browser: Browser;
+  let testHub: BrowserTestHub;
+  setUpOnce(
+    async (parts) => {
+      browser = parts.use(await startBrowser());
+      testHub = parts.use(await startBrowserTestHub());
+    },
+    { skipReason: browserSkipReason },
+  );
+  afterEach(async () => {
+    const { hub, emulator } = testHub;
+    for (const { name } of (await hub.status()).appliances) await hub.ask((control) => control.removeAppliance(name));
+    for (const { name } of (await hub.status()).connections)
+      await hub.ask((control) => control.removeConnection(name, true));
+    await emulator.reset();
+  });
+  return {
+    get browser() {
+      return browser;
+    },
+    get emulator() {
+      return testHub.emulator;
+    },
+    get hub() {
+      return testHub.hub;
+    },
+    get origin() {
+      return testHub.origin;
+    },
+  };
 }
 
 /** A browser in which a person has accepted the warning about the hub's certificate. */
@@ -63,7 +92,7 @@ export async function savePicture({ page }: Visit, name: string): Promise<void> 
 /** Opens the page of a hub in a browser, signs in with the setup code, and waits for the overview. */
 export async function openSignedIn(
   browser: Browser,
-  { hub, origin }: BrowserTestHub,
+  { hub, origin }: Pick<BrowserTestHub, 'hub' | 'origin'>,
   options: BrowserContextOptions,
 ): Promise<Visit> {
   const visit = await openTrustingVisit(browser, options);

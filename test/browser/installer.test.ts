@@ -1,32 +1,14 @@
 // The most important paths in one browser. Every page, look and language: test/release/browser.
 import type { BrowserContextOptions } from 'playwright-core';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { textsFor } from '../../src/page/page-context.ts';
 import { HubClient } from '../lan/hub-client.ts';
-import { type Browser, browserSkipReason, PHONE, startBrowser } from '../support/browser.ts';
+import { PHONE } from '../support/browser.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import {
-  type BrowserTestHub,
-  expectPage,
-  logIn,
-  openTrustingVisit,
-  resetBrowserTestHub,
-  savePicture,
-  startBrowserTestHub,
-} from './browser-test-hub.ts';
+import { expectPage, logIn, openTrustingVisit, savePicture, setUpBrowserTests } from './browser-test-hub.ts';
 
-let browser: Browser;
-let testHub: BrowserTestHub;
-setUpOnce(
-  async (parts) => {
-    browser = parts.use(await startBrowser());
-    testHub = parts.use(await startBrowserTestHub());
-  },
-  { skipReason: browserSkipReason },
-);
-afterEach(() => resetBrowserTestHub(testHub));
+const testHub = setUpBrowserTests();
 
 const WAYS: readonly [string, BrowserContextOptions][] = [
   ['on a phone', PHONE],
@@ -41,7 +23,7 @@ it.each(WAYS)(
   async (way, options) => {
     const texts = textsFor(options.locale);
     const { hub, origin } = testHub;
-    await using visit = await openTrustingVisit(browser, options);
+    await using visit = await openTrustingVisit(testHub.browser, options);
     const { page } = visit;
     await page.goto(`${origin}/`);
     await expectUsable(visit, `${way}-sign-in`);
@@ -83,7 +65,7 @@ it('a person opens the link that an appliance shows, logs in at the portal, and 
   const { hub, emulator } = testHub;
   await using client = await HubClient.of(hub);
   const { link, userCode } = await client.beginDeviceFlow(await hub.addAppliance('heater', 'Monitoring RemoteControl'));
-  await using visit = await openTrustingVisit(browser, PHONE);
+  await using visit = await openTrustingVisit(testHub.browser, PHONE);
   const { page } = visit;
   await page.goto(link);
   await expectPage(visit, 'device-confirm', 'Connect heater?');

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { SeededRandom } from '../support/seeded-random.ts';
 
 /** The options of a run. The short form runs with the tests, the long form with scripts/chaos. */
@@ -58,8 +59,13 @@ export interface Experiment {
   run(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult>;
 }
 
-/** Runs the short form, as the tests do. */
-export async function runShortForm({ run }: Experiment, seed = 1): Promise<ExperimentResult> {
+/** Runs the short form, as the tests do. @throws {AssertionError} if a promise was broken */
+export async function runShortForm({ run }: Experiment, seed = 1): Promise<ExperimentResult['figures']> {
   const { signal } = new AbortController();
-  return run({ long: false, seed, signal, progress: () => undefined }, new SeededRandom(seed));
+  const { figures, broken } = await run(
+    { long: false, seed, signal, progress: () => undefined },
+    new SeededRandom(seed),
+  );
+  assert.deepEqual(broken, []);
+  return figures;
 }

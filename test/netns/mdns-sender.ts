@@ -4,7 +4,7 @@
  * (queries for hubs, sixty in a packet), `service NAME HOST` (claims that a hub's service is on that host, at the usual
  * port), `address HOST ADDRESS` (claims that the host has this IPv4 address), or `large BYTES` (queries the types of
  * services, in a packet that known answers make this large). `on input` after a service or an address delays the first
- * packet until a line on stdin.
+ * packet until a line on stdin. `respond` after an address repeats the claim for each query for the host as well.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -28,6 +28,7 @@ const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, addres
   socket.setMulticastInterface(address);
   console.log('ready');
   if (when === 'on input') await once(process.stdin, 'data');
+  if (when === 'respond') respond();
   for (let remaining = Number(times); remaining > 0; remaining--) {
     socket.send(packet, 5353, '224.0.0.251', () => remaining === 1 && end());
     if (pause !== '0') await sleep(Number(pause));
@@ -40,6 +41,16 @@ function end() {
   process.stdin.destroy();
 }
 
+/** Repeats the packet for each query that names the host; the hub does not compress the names in its probes. */
+function respond() {
+  socket.addMembership('224.0.0.251', address);
+  socket.on('message', (query, from) => {
+    const isQuery = query.length > 12 && (query.readUInt16BE(2) & 0x8000) === 0;
+    if (isQuery && from.address !== address && query.includes(hostName(instance)))
+      socket.send(packet, 5353, '224.0.0.251');
+  });
+}
+
 /** A response with the type's PTR record for the instance, with a TTL of 0. */
 function goodbye(): Buffer {
   const data = Buffer.concat([label(instance), TO_TYPE]);
@@ -48,7 +59,7 @@ function goodbye(): Buffer {
 
 /** A response with the instance's SRV record: priority and weight 0, port 8443. */
 function service(): Buffer {
-  const target = Buffer.concat([...host.split('.').map(label), Buffer.alloc(1)]);
+  const target = hostName(host);
   const fixed = Buffer.from([0, 33, 0x80, 1, 0, 0, 0, 120, 0, 6 + target.length, 0, 0, 0, 0, 8443 >> 8, 8443 & 0xff]);
   return Buffer.concat([header(0x84, 0, 1), label(instance), TYPE, fixed, target]);
 }
@@ -56,7 +67,7 @@ function service(): Buffer {
 /** A response with the host's A record. */
 function hostAddress(): Buffer {
   const fixed = Buffer.from([0, 1, 0x80, 1, 0, 0, 0, 120, 0, 4, ...host.split('.').map(Number)]);
-  return Buffer.concat([header(0x84, 0, 1), ...instance.split('.').map(label), Buffer.alloc(1), fixed]);
+  return Buffer.concat([header(0x84, 0, 1), hostName(instance), fixed]);
 }
 
 function questions(count: number): Buffer {
@@ -76,6 +87,10 @@ function large(bytes: number): Buffer {
 
 function header(flags: number, questionCount: number, answerCount: number): Buffer {
   return Buffer.from([0, 0, flags, 0, 0, questionCount, answerCount >> 8, answerCount & 0xff, 0, 0, 0, 0]);
+}
+
+function hostName(name: string): Buffer {
+  return Buffer.concat([...name.split('.').map(label), Buffer.alloc(1)]);
 }
 
 function label(text: string): Buffer {

@@ -7,19 +7,11 @@ import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samp
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
-import { addAppliance, open, openAsHub, WALLBOX } from './test-store.ts';
+import { addAppliance, historyLine, open, openAsHub, WALLBOX } from './test-store.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
 const { id } = WALLBOX;
-
-function line(
-  kind: StoredHistoryEntry['kind'],
-  time: number,
-  why: StoredHistoryEntry['why'] = null,
-): StoredHistoryEntry {
-  return { kind, why, first: time, last: time, count: 1 };
-}
 
 /** A history source with pending lines of the wallbox. */
 function pendingSource(...lines: StoredHistoryEntry[]) {
@@ -38,7 +30,7 @@ async function withWallbox(path: string) {
   return store;
 }
 
-const REFRESHED = line('refreshed', START);
+const REFRESHED = historyLine('refreshed', START);
 const attempt = { token: 'hash', at: instantAt(1) };
 const exchanging = samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) });
 
@@ -102,7 +94,7 @@ test('history waits while the disk is full, and a grant is still written with th
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   // More than the last block of the WAL can have room for.
-  const days = Array.from({ length: 150 }, (_, day) => line('refreshed', START + day * DAY));
+  const days = Array.from({ length: 150 }, (_, day) => historyLine('refreshed', START + day * DAY));
   await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
   // The hub deletes the ballast to make room.
   const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });

@@ -3,7 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Session } from '../../src/core/appliances/session.ts';
+import type { TokenUsage } from '../../src/core/appliances/usage.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
+import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import type { Store } from '../../src/core/store.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
@@ -118,3 +120,22 @@ export function readFilesAsText(path: string): string {
     .map((name) => readFileSync(join(path, name), 'latin1'))
     .join('\n');
 }
+
+/** A line of a history that stands for one event. @param time in ms since the epoch */
+export function historyLine(
+  kind: StoredHistoryEntry['kind'],
+  time: number,
+  why: StoredHistoryEntry['why'] = null,
+): StoredHistoryEntry {
+  return { kind, why, first: time, last: time, count: 1 };
+}
+
+/** An appliance's usage, and the same after one more token. */
+export const USAGE: TokenUsage = {
+  last: Date.UTC(2031, 4, 5, 6),
+  days: [
+    { day: 22_400, count: 3 },
+    { day: 22_404, count: 12 },
+  ],
+};
+export const LATER_USAGE: TokenUsage = { last: USAGE.last + 1, days: [{ day: 22_404, count: 13 }] };

@@ -4,17 +4,9 @@ import { Secret } from '../../src/core/secret.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { addAppliance, open, openAsHub, WALLBOX } from './test-store.ts';
+import { addAppliance, LATER_USAGE, open, openAsHub, USAGE, WALLBOX } from './test-store.ts';
 
 const { id } = WALLBOX;
-const USAGE: TokenUsage = {
-  last: Date.UTC(2031, 4, 5, 6),
-  days: [
-    { day: 22_400, count: 3 },
-    { day: 22_404, count: 12 },
-  ],
-};
-const LATER: TokenUsage = { last: USAGE.last + 1, days: [{ day: 22_404, count: 13 }] };
 
 async function withWallbox(path: string) {
   const store = open(path);
@@ -33,19 +25,19 @@ const attempt = { token: 'hash', at: instantAt(1) };
 
 test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
   ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
-  ['alone', (store) => store.saveUsage(new Map([[id, LATER]]))],
+  ['alone', (store) => store.saveUsage(new Map([[id, LATER_USAGE]]))],
 ])('the usage of an appliance is replaced %s, and survives a crash', async (how, write) => {
   using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);
     await store.saveUsage(new Map([[id, USAGE]]));
-    const pending = pendingSource(LATER);
+    const pending = pendingSource(LATER_USAGE);
     store.setUsageSource(pending);
     await write(store);
     expect(pending.left.size).toBe(how === 'alone' ? 1 : 0);
   }
   using store = await openAsHub(folder.path);
-  expect(await store.usage()).toEqual(new Map([[id, LATER]]));
+  expect(await store.usage()).toEqual(new Map([[id, LATER_USAGE]]));
   expect(store.recoverySummary).toBeNull();
 });
 

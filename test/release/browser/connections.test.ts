@@ -1,39 +1,23 @@
 import type { BrowserContextOptions } from 'playwright-core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../../src/control/messages.ts';
 import { textsFor } from '../../../src/page/page-context.ts';
 import {
-  type BrowserTestHub,
   enterSetupCode,
   logIn,
   openSignedIn,
   openTrustingVisit,
-  resetBrowserTestHub,
   savePicture,
-  startBrowserTestHub,
+  setUpBrowserTests,
 } from '../../browser/browser-test-hub.ts';
 import { HubClient } from '../../lan/hub-client.ts';
-import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
+import { DESKTOP, PHONE, type Visit } from '../../support/browser.ts';
 import { rememberSecrets } from '../../support/logs.ts';
-import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
-let browser: Browser;
-let testHub: BrowserTestHub;
-setUpOnce(
-  async (parts) => {
-    browser = parts.use(await startBrowser());
-    testHub = parts.use(await startBrowserTestHub());
-  },
-  { skipReason: browserSkipReason },
-);
-afterEach(async () => {
-  await resetBrowserTestHub(testHub);
-  const { connections } = await testHub.hub.status();
-  for (const { name } of connections) await testHub.hub.ask((control) => control.removeConnection(name, true));
-});
+const testHub = setUpBrowserTests();
 
-const signedIn = (options: BrowserContextOptions) => openSignedIn(browser, testHub, options);
+const signedIn = (options: BrowserContextOptions) => openSignedIn(testHub.browser, testHub, options);
 
 async function capture(visit: Visit, name: string, image?: string): Promise<void> {
   await expectUsable(visit, name);
@@ -147,7 +131,7 @@ describe('the code of an appliance whose login is connected already', () => {
       const credentials = await testHub.hub.addAppliance('dashboard', null, null, 'netatmo');
       await testHub.hub.pair('netatmo', testHub.emulator);
       const link = await begin(credentials);
-      await using visit = await openTrustingVisit(browser, options);
+      await using visit = await openTrustingVisit(testHub.browser, options);
       const { page } = visit;
       await page.goto(link);
       await page.getByRole('heading', { name: texts.code.mayUse('dashboard', 'netatmo') }).waitFor();

@@ -1,37 +1,25 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
-  type BrowserTestHub,
   logIn,
   openSignedIn,
   openTrustingVisit,
-  resetBrowserTestHub,
   savePicture,
-  startBrowserTestHub,
+  setUpBrowserTests,
 } from '../../browser/browser-test-hub.ts';
-import { type Browser, browserSkipReason, PHONE, startBrowser } from '../../support/browser.ts';
+import { PHONE } from '../../support/browser.ts';
 import { qrScannerSkipReason, scanQrCode } from '../../support/qr-scanner.ts';
-import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
-let browser: Browser;
-let testHub: BrowserTestHub;
-setUpOnce(
-  async (parts) => {
-    browser = parts.use(await startBrowser());
-    testHub = parts.use(await startBrowserTestHub());
-  },
-  { skipReason: browserSkipReason },
-);
+const testHub = setUpBrowserTests();
 beforeEach(async () => {
   for (const name of APPLIANCES) await testHub.hub.addAppliance(name, 'Monitoring RemoteControl');
 });
-afterEach(() => resetBrowserTestHub(testHub));
 
 describe('an installer with a phone on the home network', () => {
   it('an installer connects three appliances with one password, with one tap for each further appliance', async () => {
-    await using visit = await openSignedIn(browser, testHub, PHONE);
+    await using visit = await openSignedIn(testHub.browser, testHub, PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('heading', { name: 'Connect all appliances' }).waitFor();
@@ -59,7 +47,7 @@ describe('an installer with a phone on the home network', () => {
 });
 
 it('the link of a printed label asks for the setup code first, and then starts a pairing of its appliance', async () => {
-  await using visit = await openTrustingVisit(browser, PHONE);
+  await using visit = await openTrustingVisit(testHub.browser, PHONE);
   const { page } = visit;
   await page.goto(`${testHub.origin}/p/wallbox`);
   await page.getByLabel('Setup code').fill((await testHub.hub.setupCode()).code);
@@ -84,7 +72,7 @@ it('the link of a printed label asks for the setup code first, and then starts a
 it('the page prints only the label of an appliance', async (ctx) => {
   const unread = qrScannerSkipReason();
   if (unread !== null) ctx.skip(unread);
-  await using visit = await openSignedIn(browser, testHub, PHONE);
+  await using visit = await openSignedIn(testHub.browser, testHub, PHONE);
   const { page } = visit;
   await page.goto(`${testHub.origin}/appliances/wallbox`);
   await page.getByRole('link', { name: 'Label for the cabinet door' }).click();

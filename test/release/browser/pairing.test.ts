@@ -1,35 +1,23 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
-  type BrowserTestHub,
   expectPage,
   logIn,
   openTrustingVisit,
-  resetBrowserTestHub,
   savePicture,
-  startBrowserTestHub,
+  setUpBrowserTests,
 } from '../../browser/browser-test-hub.ts';
 import { type DeviceFlow, HubClient } from '../../lan/hub-client.ts';
-import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../../support/browser.ts';
+import { DESKTOP, PHONE, SMALL_PHONE } from '../../support/browser.ts';
 import { startForeignSite } from '../../support/foreign-site.ts';
 import { selectNamedRows } from '../../support/long.ts';
-import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
-let browser: Browser;
-let testHub: DeviceTestHub;
-setUpOnce(
-  async (parts) => {
-    browser = parts.use(await startBrowser());
-    testHub = parts.use(await start());
-  },
-  { skipReason: browserSkipReason },
-);
-afterEach(() => resetBrowserTestHub(testHub));
+const testHub = setUpBrowserTests();
 
 describe('the browser of a person with a pairing link', () => {
   it("a person opens the printed link, logs in, and sees on the hub's page that the appliance is connected", async () => {
     const { hub, emulator } = testHub;
-    await using visit = await browser.visit(PHONE);
+    await using visit = await testHub.browser.visit(PHONE);
     const { page } = visit;
     await page.goto(await linkOf('wallbox'));
     await expectPage(visit, 'login', 'Latchkey asks for access to your account');
@@ -56,9 +44,9 @@ describe('the browser of a person with a pairing link', () => {
 
 describe('the browser of a person with a user code', () => {
   it('a person can type the user code without scripts, also after a mistake', async () => {
-    await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
+    await using visit = await openTrustingVisit(testHub.browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
-    const { userCode } = await testHub.begin('wallbox');
+    const { userCode } = await begin('wallbox');
     await page.goto(`${testHub.origin}/pair`);
     await expectUsable(visit, 'device-type');
     expect(await page.getByLabel('Code').evaluate((field) => field === document.activeElement)).toBe(true);
@@ -76,10 +64,10 @@ describe('the browser of a person with a user code', () => {
   });
 
   it('a person keeps all attempts whatever another website makes the browser request', async () => {
-    await using visit = await openTrustingVisit(browser, DESKTOP);
+    await using visit = await openTrustingVisit(testHub.browser, DESKTOP);
     const { page } = visit;
-    const { link } = await testHub.begin('wallbox');
-    const shortLink = await testHub.shortLink('heater');
+    const { link } = await begin('wallbox');
+    const shortLink = await shortLinkOf('heater');
     const letters = 'BCDFGHJKLMNP';
     const codes = [...letters].map((letter) => `${testHub.origin}/pair?user_code=BBBBBB${letter}B`);
     const addresses = [...codes, `${new URL(shortLink).origin}/l/${'A'.repeat(16)}`];
@@ -123,9 +111,9 @@ const SHORT = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
 
 it.each(selectNamedRows(WINDOWS, SHORT))('the pages of a pairing are legible %s', async (title, options) => {
   const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
-  await using visit = await openTrustingVisit(browser, options);
+  await using visit = await openTrustingVisit(testHub.browser, options);
   const { page } = visit;
-  const { link: codeLink } = await testHub.begin(name);
+  const { link: codeLink } = await begin(name);
   await page.goto(`${testHub.origin}/pair`);
   await expectPage(visit, `${title}-type`, 'Type the code that the appliance shows');
   await page.goto(`${testHub.origin}/pair?user_code=BBBB-BBBB`);
@@ -162,27 +150,14 @@ async function linkOf(name: string): Promise<string> {
 
 const callbackOrigin = () => `http://127.0.0.1:${testHub.hub.httpPort}`;
 
-interface DeviceTestHub extends BrowserTestHub {
-  /** Adds an appliance and begins its pairing at the hub. @returns its short link */
-  shortLink(name: string): Promise<string>;
-  /** Adds an appliance, which starts a device flow. */
-  begin(name: string): Promise<DeviceFlow>;
+/** Adds an appliance and begins its pairing at the hub. @returns its short link */
+async function shortLinkOf(name: string): Promise<string> {
+  await testHub.hub.addAppliance(name, 'Monitoring RemoteControl');
+  return (await testHub.hub.shortLink(name)).href;
 }
 
-async function start(): Promise<DeviceTestHub> {
-  const parts = new AsyncDisposableStack();
-  const started = parts.use(await startBrowserTestHub());
-  const { hub } = started;
-  const client = parts.use(await HubClient.of(hub));
-  return {
-    ...started,
-    async shortLink(name) {
-      await hub.addAppliance(name, 'Monitoring RemoteControl');
-      return (await hub.shortLink(name)).href;
-    },
-    async begin(name) {
-      return client.beginDeviceFlow(await hub.addAppliance(name, 'Monitoring RemoteControl'));
-    },
-    [Symbol.asyncDispose]: () => parts.disposeAsync(),
-  };
+/** Adds an appliance, which starts a device flow. */
+async function begin(name: string): Promise<DeviceFlow> {
+  await using client = await HubClient.of(testHub.hub);
+  return await client.beginDeviceFlow(await testHub.hub.addAppliance(name, 'Monitoring RemoteControl'));
 }

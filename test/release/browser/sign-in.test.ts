@@ -1,34 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { openTrustingVisit, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
-import {
-  type Browser,
-  browserSkipReason,
-  DESKTOP,
-  PHONE,
-  SMALL_PHONE,
-  startBrowser,
-  type Visit,
-} from '../../support/browser.ts';
+import { openTrustingVisit, setUpBrowserTests } from '../../browser/browser-test-hub.ts';
+import { DESKTOP, PHONE, SMALL_PHONE, type Visit } from '../../support/browser.ts';
 import { startForeignSite } from '../../support/foreign-site.ts';
-import type { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
-import { setUpOnce } from '../../support/set-up.ts';
 import { expectUsable } from '../../support/usability.ts';
 
-let browser: Browser;
-let hub: HubProcess;
-let origin: string;
-
-setUpOnce(
-  async (parts) => {
-    browser = parts.use(await startBrowser());
-    ({ hub, origin } = parts.use(await startBrowserTestHub()));
-  },
-  { skipReason: browserSkipReason },
-);
+const testHub = setUpBrowserTests();
 
 const cookiesOf = async ({ page }: Visit) =>
-  (await page.context().cookies(origin)).filter(({ name }) => name === '__Host-latchkey');
+  (await page.context().cookies(testHub.origin)).filter(({ name }) => name === '__Host-latchkey');
 
 async function expectSignedIn(visit: Visit): Promise<void> {
   await visit.page.getByRole('button', { name: /Sign out|Abmelden/ }).waitFor();
@@ -46,10 +26,10 @@ describe.each([
 ])('an installer with %s', (device, options) => {
   it('an installer types the setup code, sees a mistake beside the field, and gets to the page', async () => {
     const german = options.locale === 'de-DE';
-    const { code } = await hub.setupCode();
-    await using visit = await browser.visit(options);
+    const { code } = await testHub.hub.setupCode();
+    await using visit = await testHub.browser.visit(options);
     const { page } = visit;
-    await page.goto(`${origin}/`);
+    await page.goto(`${testHub.origin}/`);
     await page.getByRole('heading', { name: german ? 'Auf der Seite des Hubs anmelden' : 'Sign in' }).waitFor();
     await expectUsable(visit, `sign-in-${device}`);
     expect(await page.textContent('body')).not.toContain('wallbox');
@@ -65,7 +45,7 @@ describe.each([
     await expectSignedIn(visit);
     // Playwright can evaluate scripts even if the page's scripts are off.
     expect(await page.evaluate(() => document.cookie)).toBe('');
-    expect(page.url()).toBe(`${origin}/`);
+    expect(page.url()).toBe(`${testHub.origin}/`);
     await visit.takeScreenshot(`signed-in-${device}`);
     await page.getByRole('button', { name: german ? 'Abmelden' : 'Sign out' }).click();
     await page.getByText(german ? 'Sie sind abgemeldet.' : 'You are signed out.').waitFor();
@@ -81,9 +61,9 @@ describe('a one-time address', () => {
   it.each([true, false])(
     'a one-time address in a mail or chat signs in too (scripts: %s)',
     async (javaScriptEnabled) => {
-      const { sign_in } = await hub.setupCode();
+      const { sign_in } = await testHub.hub.setupCode();
       await using site = await startForeignSite(() => `<a href="${sign_in}">The hub</a>`);
-      await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled });
+      await using visit = await openTrustingVisit(testHub.browser, { ...PHONE, javaScriptEnabled });
       await visit.page.goto(site.url);
       await visit.page.getByRole('link').click();
       await expectSignedIn(visit);
@@ -92,33 +72,33 @@ describe('a one-time address', () => {
 });
 
 it('another site can not send a valid form, even if it knows the CSRF token', async () => {
-  await using visit = await openTrustingVisit(browser, DESKTOP);
-  await visit.page.goto((await hub.setupCode()).sign_in);
+  await using visit = await openTrustingVisit(testHub.browser, DESKTOP);
+  await visit.page.goto((await testHub.hub.setupCode()).sign_in);
   await expectSignedIn(visit);
   const csrf = (await visit.page.locator('input[name="csrf"]').first().getAttribute('value')) ?? '';
   rememberSecrets([csrf]);
   await using site = await startForeignSite(
     () =>
-      `<form method="post" action="${origin}/sign-out"><input name="csrf" value="${csrf}"><button>Win</button></form>`,
+      `<form method="post" action="${testHub.origin}/sign-out"><input name="csrf" value="${csrf}"><button>Win</button></form>`,
   );
   await visit.page.goto(site.url);
   await visit.page.getByRole('button').click();
   await visit.page.getByText('Nothing was changed').waitFor();
-  await visit.page.goto(`${origin}/`);
+  await visit.page.goto(`${testHub.origin}/`);
   await expectSignedIn(visit);
 });
 
 it('a page with a secret that the browser restores from memory asks the hub whether to show it', async () => {
-  await using visit = await openTrustingVisit(browser, PHONE);
+  await using visit = await openTrustingVisit(testHub.browser, PHONE);
   const { page } = visit;
-  await page.goto((await hub.setupCode()).sign_in);
+  await page.goto((await testHub.hub.setupCode()).sign_in);
   await expectSignedIn(visit);
-  await page.goto(`${origin}/appliances/add`);
+  await page.goto(`${testHub.origin}/appliances/add`);
   await page.locator('#name').fill('from-memory');
   await page.locator('#submit').click();
   const secret = (await page.locator('#client-secret').textContent()) ?? '';
   rememberSecrets([secret]);
-  await hub.setupCode({ rotate: true });
+  await testHub.hub.setupCode({ rotate: true });
   expect(await page.textContent('body')).toContain(secret);
   // After the load, the page's script listens.
   await page.waitForLoadState();

@@ -3,8 +3,7 @@ import { runShortForm } from '../../chaos/experiment.ts';
 import { experiment } from '../../chaos/outage.experiment.ts';
 
 test("all grants are fresh again after hours without the portal, and the hubs' requests are spread out", async (context) => {
-  const { figures, broken } = await runShortForm(experiment);
-  expect(broken).toEqual([]);
+  const figures = await runShortForm(experiment);
   for (const outage of ['refused', '503']) {
     const every = figures[`${outage}: requests per grant, at most one in, s`];
     expect(every, outage).toBeGreaterThanOrEqual(30);

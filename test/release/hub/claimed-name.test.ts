@@ -21,7 +21,7 @@ describe("a hub whose host name another device claims without the hub's key", ()
       await hub.logged('hub_announced');
       const { id } = (await hub.status()).hub;
       const server = await serveTls(claimant, claimant.address);
-      const claiming = await claim(claimant, claimant.address, 4, `${id}.local`);
+      const claiming = await claim(claimant, claimant.address, 12, `${id}.local`);
 
       await hub.logged('hub_announced', (line) => line['host'] === `${id}-2.local`);
       const zeroconf = await observeWithZeroconf(observer);
@@ -29,7 +29,7 @@ describe("a hub whose host name another device claims without the hub's key", ()
       expect(found).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
       expect(await metadataAt(observer, `${id}-2.local`, hub)).toHaveProperty('token_endpoint');
       expectSafe(await problemsOf(hub), claimant.address);
-      await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
+      await claiming.line((line) => line === 'sent' || undefined, scaleDeadline(60_000));
       expectSafe(await problemsOf(hub), claimant.address);
       expect(zeroconf.losses()).toEqual([]);
       expect(server.output).toContain('connected');
@@ -53,7 +53,7 @@ describe("a hub whose host name another device claims without the hub's key", ()
       const { id } = (await readHubStatus(folder.path)).hub;
       expect(await firstRun.stop()).toBe(0);
       const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
-      const claiming = await claim(claimant, claimant.address, 8, ...hosts);
+      const claiming = await Promise.all(hosts.map((name) => claim(claimant, claimant.address, 24, name)));
 
       const hub = serveHub(machine, folder.path);
       await waitForLogEvent(hub, 'hub_announced');
@@ -65,7 +65,7 @@ describe("a hub whose host name another device claims without the hub's key", ()
         expect(hosts).toContain((await zeroconf.found(({ txt }) => txt['id'] === id)).host);
         expectSafe(await problems(), claimant.address);
       }
-      await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
+      for (const one of claiming) await one.line((line) => line === 'sent' || undefined, scaleDeadline(60_000));
       expectSafe(await problems(), claimant.address);
       expect(zeroconf.losses()).toEqual([]);
       expect(hub.output).not.toContain('could not be announced');
@@ -87,7 +87,7 @@ describe("a hub whose host name another device claims without the hub's key", ()
     await using hub = await startTestModeHub(machine);
     await hub.logged('hub_announced');
     const { id } = (await hub.status()).hub;
-    await claim(claimant, '198.51.100.9', 3, `${id}.local`);
+    await claim(claimant, '198.51.100.9', 9, `${id}.local`);
     await hub.logged('hub_announced', (line) => line['host'] === `${id}-2.local`);
     expectSafe(await problemsOf(hub), '198.51.100.9');
     expect(far.output).not.toContain('connected');
@@ -106,10 +106,12 @@ async function problemsOf(hub: TestModeHub) {
   return (await hub.status()).hub.problems ?? [];
 }
 
-async function claim(host: Host, address: string, rounds: number, ...names: string[]): Promise<Process> {
-  const script = join(import.meta.dirname, '../../netns/mdns-host-claims.ts');
-  const claiming = host.spawn(process.execPath, [script, host.address, address, String(rounds), ...names]);
-  await claiming.line((line) => line === 'claiming' || undefined);
+/** The claimant says ten times a second, and in answer to each probe, that it has this host name. */
+async function claim(host: Host, claimed: string, seconds: number, name: string): Promise<Process> {
+  const script = join(import.meta.dirname, '../../netns/mdns-sender.ts');
+  const claims = [String(seconds * 10), '100', 'address', name, claimed, 'respond'];
+  const claiming = host.spawn(process.execPath, [script, host.address, ...claims]);
+  await claiming.line((line) => line === 'ready' || undefined);
   return claiming;
 }
 

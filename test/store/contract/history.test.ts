@@ -1,20 +1,11 @@
 import { expect, test } from 'vitest';
-import type { StoredHistoryEntry } from '../../../src/core/reports/history.ts';
 import { sampleGrant } from '../../core/samples.ts';
-import { addAppliance, HEATER, removeAppliance, WALLBOX } from '../test-store.ts';
+import { addAppliance, HEATER, historyLine, removeAppliance, WALLBOX } from '../test-store.ts';
 import { describeStores, type StorePlace } from './contract-store.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
 const { id } = WALLBOX;
-
-function line(
-  kind: StoredHistoryEntry['kind'],
-  time: number,
-  why: StoredHistoryEntry['why'] = null,
-): StoredHistoryEntry {
-  return { kind, why, first: time, last: time, count: 1 };
-}
 
 async function withWallbox(place: StorePlace) {
   const store = await place.open();
@@ -23,9 +14,9 @@ async function withWallbox(place: StorePlace) {
   return store;
 }
 
-const REFRESHED = line('refreshed', START);
+const REFRESHED = historyLine('refreshed', START);
 /** Somebody who was signed in did that. */
-const PAIRED = { ...line('paired', START + 3), user: 'Anna' };
+const PAIRED = { ...historyLine('paired', START + 3), user: 'Anna' };
 
 describeStores('history', (newPlace) => {
   test('history is read back after the store is reopened, and equal events of a day share one line', async () => {
@@ -34,13 +25,13 @@ describeStores('history', (newPlace) => {
       await using store = await withWallbox(place);
       expect(await store.history(id)).toEqual([]);
       await store.addHistory(new Map([[id, [REFRESHED]]]));
-      const failed = line('refresh_failed', START + 1, 'answer_lost');
-      await store.addHistory(new Map([[id, [failed, line('refreshed', START + 2), PAIRED]]]));
+      const failed = historyLine('refresh_failed', START + 1, 'answer_lost');
+      await store.addHistory(new Map([[id, [failed, historyLine('refreshed', START + 2), PAIRED]]]));
     }
     await using store = await place.open();
     expect(await store.history(id)).toEqual([
       { ...REFRESHED, last: START + 2, count: 2 },
-      line('refresh_failed', START + 1, 'answer_lost'),
+      historyLine('refresh_failed', START + 1, 'answer_lost'),
       PAIRED,
     ]);
     expect(store.recoverySummary).toBeNull();
@@ -51,8 +42,8 @@ describeStores('history', (newPlace) => {
     {
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      await store.addHistory(new Map([[HEATER.id, [line('unpaired', START)]]]));
-      const days = Array.from({ length: 230 }, (_, day) => line('refreshed', START + day * DAY));
+      await store.addHistory(new Map([[HEATER.id, [historyLine('unpaired', START)]]]));
+      const days = Array.from({ length: 230 }, (_, day) => historyLine('refreshed', START + day * DAY));
       for (let from = 0; from < days.length; from += 50) {
         await store.addHistory(new Map([[id, days.slice(from, from + 50)]]));
       }
@@ -76,7 +67,7 @@ describeStores('history', (newPlace) => {
     await using place = await newPlace();
     {
       await using store = await withWallbox(place);
-      const days = [0, 1, 2, 3].map((day) => line('refreshed', START + day * DAY));
+      const days = [0, 1, 2, 3].map((day) => historyLine('refreshed', START + day * DAY));
       await store.addHistory(new Map([[id, days]]));
     }
     await place.runSql(
@@ -84,8 +75,11 @@ describeStores('history', (newPlace) => {
     );
     await using store = await place.open();
     expect(store.recoverySummary).toBeNull();
-    expect(await store.history(id)).toEqual([line('refreshed', START), line('refreshed', START + 3 * DAY)]);
-    await store.addHistory(new Map([[id, [line('refreshed', START + 3 * DAY)]]]));
+    expect(await store.history(id)).toEqual([
+      historyLine('refreshed', START),
+      historyLine('refreshed', START + 3 * DAY),
+    ]);
+    await store.addHistory(new Map([[id, [historyLine('refreshed', START + 3 * DAY)]]]));
     expect(await store.history(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
   });
 
@@ -97,12 +91,12 @@ describeStores('history', (newPlace) => {
     await using place = await newPlace();
     {
       await using store = await withWallbox(place);
-      const days = Array.from({ length: 3 }, (_, day) => line('refreshed', START + day * DAY));
+      const days = Array.from({ length: 3 }, (_, day) => historyLine('refreshed', START + day * DAY));
       await store.addHistory(new Map([[id, days]]));
     }
     await place.runSql(`UPDATE history SET ${column} = ${value} WHERE number = 3`);
     await using store = await place.open();
-    const later = Array.from({ length: 5 }, (_, day) => line('refreshed', START + (10 + day) * DAY));
+    const later = Array.from({ length: 5 }, (_, day) => historyLine('refreshed', START + (10 + day) * DAY));
     for (const next of later)
       await store.addHistory(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
     const kept = await store.history(id);

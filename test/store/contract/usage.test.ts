@@ -1,17 +1,8 @@
 import { expect, test } from 'vitest';
-import type { TokenUsage } from '../../../src/core/appliances/usage.ts';
-import { addAppliance, HEATER, WALLBOX } from '../test-store.ts';
+import { addAppliance, HEATER, LATER_USAGE, USAGE, WALLBOX } from '../test-store.ts';
 import { type ContractStore, describeStores, type StorePlace } from './contract-store.ts';
 
 const { id } = WALLBOX;
-const USAGE: TokenUsage = {
-  last: Date.UTC(2031, 4, 5, 6),
-  days: [
-    { day: 22_400, count: 3 },
-    { day: 22_404, count: 12 },
-  ],
-};
-const LATER: TokenUsage = { last: USAGE.last + 1, days: [{ day: 22_404, count: 13 }] };
 
 async function withWallbox(place: StorePlace): Promise<ContractStore> {
   const store = await place.open();
@@ -25,10 +16,10 @@ describeStores('usage', (newPlace) => {
     {
       await using store = await withWallbox(place);
       await store.saveUsage(new Map([[id, USAGE]]));
-      await store.saveUsage(new Map([[id, LATER]]));
+      await store.saveUsage(new Map([[id, LATER_USAGE]]));
     }
     await using store = await place.open();
-    expect(await store.usage()).toEqual(new Map([[id, LATER]]));
+    expect(await store.usage()).toEqual(new Map([[id, LATER_USAGE]]));
     expect(store.recoverySummary).toBeNull();
   });
 
@@ -50,13 +41,13 @@ describeStores('usage', (newPlace) => {
       await store.saveUsage(
         new Map([
           [id, USAGE],
-          [HEATER.id, LATER],
+          [HEATER.id, LATER_USAGE],
         ]),
       );
     }
     await place.runSql(`UPDATE usage SET counts = '{"last":1,"days":[[1,-1]]}' WHERE appliance = '${id}'`);
     await using store = await place.open();
-    expect(await store.usage()).toEqual(new Map([[HEATER.id, LATER]]));
+    expect(await store.usage()).toEqual(new Map([[HEATER.id, LATER_USAGE]]));
     await store.saveUsage(new Map([[id, USAGE]]));
     expect((await store.usage()).get(id)).toEqual(USAGE);
   });
