@@ -12,6 +12,7 @@ import { logTo } from '../../test/support/log-to.ts';
 import { EPOCH } from './portal.ts';
 
 const SILENT: Log = logTo(() => undefined);
+const PORTAL = 'portal';
 const GOOD: RefreshHealth = { kind: 'good' };
 
 /** A grant of the fleet. */
@@ -121,15 +122,15 @@ export class FleetHub implements Clock {
 
   /** Applies the outcome of a refresh to a grant: see `ManagedGrant`. @param sent when the refresh was sent */
   take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
-    if ('portalTime' in outcome) this.#portalClock.recordPortalTime(outcome.portalTime);
+    if ('portalTime' in outcome) this.#portalClock.recordPortalTime(PORTAL, outcome.portalTime);
     if (outcome.kind === 'granted') {
-      const { tokens, portalTime } = outcome;
+      const { tokens } = outcome;
       held.grant = grantFromTokenResponse(
         held.grant,
         tokens.refreshToken ?? held.grant.refreshToken,
         tokens,
         sent,
-        portalTime,
+        this.#portalClock.timeAt(PORTAL, sent),
       );
       held.health = GOOD;
       return;
@@ -145,6 +146,7 @@ export class FleetHub implements Clock {
     const jitterOffset = (appliance: string) =>
       this.grants.find(({ grant }) => grant.connection === appliance)?.jitterOffset ?? 0;
     const portal = {
+      identity: { name: PORTAL, origin: '', clientId: '', otherOrigins: [] },
       retryLostAnswer: 'early',
       loginLifetime: null,
       idleLifetime: null,

@@ -72,7 +72,7 @@ export function createLanService(
       if (managed !== undefined && grants.schedule.age(managed) === null) {
         // No refresh will show the portal's clock, or one would end the token that other appliances still use.
         const needsTime = managed.grant.refreshToken === null || grants.schedule.endsAccessToken(managed);
-        if (needsTime) await broker.portalTimeProbe.confirm();
+        if (needsTime) await broker.portalTimeProbe.confirm(connections.byId(connection)?.portal);
       }
       const issued = await broker.tokenIssuer.issue(connection, request.scope, request);
       // It may have been removed, or have got another connection, while it waited for a refresh.

@@ -25,7 +25,7 @@ import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { PairingBatches } from './pairings/pairing-batches.ts';
 import { Pairings } from './pairings/pairings.ts';
-import { withAvailabilityListener } from './portal-availability.ts';
+import { withResponseListeners } from './portal-availability.ts';
 import type { BrokerStore, ConnectedPortal, ConnectedPortals, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
@@ -122,9 +122,12 @@ export interface Broker extends AsyncDisposable {
 export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const { store, predecessor } = ports;
   const portalsReached = new Map(predecessor?.portalsReached);
-  const portals = withAvailabilityListener(ports.portals, (portal) => {
-    portalsReached.set(portal, clock.now());
-    grants.onPortalAvailable(portal);
+  const portals = withResponseListeners(ports.portals, {
+    onAvailable(portal) {
+      portalsReached.set(portal, clock.now());
+      grants.onPortalAvailable(portal);
+    },
+    onTime: (portal, time) => referenceClock.recordPortalTime(portal, time),
   });
   const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
@@ -230,9 +233,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
     deviceFlows: new DeviceFlows(pairings, (appliance) => connections.ofAppliance(appliance), environment),
-    portalTimeProbe: new PortalTimeProbe(environment, referenceClock, () =>
-      portals.names.flatMap((name) => portals.get(name)?.portal ?? []),
-    ),
+    portalTimeProbe: new PortalTimeProbe(environment, referenceClock, portals),
     async resumePairings() {
       await pairings.load();
       pairingBatches.resume();

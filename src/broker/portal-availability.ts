@@ -17,11 +17,16 @@ const AVAILABLE_OUTCOMES: ReadonlySet<PortalOutcome['kind']> = new Set([
   'misconfigured',
 ]);
 
-/** The same portals; calls `onAvailable` with a portal's name each time it responds as in normal service. */
-export function withAvailabilityListener(
-  portals: ConnectedPortals,
-  onAvailable: (portal: string) => void,
-): ConnectedPortals {
+/** What is called with a portal's name about its responses. */
+interface ResponseListeners {
+  /** It has responded as in normal service. */
+  onAvailable(portal: string): void;
+  /** It has responded, to any request for a login or tokens. @param time its clock, in ms since 1970; null if unknown */
+  onTime(portal: string, time: number | null): void;
+}
+
+/** The same portals; calls the listeners before the caller gets a response. */
+export function withResponseListeners(portals: ConnectedPortals, listeners: ResponseListeners): ConnectedPortals {
   const observed = new WeakMap<ConnectedPortal, ConnectedPortal>();
   return {
     names: portals.names,
@@ -31,7 +36,7 @@ export function withAvailabilityListener(
       if (connected === undefined) return undefined;
       const wrapped = observed.get(connected) ?? {
         ...connected,
-        portal: observePortal(connected.portal, () => onAvailable(name)),
+        portal: observePortal(connected.portal, name, listeners),
       };
       observed.set(connected, wrapped);
       return wrapped;
@@ -39,12 +44,13 @@ export function withAvailabilityListener(
   };
 }
 
-function observePortal(portal: Portal, onAvailable: () => void): Portal {
+function observePortal(portal: Portal, name: string, { onAvailable, onTime }: ResponseListeners): Portal {
   async function observe<Outcome extends PortalOutcome>(request: Promise<Outcome>): Promise<Outcome> {
     const outcome = await request;
+    if ('portalTime' in outcome) onTime(name, outcome.portalTime);
     // The hub makes a link that redirects by itself.
     const isOwn = outcome.kind === 'link' && outcome.link.kind === 'redirect';
-    if (AVAILABLE_OUTCOMES.has(outcome.kind) && !isOwn) onAvailable();
+    if (AVAILABLE_OUTCOMES.has(outcome.kind) && !isOwn) onAvailable(name);
     return outcome;
   }
   return {

@@ -30,6 +30,10 @@ export interface Timers {
  */
 export const MAX_TIMER_DELAY = 60_000;
 
+/** A clock outside of these times is wrong, so its time is ignored. In ms since 1970. */
+export const MIN_PLAUSIBLE_TIME = Date.UTC(2025, 0, 1);
+export const MAX_PLAUSIBLE_TIME = Date.UTC(2100, 0, 1);
+
 /** Milliseconds from `earlier` to `later`; null if they are of different boots. */
 export function elapsed(earlier: Instant, later: Instant): number | null {
   return earlier.boot === later.boot ? later.uptime - earlier.uptime : null;
@@ -61,12 +65,15 @@ export function wallOffset(confirmed: ConfirmedTime | null, now: Instant): numbe
   return confirmed === null ? now.wall - now.uptime : confirmed.wall - confirmed.at.uptime;
 }
 
+/** The largest time that a `Date` can have, in ms since 1970: in the year 275760. */
+const MAX_TIME = 8.64e15;
+
 /**
  * A time in the format of RFC 3339, in UTC and whole seconds, such as `2026-11-22T07:14:05Z`.
- * @param wall ms since 1970
+ * @param wall ms since 1970; never an error, because a stored time may be anything
  */
 export function rfc3339(wall: number): string {
-  return new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
+  return new Date(Math.max(-MAX_TIME, Math.min(wall, MAX_TIME))).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** The date of a time in UTC, in the format of RFC 3339, such as `2026-11-22`. @param wall ms since 1970 */

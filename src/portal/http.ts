@@ -1,6 +1,6 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import type { CertificateDateError } from '../core/clock.ts';
+import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
@@ -10,7 +10,7 @@ export interface PortalResponse {
   readonly body: string;
   /** The delay of `Retry-After`, in ms; null if the header is absent or invalid. */
   readonly retryAfter: number | null;
-  /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent. */
+  /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent or implausible. */
   readonly portalTime: number | null;
 }
 
@@ -185,8 +185,10 @@ async function sendRequest(
 
 /** A cached response keeps the `Date` of its origin; `Age` is the time since then (RFC 9110, 6.6.1; RFC 9111, 5.1). */
 function portalTimeFrom({ date, age }: Dispatcher.ResponseData['headers']): number | null {
-  const time = parseHttpDate(String(date ?? ''));
-  return time === null ? null : time + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
+  const sent = parseHttpDate(String(date ?? ''));
+  if (sent === null) return null;
+  const time = sent + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
+  return time >= MIN_PLAUSIBLE_TIME && time < MAX_PLAUSIBLE_TIME ? time : null;
 }
 
 /** HTTP/1.1 with one request at a time on each connection. */

@@ -64,24 +64,29 @@ test('the clock watch asks for NTP synchronization until it is confirmed, and re
   expect(time.armed).toBe(0);
 });
 
-test("the first source that confirms the clock is logged, and a portal's time takes precedence over NTP's", () => {
+test("the first source that confirms the clock is logged, and NTP's time takes precedence over any portal's", () => {
   const { time, events, environment } = start();
   const clock = new ReferenceClock(environment);
   let confirmations = 0;
   clock.whenConfirmed(() => {
     confirmations += 1;
   });
-  clock.recordPortalTime(null);
+  clock.recordPortalTime('home', null);
   expect(clock.confirmed).toBeNull();
-  clock.recordNtpTime();
-  expect(clock.confirmed).toEqual({ wall: time.wall, at: time.now() });
-  clock.recordPortalTime(time.wall - 7000);
-  expect(clock.confirmed?.wall).toBe(time.wall - 7000);
-  clock.recordNtpTime();
-  expect(clock.confirmed?.wall).toBe(time.wall - 7000);
-  expect(clock.readings.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
+  clock.recordPortalTime('home', time.wall - 7000);
+  clock.recordPortalTime('home', time.wall - 7000);
+  expect([clock.confirmed, clock.confirmedBy('home'), clock.confirmedBy('other')]).toEqual([
+    { wall: time.wall - 7000, at: time.now() },
+    { wall: time.wall - 7000, at: time.now() },
+    null,
+  ]);
   expect(confirmations).toBe(1);
-  const confirmed = { source: 'ntp', true_time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
+  clock.recordNtpTime();
+  const sources = [clock.confirmed, clock.confirmedBy('home'), clock.confirmedBy('other')];
+  expect(sources).toEqual(Array(3).fill({ wall: time.wall, at: time.now() }));
+  expect(clock.readings.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
+  expect(confirmations).toBe(2);
+  const confirmed = { source: 'portal', true_time: '2031-05-05T06:07:01Z', hub_clock_ahead: 7 };
   expect(events).toEqual([{ event: 'clock_confirmed', fields: confirmed }]);
 });
 
@@ -89,24 +94,40 @@ test("the reference clock keeps two readings while the portal's time disagrees w
   const { time, environment } = start();
   const clock = new ReferenceClock(environment);
   const clockOffsets = () => clock.readings.map(({ wall, at }) => wall - at.wall);
-  clock.recordPortalTime(time.wall);
+  clock.recordPortalTime('home', time.wall);
   await time.pass(60_000);
-  clock.recordPortalTime(time.wall - 900);
+  clock.recordPortalTime('home', time.wall - 900);
   expect(clockOffsets()).toEqual([-900]);
   await time.pass(60_000);
-  clock.recordPortalTime(time.wall + 150_000);
+  clock.recordPortalTime('home', time.wall + 150_000);
   expect(clockOffsets()).toEqual([150_000, -900]);
   await time.pass(60_000);
-  clock.recordPortalTime(time.wall);
+  clock.recordPortalTime('home', time.wall);
   expect(clockOffsets()).toEqual([0, 150_000]);
   await time.pass(60_000);
-  clock.recordPortalTime(time.wall);
+  clock.recordPortalTime('home', time.wall);
   expect(clockOffsets()).toEqual([0]);
+});
+
+test('without NTP the clock of the hub goes by the portal in the middle, so that one with a wrong clock does not matter', () => {
+  const { time, environment } = start();
+  const first = new ReferenceClock(environment);
+  const clockOffset = (clock: ReferenceClock) => (clock.confirmed?.wall ?? 0) - time.wall;
+  for (const [portal, off] of Object.entries({ broken: -365 * 86_400_000, home: 0, fast: 1_800_000 })) {
+    first.recordPortalTime(portal, time.wall + off);
+  }
+  expect(clockOffset(first)).toBe(0);
+  first.recordPortalTime('fast', time.wall + 1000);
+  // The hub that replaces it knows the same, also of each portal.
+  const next = new ReferenceClock(environment, first);
+  expect(clockOffset(next)).toBe(0);
+  expect(next.timeAt('fast', { ...time.now(), uptime: time.uptime - 500 })).toBe(time.wall + 500);
+  expect(next.readings).toEqual(first.readings);
 });
 
 test("the reference clock warns of a hub clock that is hours off the portal's time", () => {
   const { time, events, environment } = start();
-  new ReferenceClock(environment).recordPortalTime(time.wall + 3 * 3_600_000);
+  new ReferenceClock(environment).recordPortalTime('home', time.wall + 3 * 3_600_000);
   expect(events.map(({ event }) => event)).toEqual(['clock_confirmed', 'clock_wrong']);
   expect(events[1]?.fields).toEqual({ hub_clock_ahead: -10_800 });
 });

@@ -4,6 +4,7 @@ import type { GrantImport } from '../../src/core/connections/connection-administ
 import { Secret } from '../../src/core/secret.ts';
 import { MINUTE } from '../core/samples.ts';
 import { OtherClient } from '../support/other-client.ts';
+import { httpResponse } from '../support/raw-server.ts';
 import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
 import { administrationOf } from './broker-services.ts';
@@ -48,6 +49,22 @@ describe('import of a grant', () => {
     expect(harness.events.filter(({ event }) => event === 'grant_imported')).toHaveLength(1);
     await harness.untilRefreshed();
     await expectUsable(harness);
+  });
+
+  test.each([
+    ['in the largest year of a date, and older than it', { date: 'Sat, 13 Sep 275760 00:00:00 GMT', age: '999999999' }],
+    ['in 1970', { date: 'Thu, 01 Jan 1970 00:00:00 GMT' }],
+    ['in 2100', { date: 'Fri, 01 Jan 2100 00:00:00 GMT' }],
+    ['in 2099, and cached for years', { date: 'Thu, 31 Dec 2099 23:59:59 GMT', age: '99999999' }],
+  ])('the tokens of a response that was made %s are kept, and its date is ignored', async (_, headers) => {
+    const { harness } = await startImport();
+    const body = JSON.stringify({ access_token: 'access', refresh_token: 'refresh', expires_in: 3600 });
+    harness.portal.fail('token', { kind: 'bytes', bytes: httpResponse(200, body, headers) });
+    expect(await importTo(harness, 'of-another-program')).toMatchObject({ state: 'active' });
+    const { id } = harness.run.connections.get('cloud');
+    const stored = (await harness.run.store.grant(id))?.grant;
+    expect([stored?.refreshToken?.reveal(), stored?.portalTime]).toEqual(['refresh', null]);
+    expect(harness.run.referenceClock.readings).toEqual([]);
   });
 
   test('an import to a connection that exists serves the appliances that use it', async () => {

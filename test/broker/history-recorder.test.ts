@@ -9,7 +9,7 @@ import { BrokerHarness } from './broker-harness.ts';
 function startRecorder(harness: BrokerHarness, isTimeKnown = true) {
   const { store, scheduler } = harness.run;
   const clock = new ReferenceClock(harness.environment);
-  if (isTimeKnown) clock.recordPortalTime(harness.time.wall);
+  if (isTimeKnown) clock.recordPortalTime('home', harness.time.wall);
   const recorder = new HistoryRecorder(harness.environment, store, scheduler, clock);
   store.setHistorySource(recorder);
   harness.listener = recorder.record;
@@ -78,7 +78,7 @@ test('history lines wait until the clock is confirmed, and then have the true ti
   await harness.run.grants.refresh(id);
   expect(await storedHistory(harness, id)).toEqual([]);
   harness.time.wall += 5 * DAY;
-  clock.recordPortalTime(harness.time.wall);
+  clock.recordPortalTime('home', harness.time.wall);
   const first = truth - (truth % SECOND);
   expect(await recorder.historyOf(id)).toEqual([
     { kind: 'refreshed', why: null, first, last: first + 10 * MINUTE, count: 2 },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { ConnectedPortal } from '../../src/broker/ports.ts';
 import { PortalTimeProbe, ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
@@ -17,7 +18,9 @@ function start(...fetchers: FetchTime[]) {
       return fetcher();
     },
   }));
-  const probe = new PortalTimeProbe({ clock: time, timers: time }, portalClock, () => portals);
+  const names = portals.map((_, index) => `portal-${index}`);
+  const get = (name: string) => ({ portal: portals[names.indexOf(name)] }) as unknown as ConnectedPortal;
+  const probe = new PortalTimeProbe({ clock: time, timers: time }, portalClock, { names, get });
   return { time, portalClock, requestCounts, probe };
 }
 
@@ -45,6 +48,20 @@ test('the time of one portal confirms the clock, even if the others do not respo
   const { portalClock, probe } = start(noTime, never, async () => 1_900_000_000_000);
   await probe.confirm();
   expect(portalClock.confirmed?.wall).toBe(1_900_000_000_000);
+});
+
+test("the age of a portal's tokens is asked from this portal alone, whatever the others have said", async () => {
+  const { portalClock, requestCounts, probe } = start(
+    async () => 1_900_000_000_000,
+    async () => 1_900_001_800_000,
+  );
+  await probe.confirm('portal-0');
+  await probe.confirm('portal-1');
+  await Promise.all([probe.confirm(), probe.confirm('portal-0'), probe.confirm('portal-1')]);
+  expect(requestCounts).toEqual([1, 1]);
+  expect([0, 1].map((index) => portalClock.confirmedBy(`portal-${index}`)?.wall)).toEqual([
+    1_900_000_000_000, 1_900_001_800_000,
+  ]);
 });
 
 test('the portal time probe waits at most 5 s, and a later response serves the next caller', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createHubRanking } from '../../src/broker/grants/hub-ranking.ts';
 import { RefreshSchedule, type ScheduledGrant } from '../../src/broker/grants/refresh-schedule.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
+import type { ConfiguredPortal } from '../../src/core/portals/identity.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
 import { logTo } from '../support/log-to.ts';
@@ -18,9 +19,11 @@ interface PortalTimes {
   readonly loginLifetime: number | null;
   readonly idleLifetime: number | null;
   readonly refreshEndsAccessToken: boolean;
+  readonly identity: ConfiguredPortal;
 }
 
 const ending: PortalTimes = {
+  identity: { ...sampleGrant().issuer, otherOrigins: [] },
   retryLostAnswer: 'late',
   ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: true },
 };
@@ -102,6 +105,32 @@ describe('schedule of a grant at a hub', () => {
     const refused = { ...held, health: { kind: 'refused', problem, failures: 1, retryAt: null } } as const;
     expect(scheduleAt(HOUR, 0).usable(refused)).toBe(2 * HOUR);
   });
+
+  test.each(['a', 'ntp'])(
+    "after a boot the age of a portal's tokens is measured by its own clock or NTP's, and not by that of another portal: %s",
+    (source) => {
+      const clock = { now: () => instantAt(HOUR, 'boot-2') };
+      const environment = { clock, random: systemRandom, log: logTo(() => undefined) };
+      const referenceClock = new ReferenceClock(environment);
+      const issuedAt = instantAt(HOUR).wall - 4 * HOUR;
+      const both = ['a', 'b'].map((connection) => ({
+        ...held,
+        grant: sampleGrant({ connection, obtained: instantAt(0), lifetime: 3 * HOUR, portalTime: issuedAt }),
+      }));
+      const schedule = new RefreshSchedule(
+        environment,
+        referenceClock,
+        (name) => ({ ...portal, identity: { ...portal.identity, name } }),
+        () => 0.5,
+      );
+      // This portal's clock is two hours behind.
+      referenceClock.recordPortalTime('a', issuedAt + 2 * HOUR);
+      expect(both.map((each) => schedule.usable(each))).toEqual([HOUR - SECOND, null]);
+      if (source === 'a') referenceClock.recordPortalTime('b', issuedAt + 4 * HOUR);
+      else referenceClock.recordNtpTime();
+      expect(both.map((each) => schedule.usable(each))).toEqual([source === 'a' ? HOUR - SECOND : 0, 0]);
+    },
+  );
 
   test('the retries of a grant follow the settings of its portal, and are careful if it has none', () => {
     const early = { ...portal, retryLostAnswer: 'early', idleLifetime: HOUR } as const;

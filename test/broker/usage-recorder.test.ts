@@ -157,7 +157,7 @@ describe('usage while the clock is wrong', () => {
     expect(usageRecorder.pending(id).size).toBe(0);
     await time.pass(7 * HOUR);
     expect(usageRecorder.pending(id).size).toBe(0);
-    referenceClock.recordPortalTime(truth + 7 * HOUR);
+    referenceClock.recordPortalTime('home', truth + 7 * HOUR);
     expect(usageOf(harness).lastToken).toBe(rfc3339(truth));
     expect([...usageRecorder.pending(id).values()]).toEqual([
       { last: truth, days: [{ day: utcDay(truth), count: 1 }] },
@@ -193,7 +193,7 @@ describe('what is pointed out', () => {
     expect(Math.abs(Date.parse(since ?? '') - Date.parse(lastToken ?? ''))).toBeLessThanOrEqual(SECOND);
     // After a start, the appliance first has the time to ask.
     await harness.restart();
-    harness.run.referenceClock.recordPortalTime(harness.time.wall);
+    harness.run.referenceClock.recordPortalTime('home', harness.time.wall);
     expect(conditionsOf(harness)).toEqual([]);
     await harness.time.pass(4 * HOUR + MINUTE);
     expect(conditionsOf(harness)).toMatchObject([silent]);

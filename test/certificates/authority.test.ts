@@ -37,7 +37,7 @@ async function startRotation(options: { confirmedTime?: number; ca?: HubAuthorit
   const log = createLog('silent');
   const ca = options.ca ?? (await hubAuthority(first, settings));
   const portalClock = new ReferenceClock({ clock: time, log });
-  if (options.confirmedTime !== undefined) portalClock.recordPortalTime(options.confirmedTime);
+  if (options.confirmedTime !== undefined) portalClock.recordPortalTime('home', options.confirmedTime);
   let renewals = 0;
   const rotation = new CaRotation({
     environment: { clock: time, log },
@@ -78,7 +78,7 @@ describe('old CA after a rotation', () => {
     time.wall += 4000 * DAY;
     await time.pass(HOUR);
     expect(ca.old).not.toBeNull();
-    portalClock.recordPortalTime(TRUE_TIME);
+    portalClock.recordPortalTime('home', TRUE_TIME);
     await expect.poll(() => ca.old?.servedUntil).toBe(TRUE_TIME + HOUR);
     await time.pass(HOUR + 60_000);
     expect(ca.old).toBeNull();
@@ -102,7 +102,7 @@ describe('old CA after a rotation', () => {
     const { ca, portalClock } = await startRotation({ ca: await load() });
     await time.pass(2 * HOUR);
     expect(ca.old).not.toBeNull();
-    portalClock.recordPortalTime(TRUE_TIME + 3 * DAY);
+    portalClock.recordPortalTime('home', TRUE_TIME + 3 * DAY);
     await expect.poll(() => ca.old).toBeNull();
   });
 
@@ -112,10 +112,10 @@ describe('old CA after a rotation', () => {
     time.boot = 'boot-2';
     time.uptime = 7;
     const { ca, portalClock } = await startRotation({ ca: await load(), confirmedTime: TRUE_TIME + DAY });
-    portalClock.recordPortalTime(TRUE_TIME + 365 * DAY);
+    portalClock.recordPortalTime('home', TRUE_TIME + 365 * DAY);
     await time.pass(61_000);
     expect(ca.old).not.toBeNull();
-    portalClock.recordPortalTime(TRUE_TIME + 365 * DAY + 61_000);
+    portalClock.recordPortalTime('home', TRUE_TIME + 365 * DAY + 61_000);
     await time.pass(61_000);
     expect(ca.old).toBeNull();
   });

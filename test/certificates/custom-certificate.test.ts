@@ -268,11 +268,11 @@ describe('the renewal of an own certificate on disk', () => {
     await using hub = await running();
     await hub.time.pass(3 * 60_000);
     expect(hub.events()).toEqual([]);
-    hub.portalClock.recordPortalTime(leaf.notAfter - 13 * DAY);
+    hub.portalClock.recordPortalTime('home', leaf.notAfter - 13 * DAY);
     expect(hub.events()).toEqual(['certificate_expiring']);
     hub.time.skip(DAY + 60_000);
     expect(hub.events()).toEqual(['certificate_expiring', 'certificate_expiring']);
-    hub.portalClock.recordPortalTime(leaf.notAfter + DAY);
+    hub.portalClock.recordPortalTime('home', leaf.notAfter + DAY);
     hub.time.skip(DAY + 60_000);
     expect(hub.events()[2]).toBe('certificate_expired');
     expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));

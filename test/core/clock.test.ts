@@ -19,6 +19,8 @@ test("the wall clock's offset from the boot clock is that of the confirmed time,
 
 test('a time is written in whole seconds of UTC, and a day as its date or its number since 1970', () => {
   expect(rfc3339(Date.UTC(2026, 10, 22, 7, 14, 5, 999))).toBe('2026-11-22T07:14:05Z');
+  // A stored time may be anything.
+  expect([rfc3339(1e300), rfc3339(-1e300)]).toEqual(['+275760-09-13T00:00:00Z', '-271821-04-20T00:00:00Z']);
   expect(rfc3339Day(Date.UTC(2026, 10, 22, 23, 59, 59, 999))).toBe('2026-11-22');
   expect([utcDay(0), utcDay(24 * HOUR - 1), utcDay(24 * HOUR), utcDay(-1)]).toEqual([0, 0, 1, -1]);
 });

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkService } from '../../src/doctor/checks/machine.ts';
@@ -218,6 +218,22 @@ describe('the doctor and the portal', () => {
 });
 
 describe('the doctor and the machine', () => {
+  it('the doctor believes NTP, or the portal whose clock is nearest, if a portal has a wrong clock', async () => {
+    const date = new Date(Date.now() - 7_200_000).toUTCString();
+    await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
+    await using hub = await HubProcess.prepare(portalAt(late.origin));
+    const { PATH } = replaceProgram(hub, 'timedatectl', 'case "$*" in *NTPSynchronized*) echo yes;; esac');
+    vi.stubEnv('PATH', PATH);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(finding(await found(hub), 'clock')).toMatch(
+      /^warn: NTP has set the clock, so that of the portal is wrong: this one is 7\d\d\d s ahead of http/,
+    );
+    replaceProgram(hub, 'timedatectl', 'exit 1');
+    const [own = ''] = intact.match(/^\[portals\.[^[]*/m) ?? [];
+    edit(hub, /$/, `\n${own.replace(/portals\.\w+/, 'portals.other')}`);
+    expect(finding(await found(hub), 'clock')).toMatch(/^ok: the clock agrees with /);
+  });
+
   it('the doctor names another program that has a port of the hub', async () => {
     await using hub = await HubProcess.prepare({ emulator });
     const otherProgram = createServer().listen(hub.httpsPort, '127.0.0.1');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withAvailabilityListener } from '../../src/broker/portal-availability.ts';
+import { withResponseListeners } from '../../src/broker/portal-availability.ts';
 import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals.ts';
@@ -37,7 +37,10 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
     store: { setting: async () => null, saveSetting: async () => undefined },
   });
   const available: string[] = [];
-  const observed = withAvailabilityListener(portals, (name) => available.push(name));
+  const observed = withResponseListeners(portals, {
+    onAvailable: (name) => available.push(name),
+    onTime: () => undefined,
+  });
   expect(observed.get('home')).toMatchObject({
     ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
   });

@@ -44,7 +44,8 @@ export function connectionStatus(
   const suspendedProblem = suspended === undefined ? null : portalChangedProblem(connection, suspended, started);
   const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
   const limits = portalOf(connection.portal) ?? NO_LIMITS;
-  const end = managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmed);
+  const end =
+    managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
   const isWithoutRefreshToken = managed?.grant.refreshToken === null;
   const users = appliances.usersOf(connection.id).map(({ name }) => name);
   const status: ConnectionStatus = {

@@ -21,7 +21,7 @@ interface ImportContext {
   readonly store: BrokerStore;
   readonly connections: Connections;
   readonly grants: Grants;
-  readonly referenceClock: Pick<ReferenceClock, 'recordPortalTime'>;
+  readonly referenceClock: Pick<ReferenceClock, 'timeAt'>;
   portalOf(portal: string): ConnectedPortal | undefined;
 }
 
@@ -114,10 +114,10 @@ export class GrantImports implements AsyncDisposable {
     const outcome = await connected.portal
       .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
       .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
-    if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'granted') {
-      const { tokens, portalTime } = outcome;
-      const grant = grantFromTokenResponse(placeholder, tokens.refreshToken ?? refreshToken, tokens, sent, portalTime);
+      const { tokens } = outcome;
+      const time = referenceClock.timeAt(connection.portal, sent);
+      const grant = grantFromTokenResponse(placeholder, tokens.refreshToken ?? refreshToken, tokens, sent, time);
       const saved = await store.replaceGrant(grant).catch((error: unknown) => {
         environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
         return null;

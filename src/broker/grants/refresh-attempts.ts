@@ -55,7 +55,7 @@ export class RefreshAttempts {
     { sendBefore }: Extract<AttemptStart, { kind: 'begun' }>,
     { name, portal, identity }: RefreshingPortal,
   ): Promise<'committed' | 'superseded' | 'discarded'> {
-    const { environment, referenceClock, logger } = this.#context;
+    const { environment, logger } = this.#context;
     const { connection, generation } = this.#held.grant;
     // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
@@ -68,7 +68,6 @@ export class RefreshAttempts {
       logger.unexpectedError(connection, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
-    if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (!isCurrent()) {
       environment.log.info('refresh_superseded', { connection: name });
       return 'discarded';
@@ -121,14 +120,15 @@ export class RefreshAttempts {
   }
 
   async #commitTokens(
-    { tokens, portalTime }: Extract<TokenOutcome, { kind: 'granted' }>,
+    { tokens }: Extract<TokenOutcome, { kind: 'granted' }>,
     identity: ConfiguredPortal,
     sent: Instant,
   ): Promise<'committed' | 'superseded'> {
-    const { store, logger } = this.#context;
+    const { store, logger, referenceClock } = this.#context;
     const previous = { ...this.#held.grant, issuer: portalIdentityOf(identity) };
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
-    const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
+    const time = referenceClock.timeAt(identity.name, sent);
+    const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, time);
     const written = await this.#write(() => store.replaceGrant(successor)).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
     if (this.#held.hasEnded || this.#held.grant.generation !== previous.generation) return 'committed';

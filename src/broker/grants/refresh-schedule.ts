@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/clock.ts';
+import type { ConfirmedTime, Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
@@ -26,7 +26,7 @@ const STAND_IN_SHARE = 0.1;
 /** What a portal says about the refreshes of its grants. */
 type ScheduledPortal = Pick<
   ConnectionPortal,
-  'retryLostAnswer' | 'loginLifetime' | 'idleLifetime' | 'refreshEndsAccessToken'
+  'identity' | 'retryLostAnswer' | 'loginLifetime' | 'idleLifetime' | 'refreshEndsAccessToken'
 >;
 
 /**
@@ -105,7 +105,7 @@ export class RefreshSchedule {
 
   /** Remaining lifetime of the access token in ms; null if it is not known yet. */
   remaining({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
-    return remainingLifetime(grant, now, this.#referenceClock.confirmed);
+    return remainingLifetime(grant, now, this.#confirmed(this.#portalOf(grant.connection)));
   }
 
   /**
@@ -126,7 +126,7 @@ export class RefreshSchedule {
 
   /** Milliseconds since the access token was obtained; null if that is not known yet. */
   age({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
-    return tokenAge(grant, now, this.#referenceClock.confirmed);
+    return tokenAge(grant, now, this.#confirmed(this.#portalOf(grant.connection)));
   }
 
   /** The current inputs for the delay before the next attempt. */
@@ -135,11 +135,16 @@ export class RefreshSchedule {
     const portal = this.#portalOf(connection);
     return {
       now,
-      confirmed: this.#referenceClock.confirmed,
+      confirmed: this.#confirmed(portal),
       retryLostAnswer: portal?.retryLostAnswer ?? 'late',
       fraction: random.fraction(),
       ...(portal && { loginLimits: portal }),
     };
+  }
+
+  /** The true time that gives the age of a portal's tokens; null if it is unknown, or the portal is not configured. */
+  #confirmed(portal: ScheduledPortal | undefined): ConfirmedTime | null {
+    return portal === undefined ? null : this.#referenceClock.confirmedBy(portal.identity.name);
   }
 
   #hasPassed(at: number | null): boolean {

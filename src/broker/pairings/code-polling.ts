@@ -73,7 +73,7 @@ export async function pollForResult(
  * @param signal of the step that the links belong to
  */
 export function pollLinks(
-  { portalOf, referenceClock, environment }: Pick<PairingContext, 'portalOf' | 'referenceClock' | 'environment'>,
+  { portalOf, environment }: Pick<PairingContext, 'portalOf' | 'environment'>,
   progress: PairingStateMachine,
   signal: AbortSignal,
   receiver: LoginReceiver,
@@ -89,7 +89,6 @@ export function pollLinks(
       return responded;
     }
     const outcome = await portal.poll(link, signal);
-    referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'unreachable') return { problem: outcome, isTooFast: false };
     if (outcome.kind === 'granted' && link.kind === 'device') {
       // Even if the pairing has moved on: these tokens are given only once.

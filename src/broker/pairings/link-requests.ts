@@ -146,7 +146,6 @@ export class LinkRequests {
     }
     const { nonce, scope } = progress.pairing;
     const outcome = await connected.portal.requestLink({ nonce, scope }, signal);
-    this.#context.referenceClock.recordPortalTime(outcome.portalTime);
     if (signal.aborted) return { kind: 'over' };
     // If there are other links, their polls show more reliably whether the portal is reachable.
     if (place === 'first') progress.recordReachability(outcome.kind === 'unreachable' ? outcome : null);

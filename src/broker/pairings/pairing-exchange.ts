@@ -12,8 +12,7 @@ import { sha256 } from '../../system/secret-hash.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
-/** New tokens, and the portal's time when it issued them. */
-type Granted = Pick<Extract<TokenOutcome, { kind: 'granted' }>, 'tokens' | 'portalTime'>;
+type Granted = Pick<Extract<TokenOutcome, { kind: 'granted' }>, 'tokens'>;
 
 /** How often storing a grant is retried if another write changes the grant meanwhile. */
 const MAX_REPLACE_ATTEMPTS = 10;
@@ -130,11 +129,12 @@ export class PairingExchange {
     return true;
   }
 
-  async #finish(portal: ConfiguredPortal, { tokens, portalTime }: Granted, sent: Instant): Promise<void> {
+  async #finish(portal: ConfiguredPortal, { tokens }: Granted, sent: Instant): Promise<void> {
     const { id, step, scope, connection } = this.#state.pairing;
     // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
     if (step.kind !== 'exchanging') return;
     const refreshTokenLifetime = tokens.refreshTokenLifetime ?? null;
+    const portalTime = this.#context.referenceClock.timeAt(portal.name, sent);
     const login = { pairing: id, at: sent, portalTime, refreshTokenLifetime };
     this.#storingGrant = this.#storeGrant(connection, (generation) =>
       grantFromTokenResponse(
@@ -253,7 +253,7 @@ interface ExchangeResult {
  * @returns null if the exchange is no longer wanted and the code was not sent
  */
 async function exchangeCode(
-  { environment, referenceClock }: Pick<PairingContext, 'environment' | 'referenceClock'>,
+  { environment }: Pick<PairingContext, 'environment'>,
   portal: Portal,
   request: { readonly link: LoginLink; readonly response: CodeResponse; readonly scope: string | null },
   isWanted: () => boolean,
@@ -264,7 +264,6 @@ async function exchangeCode(
   for (let attempt = 1; isWanted(); attempt++) {
     const sent = clock.now();
     const outcome = await portal.exchangeCode(request.link, request.response, request.scope);
-    if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
     const retryAfter = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
     const delay = Math.max(retryAfter, backoffDelay(BACKOFF, attempt, random.fraction()));

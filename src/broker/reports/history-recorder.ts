@@ -1,11 +1,10 @@
-import { type Instant, wallOffset } from '../../core/clock.ts';
+import { type Instant, MIN_PLAUSIBLE_TIME, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { ConnectionEvent } from '../../core/reports/connection-event.ts';
 import {
   addHistoryEntry,
   type HistoryStore,
   historyEntryOf,
-  MIN_PLAUSIBLE_TIME,
   type PendingHistory,
   placeHistoryEntry,
   type StoredHistoryEntry,

@@ -5,9 +5,8 @@ import {
   type TokenCounts,
   type TokenUsage,
 } from '../../core/appliances/usage.ts';
-import { type Instant, utcDay, wallOffset } from '../../core/clock.ts';
+import { type Instant, MIN_PLAUSIBLE_TIME, utcDay, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { MIN_PLAUSIBLE_TIME } from '../../core/reports/history.ts';
 import type { SiteStore } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';

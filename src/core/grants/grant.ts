@@ -18,7 +18,7 @@ export interface Grant {
   /** Lifetime of the access token from `obtained` on, in ms. */
   readonly lifetime: number;
   readonly obtained: Instant;
-  /** The portal's clock (`Date` of the token response), in ms since 1970; null if the response had none. */
+  /** The true time then, by NTP or the portal's clock, in ms since 1970; null if neither was known. */
   readonly portalTime: number | null;
   readonly doubt: Doubt | null;
   /** When the portal permanently refused this refresh token. */
@@ -46,7 +46,7 @@ export interface Login {
   /** The id of the pairing in which a person logged in; left out in grants of earlier versions. */
   readonly pairing?: string;
   readonly at: Instant;
-  /** The portal's clock, as in {@link Grant.portalTime}. */
+  /** The true time then, as in {@link Grant.portalTime}. */
   readonly portalTime: number | null;
   /**
    * The whole lifetime that the portal gave a refresh token, in ms, when the end of that lifetime was last put off: at
@@ -178,7 +178,7 @@ export function tokenAge(grant: Grant, now: Instant, confirmed: ConfirmedTime | 
 /**
  * Milliseconds since a response of the portal; null if that is unknown, as in {@link tokenAge}.
  * @param at when it came
- * @param portalTime the portal's clock then, in ms since 1970; null if it is unknown
+ * @param portalTime the true time then, as in {@link Grant.portalTime}
  */
 export function ageOf(
   at: Instant,

@@ -38,8 +38,6 @@ export interface StoredHistoryEntry extends Pick<HistoryEntry, 'kind' | 'why' | 
 
 /** How many lines the store keeps for a connection: half a year, if it works without failures. */
 export const MAX_HISTORY_ENTRIES = 200;
-/** A clock before this time is wrong, so its time is ignored. In ms since 1970. */
-export const MIN_PLAUSIBLE_TIME = Date.UTC(2025, 0, 1);
 
 /** These never share a line, and lines from before one are never merged with events after it. */
 const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];

@@ -38,9 +38,12 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
   if (now < EARLIEST_PLAUSIBLE_TIME) return [fail(`the clock is wrong, it says ${rfc3339(now)}: ${advice}`)];
   if (isTestMode(hub))
     return [ok(`the clock says ${rfc3339(now)}; in test mode there is no other portal to compare it with`)];
-  const ahead = portalProbes.flatMap(({ outcome, origin }) =>
-    outcome.kind === 'answered' && outcome.clockAheadMs !== null ? [{ by: outcome.clockAheadMs, origin }] : [],
-  )[0];
+  // The clock of one portal may be wrong.
+  const [ahead] = portalProbes
+    .flatMap(({ outcome, origin }) =>
+      outcome.kind === 'answered' && outcome.clockAheadMs !== null ? [{ by: outcome.clockAheadMs, origin }] : [],
+    )
+    .sort((one, other) => Math.abs(one.by) - Math.abs(other.by));
   const unknown = `it is not known whether NTP has set it${isInContainer(env) ? ", which a container can't see" : ''}`;
   const ntp = isSet ? 'NTP has set it' : unknown;
   if (ahead === undefined) {
@@ -49,6 +52,8 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
   }
   const off = Math.abs(ahead.by);
   const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
+  if (isSet && off > CLOCK_WARNING_OFFSET)
+    return [warn(`NTP has set the clock, so that of the portal is wrong: this one is ${by}; the hub goes by NTP`)];
   if (off > CLOCK_FAILURE_OFFSET) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];
   if (off > CLOCK_WARNING_OFFSET) return [warn(`the clock is ${by}: ${advice}`)];
   return [ok(`the clock agrees with ${ahead.origin}; ${ntp}`)];
