@@ -3,7 +3,7 @@ import type { Appliance } from '../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import { rfc3339 } from '../core/clock.ts';
 import type { Connection } from '../core/connections/connection.ts';
-import { joinNames } from '../core/connections/connection.ts';
+import { damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
@@ -100,7 +100,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   }
 
   /**
-   * Revokes the grant of a connection at the portal, if the portal has an endpoint for that.
+   * Revokes the grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged connection
+   * is only deleted: its row may name another portal.
    * @returns a function that does it; call it when the grant is deleted. It does not throw.
    */
   function prepareRevocation({ id, name, portal }: Connection): () => Promise<void> {
@@ -177,11 +178,13 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
         );
       }
       const revoke = prepareRevocation(connection);
+      // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
+      if (connection.damaged) await unpair(connection);
       if (await appliances.removeConnection(connection)) {
         await pairings.removeAll(connection.id);
         grants.stopManaging(connection.id);
         await revoke();
-      } else await unpair(connection);
+      } else if (!connection.damaged) await unpair(connection);
       notices.scheduleCheck();
       log.info('connection_removed', { connection: name, user });
     },
@@ -278,7 +281,9 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     ...createPairingAdministration(broker, requireApproved, user),
     unpair: async (name) => unpair(getConnection(name)),
     async token(name) {
-      const result = await broker.tokenIssuer.issue(requireApproved(getConnection(name)).id, null);
+      const connection = requireApproved(getConnection(name));
+      if (connection.damaged) throw damagedConnectionFailure(connection);
+      const result = await broker.tokenIssuer.issue(connection.id, null);
       if (result.kind === 'token') return result;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',

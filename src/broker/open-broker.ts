@@ -1,4 +1,5 @@
 import type { Instant } from '../core/clock.ts';
+import { damagedConnectionAdvice } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portals/identity.ts';
@@ -171,7 +172,10 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     const portal = connection && portals.get(connection.portal);
     return connection && portal && { name: connection.name, ...portal };
   };
-  const grants = parts.use(new Grants(environment, store, scheduler, referenceClock, portalOf, ports.jitterOffset));
+  const isDamaged = (id: string) => connections.byId(id)?.damaged === true;
+  const grants = parts.use(
+    new Grants(environment, store, scheduler, referenceClock, portalOf, ports.jitterOffset, isDamaged),
+  );
   const grantImports = parts.use(
     new GrantImports({
       ...{ environment, store, connections, grants, referenceClock },
@@ -200,7 +204,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
   const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
   store.site?.onReturn(() => void access.onStoreWritable());
-  reportDamage(store, nameOf, (id) => appliances.byId(id)?.name ?? id, log);
+  reportDamage(store, connections, (id) => appliances.byId(id)?.name ?? id, log);
 
   const newsApplier = parts.use(
     new NewsApplier({
@@ -275,8 +279,8 @@ async function reconcile(
     await context.appliances.releaseName(declaration.name).catch((error: unknown) => {
       if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
     });
-    const { id, hasMoved } = await declareConnection(declaration, context.random.uuid(), context);
-    if (hasMoved) movedIds.push(id);
+    const declared = await declareConnection(declaration, context.random.uuid(), context);
+    if (declared?.hasMoved) movedIds.push(declared.id);
   }
   movedIds.push(...(await reconcileAppliances(declarations.appliances, declarations.file, context)));
   const hasGrant = async (id: string) => (await store.grant(id)) !== null || store.damagedGrants.has(id);
@@ -287,16 +291,13 @@ async function reconcile(
 /** Logs which parts of the store are damaged. */
 function reportDamage(
   store: BrokerStore,
-  nameOf: (connection: string) => string,
+  connections: Connections,
   applianceName: (appliance: string) => string,
   log: Log,
 ): void {
-  for (const id of store.damagedGrants) log.error('grant_damaged', { connection: nameOf(id) });
-  for (const id of store.damagedConnections) {
-    log.error('connection_damaged', {
-      connection: nameOf(id),
-      what_to_do: 'check its name, portal and scope with "latchkey connection list"',
-    });
+  for (const id of store.damagedGrants) log.error('grant_damaged', { connection: connections.byId(id)?.name ?? id });
+  for (const { name, damaged } of connections.list()) {
+    if (damaged) log.error('connection_damaged', { connection: name, what_to_do: damagedConnectionAdvice(name) });
   }
   for (const id of store.damagedAppliances) {
     log.error('appliance_damaged', {

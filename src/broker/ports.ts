@@ -12,8 +12,6 @@ export interface BrokerStore extends Store, HistoryStore, UsageStore {
   readonly site: SiteStore | null;
   /** Ids of connections whose grant can't be used. */
   readonly damagedGrants: ReadonlySet<string>;
-  /** Ids of connections whose entry was damaged or changed; they are used as found. */
-  readonly damagedConnections: ReadonlySet<string>;
   /** Ids of appliances whose entry can't be used. */
   readonly damagedAppliances: ReadonlySet<string>;
   /** Why nothing can be written and everything is served from memory; null if the store can be written. */

@@ -4,9 +4,10 @@ import { declareConnection } from '../../src/broker/connections/declared-connect
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../../src/core/connections/connection.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { runSql } from '../store/corrupt-store.ts';
 import { logTo } from '../support/log-to.ts';
 import { BrokerHarness } from './broker-harness.ts';
-import { administrationOf, requestToken } from './broker-services.ts';
+import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';
 
 const FAMILY: DeclaredConnection = { name: 'family', scope: 'Monitoring', portal: null };
 
@@ -53,6 +54,65 @@ test('a declared connection is shared by declared appliances, and nothing is wri
     ...{ id: connections.get('family').id, hasMoved: false },
   });
   expect(harness.run.store.changeCount).toBe(changeCount);
+});
+
+test('connections whose names were swapped in the store give no appliance a token until each is removed', async () => {
+  const harness = await BrokerHarness.start();
+  const declaredConnections = ['ours', 'theirs'].map((name) => ({ ...FAMILY, name }));
+  const appliances = [appliance('heater', 'ours'), appliance('boiler', 'theirs'), appliance('fridge', null)];
+  await declare(harness, declaredConnections, ...appliances);
+  for (const name of ['ours', 'theirs', 'fridge']) await harness.pairAgain(name);
+  const token = await requestToken(harness, 'fridge');
+  await harness.stop();
+  runSql(
+    harness.folder,
+    `UPDATE connections SET name = name || '-before' WHERE name <> 'fridge';
+     UPDATE connections SET name = iif(name = 'ours-before', 'theirs', 'ours') WHERE name <> 'fridge'`,
+  );
+  const used = ['heater', 'boiler'] as const;
+  for (let starts = 0; starts < 2; starts++) {
+    await harness.start();
+    expect(await Promise.all(used.map((name) => requestToken(harness, name)))).toEqual(['not_paired', 'not_paired']);
+    expect(await requestToken(harness, 'fridge')).toBe(token);
+    await harness.stop();
+  }
+  await harness.start();
+  const { refreshes } = harness;
+  expect(harness.statusOf('heater')).toMatchObject({ state: 'needs_pairing', grantMissing: 'connection_damaged' });
+  const logged = harness.events.filter(({ event }) => event === 'connection_damaged');
+  expect(logged.map(({ fields }) => fields['connection'])).toEqual([...Array(3)].flatMap(() => ['ours', 'theirs']));
+  const administration = administrationOf(harness);
+  for (const use of ['pair', 'token', 'refresh'] as const) {
+    await expect(administration[use]('ours')).rejects.toThrow(/damaged/);
+  }
+  await expect(administration.addAppliance('tv', { connection: 'ours', scope: null, portal: null })).rejects.toThrow(
+    /damaged/,
+  );
+  const begun = await lanServiceOf(harness).beginDeviceFlow(harness.run.appliances.get('heater'), null);
+  expect(begun).toMatchObject({ kind: 'unavailable' });
+  expect(await harness.run.pairingBatches.begin()).toMatchObject({ current: null, connected: ['fridge'], skipped: [] });
+  // Whoever the grants belong to, they are not lost.
+  await harness.time.pass(3_600_000);
+  expect(harness.refreshes - refreshes).toBeGreaterThan(2);
+
+  for (const name of ['ours', 'theirs']) await administration.removeConnection(name, true);
+  await declare(harness, declaredConnections, ...appliances);
+  await harness.pairAgain('ours');
+  expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
+  expect(await requestToken(harness, 'boiler')).toBe('not_paired');
+});
+
+test('an appliance whose own connection is damaged gets a sound one with its removal, without the grant', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  await harness.stop();
+  runSql(harness.folder, "UPDATE connections SET scope = 'Everything'");
+  await harness.start();
+  expect(await requestToken(harness, 'wallbox')).toBe('not_paired');
+  await administrationOf(harness).removeConnection('wallbox', true);
+  expect(harness.statusOf('wallbox')).toMatchObject({ state: 'unpaired' });
+  await harness.restart();
+  await harness.pairAgain('wallbox');
+  expect(await harness.whoami(await requestToken(harness, 'wallbox'))).toBe(200);
 });
 
 test('a declaration takes over a connection that was added before, with its grant and its appliances', async () => {

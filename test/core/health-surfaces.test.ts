@@ -132,7 +132,7 @@ const STATES: readonly State[] = [
     what: 'needs_pairing: refused, and the portal gave no refresh token',
     appliance: wallbox({ ...REFUSED, withoutRefreshToken: true }),
   },
-  ...(['portal_changed', 'grant_damaged'] as const).map((grantMissing) => ({
+  ...(['portal_changed', 'grant_damaged', 'connection_damaged'] as const).map((grantMissing) => ({
     what: `needs_pairing: ${grantMissing}`,
     appliance: wallbox({ ...REFUSED, expiresIn: null, grantMissing }),
   })),

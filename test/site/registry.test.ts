@@ -1,15 +1,29 @@
 // Connections, appliances, sessions and invites that several hubs of a site change, on a real PostgreSQL server.
+import { Client } from 'pg';
 import { expect, test } from 'vitest';
+import type { Declarations } from '../../src/broker/connections/declared-connections.ts';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { ALL_NEWS, LEAF_SETTING } from '../../src/core/site.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, type SiteBroker, startSite } from './site-brokers.ts';
-import { useSiteServer } from './site-harness.ts';
+import { expectSoon, type SiteBroker, startSite, startSiteBroker } from './site-brokers.ts';
+import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 
 const OWN_CONNECTION = { connection: null, scope: 'Monitoring', portal: null };
+const SECRET = { kind: 'secret', hash: 'the-hash' } as const;
+
+/** Changes the database of a site without the store key. */
+async function runOnSite({ url }: { readonly url: string }, ...statements: readonly string[]): Promise<void> {
+  const client = new Client({ connectionString: url, options: '-c search_path=latchkey' });
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
 const METADATA = { clientName: 'wallbox', scope: null, softwareId: null, keys: null };
 const PHONE = { address: '192.168.1.20', shares: ['192.168.1.20'] };
 
@@ -33,6 +47,73 @@ test('an appliance that was added, rotated or removed at one hub is accepted or 
   expect(b.broker.connections.list()).toEqual([]);
   expect(a.logged.filter(({ event }) => event === 'secret_rotated')).toEqual([]);
   expect(b.logged.filter(({ event }) => event === 'appliance_removed')).toEqual([]);
+});
+
+test('connections whose names were swapped in the database of a site give no appliance a token', async () => {
+  const database = await (await siteServer()).createDatabase();
+  const address = addressOf(database.url);
+  const declarations: Declarations = {
+    connections: ['ours', 'theirs'].map((name) => ({ name, scope: null, portal: null })),
+    appliances: [
+      { name: 'heater', clientId: 'heater', connection: 'ours', scope: null, portal: null, credentials: SECRET },
+    ],
+    file: '/etc/l.toml',
+  };
+  const start = () => startSiteBroker(address, 'latchkey-0000000a', undefined, { declarations });
+  const tokenAt = async ({ broker, service }: SiteBroker) => {
+    const result = await service.issueToken(broker.appliances.get('heater'), { scope: null, minTtl: 0 });
+    return result.kind === 'token' ? result.accessToken.reveal() : result.kind;
+  };
+  {
+    await using hub = await start();
+    const { broker, store } = hub;
+    for (const { id, name } of broker.connections.list()) {
+      const accessToken = new Secret(`the-access-token-of-${name}`);
+      await store.replaceGrant(
+        sampleGrant({ connection: id, accessToken, obtained: broker.environment.clock.now(), portalTime: Date.now() }),
+      );
+      await broker.grants.resumeStored(id);
+    }
+    expect(await tokenAt(hub)).toBe('the-access-token-of-ours');
+  }
+  await runOnSite(
+    database,
+    "UPDATE connections SET name = 'before' WHERE name = 'ours'",
+    "UPDATE connections SET name = 'ours' WHERE name = 'theirs'",
+    "UPDATE connections SET name = 'theirs' WHERE name = 'before'",
+  );
+  for (let starts = 0; starts < 2; starts++) {
+    await using hub = await start();
+    expect(await tokenAt(hub)).toBe('not_paired');
+    const damaged = hub.logged.filter(({ event }) => event === 'connection_damaged');
+    expect(damaged.map(({ fields }) => fields['connection'])).toEqual(['ours', 'theirs']);
+  }
+});
+
+test('a running hub of a site stops issuing tokens of a connection whose row was changed without the store key', async () => {
+  await using site = await startSite();
+  const { a, database } = site;
+  await a.administration.addConnection('shared', null, null);
+  await runOnSite(database, "UPDATE connections SET scope = 'Everything'");
+  await a.broker.applyNews(ALL_NEWS);
+  expect(a.broker.connections.get('shared')).toMatchObject({ damaged: true });
+  await expect(a.administration.pair('shared')).rejects.toThrow(/damaged/);
+});
+
+test('a setting of one hub of a site is unreadable in the row of another hub, and as one of the site', async () => {
+  await using site = await startSite();
+  const { a, b, database } = site;
+  await a.store.saveSetting(LEAF_SETTING, 'the key of a');
+  await b.store.saveSetting(LEAF_SETTING, 'the key of b');
+  expect(await b.store.setting(LEAF_SETTING)).toBe('the key of b');
+  await runOnSite(
+    database,
+    `UPDATE hub_settings SET sealed = (SELECT sealed FROM hub_settings WHERE hub = '${a.store.site.hubId}')
+     WHERE hub = '${b.store.site.hubId}'`,
+    'INSERT INTO settings (name, sealed) SELECT name, sealed FROM hub_settings LIMIT 1',
+  );
+  expect(await b.store.setting(LEAF_SETTING)).toBeNull();
+  expect(await a.store.setting(LEAF_SETTING)).toBe('the key of a');
 });
 
 test('a session of one hub is known at the other, and ends there when it is revoked', async () => {

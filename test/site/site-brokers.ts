@@ -62,7 +62,7 @@ export async function startSiteBroker(
   address: DatabaseAddress,
   hubId: string,
   wrap: (store: PostgresStore) => BrokerStore = (store) => store,
-  settings: Partial<Pick<BrokerOptions, 'portals' | 'pairingTimes'>> = {},
+  settings: Partial<Pick<BrokerOptions, 'portals' | 'pairingTimes' | 'declarations'>> = {},
 ): Promise<SiteBroker> {
   await using parts = new AsyncDisposableStack();
   // Each hub is a machine of its own.

@@ -7,6 +7,7 @@ import { captureState, restoreState } from '../../src/store/backup/backup.ts';
 import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
 import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
@@ -59,6 +60,33 @@ async function saveGenerations(store: OpenStore, connection: string, last: numbe
     expect(await store.replaceGrant(sampleGrant({ connection, generation }))).toBe(true);
   }
 }
+
+test('what was damaged when a backup was made stays damaged where the backup is restored', async () => {
+  using first = memoryStateFolder();
+  using second = memoryStateFolder();
+  {
+    using store = open(first.path);
+    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+  }
+  runSql(
+    first.path,
+    "UPDATE connections SET name = 'mine'; UPDATE appliances SET name = 'yours' WHERE name = 'thermostat'",
+  );
+  let copy: BackupContents;
+  {
+    using store = open(first.path);
+    copy = parseBackup(serializeBackup(await captureState(store, MADE)));
+  }
+  {
+    using store = open(second.path);
+    await restoreState(store, copy);
+  }
+  using store = open(second.path);
+  expect(await contentOf(store)).toMatchObject({
+    connections: [{ name: 'mine', damaged: true }],
+    appliances: [{ name: 'dashboard' }, { name: 'yours', credentials: { kind: 'none', damaged: true } }],
+  });
+});
 
 test('a backup contains connections with their appliances, and is restored on a new hub', async () => {
   using first = memoryStateFolder();

@@ -16,7 +16,7 @@ const WHOLE = {
   sessions: [WALLBOX, DECLARED].map((appliance) => sampleSession(appliance, appliance.name)),
   invites: ['an-invite'],
   history: [HISTORY_ENTRY],
-  damaged: [[], [], []],
+  damaged: [[], []],
   recovered: null,
 };
 
@@ -31,7 +31,7 @@ async function start(path: string) {
     sessions: await store.sessions(),
     invites: (await store.invites()).map(({ hash }) => hash),
     history: await store.history(WALLBOX.id),
-    damaged: [[...store.damagedConnections], [...store.damagedAppliances], [...store.damagedGrants]],
+    damaged: [[...store.damagedAppliances], [...store.damagedGrants]],
     recovered: store.recoverySummary,
   };
 }

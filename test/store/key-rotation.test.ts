@@ -123,7 +123,11 @@ test('a rotation of the store key does not reseal rows that were changed without
   // Without a snapshot the changed rows can't be restored.
   truncateSync(join(folder.path, 'latchkey.db.copy'));
   await rotate(folder.path);
-  expect(await start(folder.path)).toMatchObject({ damaged: [HEATER.id, WALLBOX.id], sessions: ['hash-wallbox'] });
+  expect(await start(folder.path)).toMatchObject({
+    connections: [{ name: 'heater', portal: 'mine', damaged: true }, { name: 'wallbox' }],
+    damaged: [WALLBOX.id],
+    sessions: ['hash-wallbox'],
+  });
 });
 
 test('a rotation of the store key lists the files that only the old key opens', async () => {

@@ -51,7 +51,7 @@ export async function contentOf(store: SqliteStore) {
     sessions: (await store.sessions()).map(({ hash }) => hash),
     invites: (await store.invites()).map(({ hash }) => hash),
     pairings: await store.pairings(),
-    damaged: [...store.damagedConnections, ...store.damagedAppliances],
+    damaged: [...store.damagedAppliances],
     recovered: store.recoverySummary,
     unwritable: store.writeProblem,
   };

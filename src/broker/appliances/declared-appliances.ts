@@ -7,7 +7,7 @@ import { hasUnreadableCredentials } from './appliance-failures.ts';
 /**
  * Makes the stored appliances match the configuration, at every start, after the declared connections and before the
  * grants are loaded. A stored appliance with a declared name is adopted, unless its row was damaged or changed; so is a
- * connection of its name if it is declared without one. An appliance that is no longer declared keeps its connection but
+ * connection of its name if it is declared without one. With a damaged connection nothing of it changes. An appliance that is no longer declared keeps its connection but
  * loses its credentials, so its tokens can't be requested; on a site only if this hub declared it before. If the store
  * can't be written, the appliances are served from memory.
  * @param file the path of the configuration file, for messages
@@ -48,8 +48,9 @@ async function applyDeclaration(declaration: DeclaredAppliance, context: Reconci
   const { appliances, connections, random, log } = context;
   const { name, clientId, credentials } = declaration;
   const existing = appliances.find(name);
-  // Its row may have been swapped with another one's.
+  // Its row, or that of the connection, may have been swapped with another one's.
   if (existing !== undefined && hasUnreadableCredentials(existing)) return [];
+  if (connections.find(declaration.connection ?? name)?.damaged) return [];
   const id = existing?.id ?? random.uuid();
   const own = declaration.connection === null ? await declareOwnConnection(declaration, id, existing, context) : null;
   const connection = own?.id ?? connections.get(declaration.connection ?? name).id;
@@ -67,7 +68,7 @@ async function declareOwnConnection(
   appliance: string,
   existing: Appliance | undefined,
   context: ReconcileContext,
-): Promise<{ readonly id: string; readonly hasMoved: boolean }> {
+): ReturnType<typeof declareConnection> {
   const id = existing === undefined ? appliance : context.random.uuid();
   return declareConnection({ name, portal, scope }, id, context);
 }

@@ -250,10 +250,11 @@ export class Registrations {
       return { kind: 'invalid', description };
     }
     const name = invite.name ?? deriveApplianceName(metadata.clientName, this.#createNameCheck());
-    const connection = invite.connection === undefined ? null : (connections.byId(invite.connection)?.name ?? null);
+    const shared = invite.connection === undefined ? undefined : connections.byId(invite.connection);
+    const connection = shared === undefined || shared.damaged ? null : shared.name;
     if (connection === null && invite.connection !== undefined) {
       const description =
-        'the connection of this invite was removed: ask an installer for another invite (latchkey invite)';
+        'the connection of this invite was removed or damaged: ask an installer for another invite (latchkey invite)';
       return { kind: 'invalid', description };
     }
     const choice =

@@ -55,7 +55,7 @@ export function connectionRemoval(
   });
   return {
     addedConnections: added,
-    updatedConnections: isKept ? [{ ...connection, origin: 'implicit' }] : [],
+    updatedConnections: isKept ? [{ id, name, scope, portal, origin: 'implicit' }] : [],
     updatedAppliances: moved.map((user, index) => ({ ...user, connection: added[index]?.id ?? id })),
     removedConnections: isKept ? [] : [id],
   };

@@ -1,17 +1,19 @@
-import type { Connection } from '../../core/connections/connection.ts';
+import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 
 /**
  * Checks that a connection gives an appliance tokens of its portal and scope.
  * @param wanted `portal`: null for any; `scope`: null for any
- * @throws Failure `connection_mismatch`
+ * @throws Failure `connection_mismatch`, or `not_allowed` if it is damaged
  */
 export function assertConnectionFits(
   appliance: string,
   wanted: { readonly scope: string | null; readonly portal: string | null },
-  { name, portal, scope }: Connection,
+  connection: Connection,
 ): void {
+  if (connection.damaged) throw damagedConnectionFailure(connection);
+  const { name, portal, scope } = connection;
   if (wanted.portal !== null && wanted.portal !== portal) {
     throw new Failure(
       'connection_mismatch',

@@ -41,7 +41,7 @@ export function connectionStatus(
   const remaining = managed === undefined ? null : grants.schedule.remaining(managed, now);
   const due = managed === undefined ? null : grants.schedule.dueAt(managed, now);
   const started = ago(now, now.uptime - grants.schedule.startedAt);
-  const suspendedProblem = suspended === undefined ? null : portalChangedProblem(connection, suspended, started);
+  const suspendedProblem = suspendedProblemOf(connection, suspended, started);
   const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
   const limits = portalOf(connection.portal) ?? NO_LIMITS;
   const end =
@@ -52,7 +52,7 @@ export function connectionStatus(
     name: connection.name,
     state:
       managed === undefined
-        ? stateWithoutGrant(run?.isOpen === true, suspended !== undefined)
+        ? stateWithoutGrant(run?.isOpen === true && !connection.damaged, suspendedProblem !== null)
         : stateWithGrant(managed, problem),
     scope: managed === undefined ? connection.scope : managed.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
@@ -69,7 +69,9 @@ export function connectionStatus(
     appliances: users,
     ...(connection.origin === 'declared' ? { declared: true } : {}),
     ...(connection.origin !== 'added' && users.length === 1 && users[0] === connection.name ? { own: true } : {}),
-    ...(problem !== null && problem === suspendedProblem ? { grantMissing: 'portal_changed' } : {}),
+    ...(problem !== null && problem === suspendedProblem
+      ? { grantMissing: connection.damaged ? 'connection_damaged' : 'portal_changed' }
+      : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
     ...(isWithoutRefreshToken ? { withoutRefreshToken: true } : {}),
@@ -188,8 +190,19 @@ function stateWithoutGrant(isPairing: boolean, hasSuspended: boolean): Connectio
   return hasSuspended ? 'needs_pairing' : 'unpaired';
 }
 
-/** The problem of a suspended grant, see {@link Grants}. */
-function portalChangedProblem({ portal }: Connection, { issuer }: Grant, since: Instant): Problem {
+/** Why a connection's grant is not used, if it has one, see {@link Grants}; null if there is no such reason. */
+function suspendedProblemOf(
+  { portal, damaged }: Connection,
+  suspended: Grant | undefined,
+  since: Instant,
+): Problem | null {
+  if (damaged) {
+    const message =
+      'Its entry in the store was damaged, or something other than the hub changed it, so it may be that of another login: the hub issues nothing for it';
+    return { code: 'refused', message, since };
+  }
+  if (suspended === undefined) return null;
+  const { issuer } = suspended;
   const issuerText = `${issuer.origin} (client_id ${issuer.clientId})`;
   const message = `It was paired with ${issuerText}, but its portal in the configuration is now ${portal}: the hub keeps the grant and uses it again if you restore the configuration; a new login replaces it`;
   return { code: 'refused', message, since };

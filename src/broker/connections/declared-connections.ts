@@ -34,18 +34,20 @@ export interface ReconcileContext {
 }
 
 /**
- * Declares a connection: a stored one with its name is adopted with its grant. If it moves to another portal, the grant
+ * Declares a connection: a stored one with its name is adopted with its grant, unless its row was damaged or changed. If it moves to another portal, the grant
  * is kept but suspended until it moves back (docs/decisions/portals-of-grants.md).
  * @param newId its id if it is not stored yet
- * @returns its id, and whether it moved to another portal
+ * @returns its id, and whether it moved to another portal; null if the stored one is damaged
  */
 export async function declareConnection(
   { name, scope, portal }: DeclaredConnection,
   newId: string,
   context: ReconcileContext,
-): Promise<{ readonly id: string; readonly hasMoved: boolean }> {
+): Promise<{ readonly id: string; readonly hasMoved: boolean } | null> {
   const { connections, log } = context;
   const existing = connections.find(name);
+  // Its name may have been swapped with another one's.
+  if (existing?.damaged) return null;
   const id = existing?.id ?? newId;
   const declared: Connection = { id, name, scope, portal: connections.resolvePortal(portal), origin: 'declared' };
   if (existing === undefined) {
@@ -116,7 +118,7 @@ export async function migrateRenamedPortals(
 ): Promise<void> {
   let storedPairings: readonly Pairing[] | undefined;
   for (const connection of connections.list()) {
-    if (connections.hasPortal(connection.portal)) continue;
+    if (connections.hasPortal(connection.portal) || connection.damaged) continue;
     const issuer = (await store.grant(connection.id))?.grant.issuer;
     const portal = issuer && portals.nameOf(issuer);
     if (portal === undefined) continue;

@@ -46,6 +46,7 @@ export class Grants implements AsyncDisposable {
   readonly #store: BrokerStore;
   readonly #scheduler: Scheduler;
   readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
+  readonly #isDamaged: (connection: string) => boolean;
   readonly #logger: RefreshLogger;
   readonly #context: GrantContext;
   readonly #grants = new Map<string, ManagedGrant>();
@@ -65,6 +66,7 @@ export class Grants implements AsyncDisposable {
    * @param portalOf the name and portal of a connection; undefined if the connection was removed or its portal is not
    * configured
    * @param jitterOffset from 0 to 1, always the same for a connection: see `ScheduleInput`
+   * @param isDamaged whether nothing may be issued for a connection, because its row in the store was damaged
    */
   constructor(
     environment: Environment,
@@ -73,11 +75,13 @@ export class Grants implements AsyncDisposable {
     referenceClock: ReferenceClock,
     portalOf: (connection: string) => ConnectionPortal | undefined,
     jitterOffset: (connection: string) => number,
+    isDamaged: (connection: string) => boolean = () => false,
   ) {
     this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#portalOf = portalOf;
+    this.#isDamaged = isDamaged;
     this.schedule = new RefreshSchedule(
       environment,
       referenceClock,
@@ -112,16 +116,18 @@ export class Grants implements AsyncDisposable {
     this.#scheduleDailySummary();
   }
 
-  /** The grant in use; undefined if it is suspended. */
+  /**
+   * The grant in use; undefined if it is suspended. That of a damaged connection is not used either, but refreshed, so
+   * that it is not lost.
+   */
   get(connection: string): ManagedGrant | undefined {
     const managed = this.#grants.get(connection);
-    return managed !== undefined && this.#isActive(managed) ? managed : undefined;
+    return managed !== undefined && this.#isActive(managed) && !this.#isDamaged(connection) ? managed : undefined;
   }
 
-  /** The suspended grant of a connection, see {@link Grants}. */
+  /** The grant of a connection that is not used, see {@link Grants} and {@link get}. */
   getSuspended(connection: string): Grant | undefined {
-    const managed = this.#grants.get(connection);
-    return managed === undefined || this.#isActive(managed) ? undefined : managed.grant;
+    return this.get(connection) === undefined ? this.#grants.get(connection)?.grant : undefined;
   }
 
   /** Whether a connection needs a new login: it has no usable grant, or its scope has changed. */

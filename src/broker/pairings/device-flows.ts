@@ -29,6 +29,9 @@ const POLL_INTERVAL_SECONDS = 5;
 /** A poll may be early by this much, in ms: network delays vary, and clocks differ. */
 const POLL_TOLERANCE_MS = 500;
 
+/** When an appliance with a damaged connection may try again, in seconds. */
+const DAMAGED_RETRY_SECONDS = 60;
+
 /** How an appliance has polled in this run of the hub. */
 interface PollState {
   /** Seconds. */
@@ -65,6 +68,8 @@ export class DeviceFlows {
     const { random, log } = this.#environment;
     const connection = this.#connectionOf(appliance);
     if (scope !== null && !sameScope(scope, connection.scope)) return { kind: 'other_scope', scope: connection.scope };
+    // Until a person has removed the connection, a login would give nothing.
+    if (connection.damaged) return { kind: 'unavailable', retryAfter: DAMAGED_RETRY_SECONDS };
     const wait = this.#takeStartPermit(appliance.id);
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(DEVICE_CODE_BYTES));

@@ -119,7 +119,8 @@ export class PairingBatches {
     const skipped: SkippedConnection[] = [];
     const open = this.#findOpen(id);
     for (const connection of connections.list()) {
-      const { name } = connection;
+      const { name, damaged } = connection;
+      if (damaged) continue;
       if (waitsForApproval(connection)) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
       else if (!needsPairing(connection)) connected.push(name);
       else {
@@ -235,6 +236,7 @@ export class PairingBatches {
       .list()
       .find(
         (connection) =>
+          !connection.damaged &&
           !this.#context.waitsForApproval(connection) &&
           this.#context.needsPairing(connection) &&
           this.#findAttempt(id, connection) === undefined,

@@ -1,4 +1,4 @@
-import type { Connection } from '../../core/connections/connection.ts';
+import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import type { CallbackBrowser, LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
@@ -96,10 +96,11 @@ export class Pairings implements AsyncDisposable {
   /**
    * Starts a pairing for an installer. The newest open device flow of the connection is taken over, and its codes
    * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
-   * @throws Failure `not_allowed` if too many are open, or as {@link Store}
+   * @throws Failure `not_allowed` if too many are open or the connection is damaged, or as {@link Store}
    */
   begin(connection: Connection, { joinOpen = false, batch, user }: BeginPairingOptions = {}): Promise<PairingRun> {
     return this.#serialize(connection.id, async () => {
+      if (connection.damaged) throw damagedConnectionFailure(connection);
       const joinable = joinOpen ? this.#findMatchingOpen(connection) : undefined;
       if (joinable !== undefined && isInstallerInitiated(joinable.pairing)) {
         if (batch === undefined || (await joinable.joinBatch(batch))) return joinable;

@@ -81,9 +81,9 @@ export interface ConnectionStatus extends LoginStatus {
 
 /**
  * Why a paired connection has no usable grant: the configuration no longer has the portal and client_id of the pairing,
- * or the store was damaged.
+ * or the store was damaged: the grant, or the connection's own entry.
  */
-type MissingGrantReason = 'portal_changed' | 'grant_damaged';
+type MissingGrantReason = 'portal_changed' | 'grant_damaged' | 'connection_damaged';
 
 /** A failed pairing: `message` says why it failed and what to do next, in English; `at` in RFC 3339 UTC. */
 interface FailedPairing {

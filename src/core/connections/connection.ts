@@ -1,3 +1,4 @@
+import { Failure } from '../failure.ts';
 import { checkName } from '../name.ts';
 
 /** One login at one portal. One or more appliances use it, or none yet. */
@@ -18,6 +19,11 @@ export interface Connection {
    *   connection. Only the configuration removes or changes it.
    */
   readonly origin: 'implicit' | 'added' | 'declared';
+  /**
+   * Its row in the store was damaged or changed, so any part but its id may be wrong. It keeps its grant but gives no tokens, and the row
+   * stays damaged until an installer removes the connection. Left out otherwise.
+   */
+  readonly damaged?: true;
 }
 
 /** A connection that the configuration declares. */
@@ -26,6 +32,17 @@ export interface DeclaredConnection {
   readonly scope: string | null;
   /** Null for the default portal. */
   readonly portal: string | null;
+}
+
+/** What a person can do about a damaged connection, as a sentence without a full stop. */
+export function damagedConnectionAdvice(name: string): string {
+  return `Run "latchkey connection remove ${name} --yes", declare or add it again, and log in again; if somebody else had access to the hub's disk or database, follow docs/stolen-card.md`;
+}
+
+/** The failure for a damaged connection that somebody wants to use. */
+export function damagedConnectionFailure({ name }: Connection): Failure {
+  const what = `the entry of the connection ${name} in the store was damaged, or changed by something other than the hub`;
+  return new Failure('not_allowed', `${what}: ${damagedConnectionAdvice(name)}`);
 }
 
 /**

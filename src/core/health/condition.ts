@@ -22,6 +22,7 @@ export const CONNECTION_CONDITION_CODES = [
   'credentials_untried',
   'portal_changed',
   'grant_damaged',
+  'connection_damaged',
   'login_ending',
   'pairing_failed',
   'login_open',

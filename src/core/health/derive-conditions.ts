@@ -1,6 +1,6 @@
 import type { ApplianceStatus } from '../appliances/appliance-status.ts';
 import { rfc3339 } from '../clock.ts';
-import { joinNames } from '../connections/connection.ts';
+import { damagedConnectionAdvice, joinNames } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
 import { type ProblemConditionCode, SITE_AWAY_ADVICE, whatToDo } from '../reports/problem.ts';
@@ -172,8 +172,7 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
     const message = `${subject} ${consequence}: ${uncapitalize(problem.message)}`;
     const solution = whatToDo(code, name, url, credentialLocation);
-    const revertOrSolve = `If this change was not intended, revert portals.${status.portal} and run "latchkey reload"; otherwise ${uncapitalize(solution)}`;
-    const advice = grantMissing === 'portal_changed' ? revertOrSolve : solution;
+    const advice = adviceOnMissingGrant(status, solution) ?? solution;
     conditions.push(condition(grantMissing ?? code, severity, message, advice, problem.since, until));
   } else if (state === 'pairing') {
     const login = `Log in with the link that ${url} shows`;
@@ -204,6 +203,13 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     conditions.push(condition('pairing_failed', severity, message, capitalize(advice), pairingFailed.at));
   }
   return conditions;
+}
+
+/** @returns null if the solution of the problem helps */
+function adviceOnMissingGrant({ grantMissing, portal, name }: ConnectionStatus, solution: string): string | null {
+  if (grantMissing === 'connection_damaged') return damagedConnectionAdvice(name);
+  if (grantMissing !== 'portal_changed') return null;
+  return `If this change was not intended, revert portals.${portal} and run "latchkey reload"; otherwise ${uncapitalize(solution)}`;
 }
 
 /** Names the appliances that a condition of a shared connection concerns. */

@@ -76,7 +76,7 @@ export const storeEvents = {
   ),
   connection_damaged: event(
     'error',
-    'The entry of a connection in the store is damaged, or something other than the hub changed it; it is used as found.',
+    'The entry of a connection in the store is damaged, or something other than the hub changed it; nothing is issued for it.',
     {
       connection,
       what_to_do: whatToDo,

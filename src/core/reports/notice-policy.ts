@@ -121,6 +121,7 @@ export function subjectNotice(
     case 'refused':
     case 'portal_changed':
     case 'grant_damaged':
+    case 'connection_damaged':
       return toNotice('pairing_needed', condition);
     case 'misconfigured':
       return toNotice('misconfigured', condition);

@@ -10,6 +10,7 @@ import {
   clientId,
   connectionAttributes,
   connectionName,
+  damaged,
   doubt,
   fromStoredGrant,
   scope,
@@ -39,7 +40,9 @@ const commonMembers = {
 const backupSchema = v.object({
   format: v.literal(FORMAT_VERSION),
   ...commonMembers,
-  connections: v.array(v.object({ id, name: connectionName, portal: v.string(), scope, ...connectionAttributes })),
+  connections: v.array(
+    v.object({ id, name: connectionName, portal: v.string(), scope, damaged, ...connectionAttributes }),
+  ),
   appliances: v.array(v.object({ ...applianceNames, connection: v.string(), ...applianceAttributes })),
   grants: v.array(v.object({ connection: v.string(), ...grantAttributes })),
 });

@@ -77,10 +77,6 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.damaged;
   }
 
-  get damagedConnections(): ReadonlySet<string> {
-    return this.#registry.damagedConnections;
-  }
-
   get damagedAppliances(): ReadonlySet<string> {
     return this.#registry.damagedAppliances;
   }

@@ -106,11 +106,9 @@ export class RestoreWriter {
 
   async #updateAppliance(appliance: Appliance): Promise<void> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
-    // A damaged row stays damaged: only removing the appliance ends that.
-    const isDamaged = appliance.credentials.kind === 'none' && appliance.credentials.damaged === true;
     await this.#sql.run(
       `UPDATE appliances SET name = $2, client_id = $3, connection = $4, sealed = $5, revision = ${REVISION} WHERE id = $1`,
-      ...[id, name, client_id, connection, isDamaged ? '' : sealed],
+      ...[id, name, client_id, connection, sealed],
     );
   }
 
@@ -174,7 +172,7 @@ export class RestoreWriter {
     await this.#sql.run(
       `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, 'hub_id', $2)
        ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
-      ...[hubId, toSettingRow('hub_id', wanted, this.#sealing).sealed],
+      ...[hubId, toSettingRow('hub_id', wanted, this.#sealing, hubId).sealed],
     );
   }
 

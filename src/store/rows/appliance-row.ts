@@ -21,10 +21,11 @@ export function applianceRowIdentity({ id, name, client_id, connection }: Omit<A
   return JSON.stringify(['appliances', id, name, client_id, connection]);
 }
 
-/** An appliance as a row. */
+/** An appliance as a row. That of a damaged one stays damaged: only removing the appliance ends that. */
 export function toApplianceRow({ id, name, clientId, connection, ...rest }: Appliance, sealing: Sealing): ApplianceRow {
   const columns = { id, name, client_id: clientId, connection };
-  return { ...columns, sealed: sealing.seal(applianceRowIdentity(columns), JSON.stringify(rest)) };
+  const isDamaged = rest.credentials.kind === 'none' && rest.credentials.damaged === true;
+  return { ...columns, sealed: isDamaged ? '' : sealing.seal(applianceRowIdentity(columns), JSON.stringify(rest)) };
 }
 
 /** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */

@@ -21,9 +21,10 @@ export function connectionRowIdentity({ id, name, portal, scope }: Omit<Connecti
   return JSON.stringify(['connections', id, name, portal, scope]);
 }
 
-/** A connection as a row. */
-export function toConnectionRow({ origin, ...columns }: Connection, sealing: Sealing): ConnectionRow {
-  return { ...columns, sealed: sealing.seal(connectionRowIdentity(columns), JSON.stringify({ origin })) };
+/** A connection as a row. That of a damaged one stays damaged: it must not become valid because the hub writes it. */
+export function toConnectionRow({ origin, damaged, ...columns }: Connection, sealing: Sealing): ConnectionRow {
+  const content = JSON.stringify({ origin });
+  return { ...columns, sealed: damaged ? '' : sealing.seal(connectionRowIdentity(columns), content) };
 }
 
 /** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
@@ -32,7 +33,7 @@ export function readConnection({ sealed, ...columns }: ConnectionRow, sealing: S
   return { ...columns, ...parseJson(sealedAttributes, where, sealing.open(where, sealed)) };
 }
 
-/** The connection of an unreadable row: it keeps its grant, and only an installer removes it. */
+/** The connection of an unreadable row. */
 export function unreadableConnection({ sealed: _, ...columns }: ConnectionRow): Connection {
-  return { ...columns, origin: 'added' };
+  return { ...columns, origin: 'added', damaged: true };
 }

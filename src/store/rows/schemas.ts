@@ -81,6 +81,9 @@ const publicKeys = v.pipe(
   v.minLength(1),
 );
 
+/** The mark of a damaged row, in a backup: a restore must not make the row valid. */
+export const damaged = v.exactOptional(v.literal(true));
+
 /** The attributes of a connection, except its name, portal and scope. */
 export const connectionAttributes = { origin: v.picklist(['implicit', 'added', 'declared']) };
 
@@ -89,7 +92,7 @@ export const applianceAttributes = {
   credentials: v.variant('kind', [
     v.object({ kind: v.literal('secret'), hash: v.string() }),
     v.object({ kind: v.literal('keys'), keys: publicKeys }),
-    v.object({ kind: v.literal('none') }),
+    v.object({ kind: v.literal('none'), damaged }),
   ]),
   origin: v.picklist(['added', 'registered', 'declared']),
   waitingSince: v.nullable(instantSchema),

@@ -75,14 +75,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#grants.damaged;
   }
 
-  /**
-   * Ids of connections whose entries were changed without the store key, or can't be read. They are used as they are,
-   * with the origin `added`, until they are written again.
-   */
-  get damagedConnections(): ReadonlySet<string> {
-    return this.#connections.damaged;
-  }
-
   /** Ids of appliances that can't authenticate, because their credentials can't be read: remove and add them again. */
   get damagedAppliances(): ReadonlySet<string> {
     return this.#appliances.damaged;
@@ -145,7 +137,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
       this.#sessions.addOlder(state.sessions);
     });
     this.#appliances.clearDamaged(state.removedAppliances);
-    this.#connections.clearDamaged(state.removedConnections);
   }
 
   /** Instants of this boot and of former ones are all that a hub alone knows. */
@@ -196,7 +187,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async saveRegistry(change: RegistryChange): Promise<boolean> {
-    const { updatedConnections = [], removedAppliances = [], removedConnections = [] } = change;
+    const { removedAppliances = [], removedConnections = [] } = change;
     for (const id of removedConnections) this.commits.stopExpecting(id);
     const isWritten = await this.commits.writeNow(null, () => this.#registry.tryChange(change), {
       onUnsynced: (isApplied) => {
@@ -205,7 +196,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
     if (!isWritten) return false;
     this.#appliances.clearDamaged(removedAppliances);
-    this.#connections.clearDamaged([...updatedConnections.map(({ id }) => id), ...removedConnections]);
     return true;
   }
 

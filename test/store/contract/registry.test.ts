@@ -57,7 +57,24 @@ describeStores('the registry', (newPlace) => {
       }
       await using store = await place.open();
       expect(await store.connections()).toEqual([replaced]);
-      expect(store.damagedConnections.size).toBe(0);
+    });
+
+    test('a connection whose row was changed without the store key stays damaged, however often it is written', async () => {
+      await using place = await newPlace();
+      {
+        await using store = await place.open();
+        await store.saveSetting('hub_id', 'the hub');
+        await store.saveRegistry({ addedConnections: [SHARED] });
+      }
+      await place.runSql(`UPDATE connections SET name = 'mine' WHERE name = '${SHARED.name}'`);
+      const damaged: Connection = { ...SHARED, name: 'mine', origin: 'added', damaged: true };
+      {
+        await using store = await place.open();
+        expect(await store.connections()).toEqual([damaged]);
+        expect(await store.saveRegistry({ updatedConnections: [{ ...damaged, name: 'ours' }] })).toBe(true);
+      }
+      await using store = await place.open();
+      expect(await store.connections()).toEqual([{ ...damaged, name: 'ours' }]);
     });
 
     test('a removed connection takes its grant, its pairings and its history with it, and no others', async () => {

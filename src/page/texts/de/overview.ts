@@ -108,6 +108,8 @@ export const health: typeof english.health = {
       `Seit der letzten Anmeldung für ${appliance} hat jemand in der Konfiguration des Hubs das Portal oder die client_id geändert. War das ein Versehen, machen Sie die Änderung rückgängig und führen Sie auf dem Hub „sudo latchkey reload“ aus. Sonst melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
     grant_damaged: (appliance) =>
       `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu am Portal an.`,
+    connection_damaged: (appliance) =>
+      `Die gespeicherten Daten der Anmeldung für ${appliance} wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Deshalb gibt der Hub damit keinen Zugang. Entfernen Sie diese Anmeldung auf dem Hub und melden Sie sich neu am Portal an.`,
     login_ending: (appliance) =>
       `Das Portal beendet diese Anmeldung bald, wie jede Anmeldung nach einiger Zeit. Melden Sie sich vorher neu an, damit die Verbindung von ${appliance} bestehen bleibt.`,
     approval_needed: (appliance) =>

@@ -117,6 +117,8 @@ export const health = {
       `Since the last login for the ${appliance}, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect the ${appliance}.`,
     grant_damaged: (appliance: string) =>
       `The stored access of the ${appliance} was damaged on the hub’s disk. Log in at the portal again.`,
+    connection_damaged: (appliance: string) =>
+      `The stored data of the login for the ${appliance} was damaged on the hub’s disk, or somebody changed it there, so the hub gives no access with it. Remove this login on the hub, and log in at the portal again.`,
     login_ending: (appliance: string) =>
       `The portal ends this login soon, as it ends every login after some time. Log in again before then to keep the ${appliance} connected.`,
     approval_needed: (appliance: string) =>

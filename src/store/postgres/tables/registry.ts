@@ -34,7 +34,6 @@ type Revised<Row> = Row & { readonly revision: number };
 
 /** The connections, appliances, invites and sessions of a site. */
 export class SiteRegistry {
-  readonly damagedConnections = new Set<string>();
   readonly damagedAppliances = new Set<string>();
   readonly rejectedSessions = new Set<string>();
   hasRejectedInvites = false;
@@ -60,16 +59,9 @@ export class SiteRegistry {
       (wanted) => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
-    unmarkMissing(
-      this.damagedConnections,
-      ids ?? null,
-      rows.map(({ id }) => id),
+    return rows.map(
+      ({ revision: _, ...row }) => nullIfDamaged(() => readConnection(row, this.#sealing)) ?? unreadableConnection(row),
     );
-    return rows.map(({ revision: _, ...row }) => {
-      const connection = nullIfDamaged(() => readConnection(row, this.#sealing));
-      mark(this.damagedConnections, row.id, connection === null);
-      return connection ?? unreadableConnection(row);
-    });
   }
 
   /** @param ids left out: all of them */
@@ -118,9 +110,6 @@ export class SiteRegistry {
     for (const id of removedConnections) this.#connectionRevisions.removed(id);
     for (const id of removedAppliances) this.#applianceRevisions.removed(id);
     for (const id of removedAppliances) this.damagedAppliances.delete(id);
-    for (const id of [...updatedConnections.map((each) => each.id), ...removedConnections]) {
-      this.damagedConnections.delete(id);
-    }
     return true;
   }
 

@@ -52,12 +52,13 @@ export class SiteSettings {
 
   /** Saves a setting in a transaction. */
   async #saveIn(sql: Statements, name: string, value: string): Promise<void> {
-    const { sealed } = toSettingRow(name, value, this.#sealing);
-    if (HUB_SETTINGS.has(name)) {
+    const hub = HUB_SETTINGS.has(name) ? this.#hubId : null;
+    const { sealed } = toSettingRow(name, value, this.#sealing, hub);
+    if (hub !== null) {
       await sql.run(
         `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, $2, $3)
          ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
-        ...[this.#hubId, name, sealed],
+        ...[hub, name, sealed],
       );
       return;
     }
@@ -68,14 +69,14 @@ export class SiteSettings {
   }
 
   async #readIn(sql: Statements, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const rows = await sql.all<SettingRow>(
-      `SELECT name, sealed FROM settings WHERE name = ANY ($1)
-       UNION ALL SELECT name, sealed FROM hub_settings WHERE name = ANY ($1) AND hub = $2`,
+    const rows = await sql.all<SettingRow & { readonly hub: string | null }>(
+      `SELECT name, sealed, NULL AS hub FROM settings WHERE name = ANY ($1)
+       UNION ALL SELECT name, sealed, hub FROM hub_settings WHERE name = ANY ($1) AND hub = $2`,
       ...[names, this.#hubId],
     );
     return new Map(
       rows.flatMap((row) => {
-        const value = nullIfDamaged(() => readSetting(row, this.#sealing));
+        const value = nullIfDamaged(() => readSetting(row, this.#sealing, row.hub));
         return value === null ? [] : [[row.name, value]];
       }),
     );

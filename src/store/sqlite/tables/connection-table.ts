@@ -11,20 +11,15 @@ import type { Sql } from '../sql.ts';
 /** The connections as rows. */
 export class ConnectionTable {
   readonly #sql: Sql;
-  readonly #damaged = new Set<string>();
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  /** Ids of the connections whose rows were changed or can't be read. */
-  get damaged(): ReadonlySet<string> {
-    return this.#damaged;
-  }
-
   all(): Connection[] {
-    this.#damaged.clear();
-    return this.#sql.all<ConnectionRow>('SELECT * FROM connections ORDER BY name').map((row) => this.#read(row));
+    return this.#sql
+      .all<ConnectionRow>('SELECT * FROM connections ORDER BY name')
+      .map((row) => nullIfDamaged(() => readConnection(row, this.#sql.sealing)) ?? unreadableConnection(row));
   }
 
   /** @returns false if its id or its name is taken */
@@ -35,7 +30,7 @@ export class ConnectionTable {
     );
   }
 
-  /** Repairs a damaged row. @returns false if it does not exist, or its name is taken */
+  /** @returns false if it does not exist, or its name is taken */
   update(connection: Connection): boolean {
     return this.#sql.run(
       'UPDATE OR IGNORE connections SET (id, name, portal, scope, sealed) = (?, ?, ?, ?, ?) WHERE id = ?',
@@ -58,19 +53,8 @@ export class ConnectionTable {
     this.#sql.run('DELETE FROM connections WHERE id = ?', id);
   }
 
-  /** Call this when the transaction that has updated or removed connections is on disk. */
-  clearDamaged(ids: Iterable<string>): void {
-    for (const id of ids) this.#damaged.delete(id);
-  }
-
   #columnValues(connection: Connection): unknown[] {
     const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sql.sealing);
     return [id, name, portal, scope, sealed];
-  }
-
-  #read(row: ConnectionRow): Connection {
-    const connection = nullIfDamaged(() => readConnection(row, this.#sql.sealing));
-    if (connection === null) this.#damaged.add(row.id);
-    return connection ?? unreadableConnection(row);
   }
 }
