@@ -20,8 +20,8 @@ export function checkClient(
   location: CredentialLocation,
 ): PortalCheck {
   if (outcome.kind !== 'answer') return clientUnchecked(`the token endpoint did not respond (${outcome.detail})`);
-  const { status, body } = outcome.response;
-  const answer = describeError(status, parseErrorCode(body));
+  const { status } = outcome.response;
+  const answer = describeError(status, parseErrorCode(outcome.response));
   const meaning = classify(outcome.response);
   if (meaning === 'refused') return clientAccepted(answer);
   if (meaning === 'misconfigured' || status === 401) return clientRejected(answer, location);

@@ -1,24 +1,82 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials } from '../core/portals/identity.ts';
+import type { PollOutcome } from '../core/portals/portal.ts';
 import type { PortalResponse } from './http.ts';
 import { parseErrorCode, parseTokenResponse } from './token-response.ts';
 
 /** Maps a response of the token endpoint to its outcome (docs/portal.md). */
-export function classifyTokenResponse({ status, body, retryAfter, portalTime }: PortalResponse): TokenOutcome {
+export function classifyTokenResponse(response: PortalResponse): TokenOutcome {
+  const { status, body, retryAfter, portalTime } = response;
   if (status >= 200 && status < 300) {
     const tokens = parseTokenResponse(body);
     if (tokens !== null) return { kind: 'granted', tokens, portalTime };
     return { kind: 'ambiguous', detail: `HTTP ${status} without a token response` };
   }
-  const error = parseErrorCode(body);
+  const error = parseErrorCode(response);
   const detail = describeError(status, error);
-  if (status === 429 || status === 503) return { kind: 'deferred', detail, retryAfter, portalTime };
-  if (status < 300 || status >= 500) return { kind: 'ambiguous', detail };
-  if (status >= 400 && error === 'invalid_grant') return { kind: 'refused', detail, portalTime };
-  if (status >= 400 && (error === 'invalid_client' || error === 'unauthorized_client')) {
-    return { kind: 'misconfigured', detail, portalTime };
+  return toErrorOutcome({ meaning: meaningOfError(status, error, retryAfter), error, detail, retryAfter, portalTime });
+}
+
+/** What an error response means, apart from its text: for a token request, or for the poll of a device code. */
+export type ErrorMeaning =
+  | Exclude<TokenOutcome['kind'], 'granted' | 'not_sent'>
+  | Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
+
+/** An error response. */
+export interface ErrorResult extends Pick<PortalResponse, 'retryAfter' | 'portalTime'> {
+  readonly meaning: ErrorMeaning;
+  /** Its code; null if it has none. */
+  readonly error: string | null;
+  readonly detail: string;
+}
+
+/** The error codes of RFC 6749, 5.2, and RFC 8628, 3.5; others are rejections. */
+export const ERROR_CODES: Readonly<Record<string, ErrorMeaning>> = {
+  invalid_grant: 'refused',
+  invalid_client: 'misconfigured',
+  unauthorized_client: 'misconfigured',
+  temporarily_unavailable: 'deferred',
+  authorization_pending: 'not_yet',
+  slow_down: 'slow_down',
+  access_denied: 'denied',
+  expired_token: 'ended',
+};
+
+/**
+ * What an error response means by its status and its code. Only a response with a code is the portal's own: a firewall
+ * or a proxy before it answers with a page.
+ * @param retryAfter in ms; null if the response names no time
+ */
+export function meaningOfError(status: number, error: string | null, retryAfter: number | null): ErrorMeaning {
+  if (status === 429 || status === 503) return 'deferred';
+  if (status < 300 || status >= 500) return 'ambiguous';
+  if (status >= 400 && error !== null) return ERROR_CODES[error] ?? 'rejected';
+  return status >= 400 && retryAfter !== null ? 'deferred' : 'blocked';
+}
+
+/** The outcome of a code exchange or a refresh that was answered with an error. */
+export function toErrorOutcome({
+  meaning,
+  error,
+  detail,
+  retryAfter,
+  portalTime,
+}: ErrorResult): Exclude<TokenOutcome, { kind: 'granted' | 'not_sent' }> {
+  switch (meaning) {
+    case 'deferred':
+    case 'slow_down':
+    case 'not_yet':
+      return { kind: 'deferred', detail, retryAfter, portalTime };
+    case 'ambiguous':
+      return { kind: meaning, detail };
+    case 'ended':
+      return { kind: 'refused', detail, portalTime };
+    case 'denied':
+    case 'rejected':
+      return { kind: 'rejected', error, detail, portalTime };
+    default:
+      return { kind: meaning, detail, portalTime };
   }
-  return { kind: 'rejected', detail, portalTime };
 }
 
 /** A status and the error code of the response, or null, as the detail of an outcome. */

@@ -1,7 +1,9 @@
+import { STATUS_CODES } from 'node:http';
 import * as v from 'valibot';
 import type { TokenResponse } from '../core/grants/token-outcome.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
+import type { PortalResponse } from './http.ts';
 
 /** Seconds that an access token lives if neither the response nor the configuration says (docs/portal.md). */
 const DEFAULT_LIFETIME = 3600;
@@ -68,10 +70,28 @@ const tokenResponse = v.object({
   refresh_expires_in: v.optional(v.fallback(v.nullable(refreshTokenLifetime), null), null),
 });
 
-const errorResponse = v.object({ error: v.string() });
-
 /** Error codes have no digits (RFC 6749, 5.2), so a token that a portal puts there by mistake is not shown. */
-const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
+const errorCode = v.pipe(v.string(), v.regex(/^[A-Za-z][A-Za-z_. -]{0,39}$/));
+/** The code, or an object that contains it below one of the names that clouds use. */
+const errorValue = v.union([
+  errorCode,
+  ...['code', 'errorType', 'error', 'type', 'status'].map((name) =>
+    v.pipe(
+      v.looseObject({ [name]: errorCode }),
+      v.transform((value): string => String(value[name])),
+    ),
+  ),
+]);
+const errorResponse = v.union([
+  v.pipe(
+    v.object({ error: errorValue }),
+    v.transform(({ error }) => error),
+  ),
+  v.pipe(
+    v.object({ errors: v.looseTuple([errorValue]) }),
+    v.transform(({ errors: [first] }) => first),
+  ),
+]);
 
 /** Parses the body of a token response, see {@link readTokenResponse}. */
 export function parseTokenResponse(body: string): TokenResponse | null {
@@ -100,10 +120,15 @@ export function readTokenResponse(members: unknown, defaultLifetime: number): To
   };
 }
 
-/** The `error` of an OAuth error response (RFC 6749, 5.2); null if the body is not one. */
-export function parseErrorCode(body: string): string | null {
-  const error = parseJsonBody(errorResponse, body)?.error;
-  return error !== undefined && ERROR_CODE_PATTERN.test(error) ? error : null;
+/**
+ * The code of an OAuth error response: its `error` (RFC 6749, 5.2), or the code in what some clouds send there: an
+ * object, or a list `errors`. Null if the body has none, or only the name of its HTTP status, as web servers and
+ * gateways write it.
+ */
+export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' | 'body'>): string | null {
+  const code = parseJsonBody(errorResponse, body);
+  const isStatusName = code?.replaceAll('_', ' ').toLowerCase() === STATUS_CODES[status]?.toLowerCase();
+  return isStatusName ? null : code;
 }
 
 /** Parses a JSON body; null if it is invalid. */

@@ -180,6 +180,69 @@ describe('lost answer to a refresh', () => {
   });
 });
 
+describe.each([
+  ['a helper portal', {}],
+  ['an OAuth 2.0 portal', { oauth2: { login: 'device' } }],
+] as const)('a firewall before %s', (_, options) => {
+  const FORBIDDEN = { kind: 'answer', status: 403, body: '<!doctype html><title>Forbidden</title>' } as const;
+
+  async function startPaired() {
+    const { harness, id } = await BrokerHarness.startUnpaired(options);
+    const run = await harness.beginPairing('wallbox');
+    const { step } = run.pairing;
+    if (step.kind === 'waiting' && step.link.kind === 'device')
+      await harness.emulator.approveDevice({ userCode: step.link.userCode, user: 'demo' });
+    else await harness.login(run);
+    await harness.time.pass(10 * SECOND);
+    return { harness, id };
+  }
+
+  test('a page instead of an answer, for half a day, ends no login, and the hub is well minutes after the portal', async () => {
+    const { harness, id } = await startPaired();
+    harness.portal.fail('token', ...Array<typeof FORBIDDEN>(500).fill(FORBIDDEN));
+    for (let hour = 0; hour < 12; hour += 1) {
+      await harness.time.pass(HOUR);
+      expect(await harness.token(id)).toBe('unavailable');
+    }
+    expect(harness.statusOf('wallbox')).toMatchObject({
+      state: 'retrying',
+      problem: {
+        code: 'portal_rejected',
+        message: 'Something before the portal refuses the hub: HTTP 403 without an error code of the portal',
+      },
+    });
+    expect(harness.events.map(({ event }) => event)).not.toContain('pairing_needed');
+    harness.portal.clearFaults('token');
+    for (let minute = 0; minute < 5 && (await harness.token(id)) === 'unavailable'; minute += 1)
+      await harness.time.pass(MINUTE);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+
+  test('the refreshes of all connections follow within seconds of the first answer of the portal itself', async () => {
+    const { harness, id } = await startPaired();
+    harness.portal.fail('token', ...Array<typeof FORBIDDEN>(500).fill(FORBIDDEN));
+    await harness.time.pass(6 * HOUR);
+    harness.portal.clearFaults('token');
+    harness.run.grants.onPortalAvailable('home');
+    await harness.time.pass(5 * SECOND);
+    expect(healthOf(harness, id)).toEqual({ kind: 'good' });
+  });
+});
+
+test('a login that the portal ended with an error of its own is tried again on demand, and comes back by itself', async () => {
+  const { harness, id } = await BrokerHarness.startPaired();
+  const rejected = { kind: 'answer', status: 400, body: '{"error":"unsupported_grant_type"}' } as const;
+  harness.portal.fail('token', ...Array<typeof rejected>(500).fill(rejected));
+  for (let minutes = 0; minutes < 150; minutes += 5) {
+    await harness.time.pass(5 * MINUTE);
+    await harness.token(id);
+  }
+  expect(await harness.token(id)).toBe('needs_pairing');
+  harness.portal.clearFaults('token');
+  await harness.time.pass(5 * MINUTE);
+  expect(await harness.whoami(await harness.token(id))).toBe(200);
+});
+
 describe('one-time log entries about a grant', () => {
   const eventsNamed = (harness: BrokerHarness, event: string) => harness.events.filter((one) => one.event === event);
 

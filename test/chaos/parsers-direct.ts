@@ -42,13 +42,13 @@ const responses: ParserCase<string> = {
     mutatedTexts('Tue, 15 Nov 1994 08:12:31 GMT', '120', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'),
   ),
   try(body) {
-    for (const parse of [parseLoginEndpoints, parseAuthorizationCode, parseErrorCode]) parse(body);
+    for (const parse of [parseLoginEndpoints, parseAuthorizationCode]) parse(body);
     const tokens = parseTokenResponse(body);
     const delay = parseRetryAfter(body, parseHttpDate(body));
     if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))
       return `the lifetime is ${tokens.lifetime} ms`;
     if (delay !== null && !(delay >= 0)) return `the delay is ${delay} ms`;
-    return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(String(parseErrorCode(body)), PARTS);
+    return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(String(parseErrorCode({ status: 400, body })), PARTS);
   },
 };
 

@@ -11,7 +11,7 @@ import {
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { type LostAnswerRetry, lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
-import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
+import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const good: RefreshHealth = { kind: 'good' };
 const failing = (code: ProblemCode, failures: number): RefreshHealth => ({
@@ -32,7 +32,8 @@ const outcomes = {
   ambiguous: { kind: 'ambiguous', detail: 'HTTP 500' },
   refused: { kind: 'refused', detail: 'HTTP 400 invalid_grant', portalTime: null },
   misconfigured: { kind: 'misconfigured', detail: 'HTTP 401 invalid_client', portalTime: null },
-  rejected: { kind: 'rejected', detail: 'HTTP 403', portalTime: null },
+  blocked: { kind: 'blocked', detail: 'HTTP 403', portalTime: null },
+  rejected: { kind: 'rejected', error: 'invalid_scope', detail: 'HTTP 400 invalid_scope', portalTime: null },
   store_unwritable: { kind: 'store_unwritable', detail: 'the disk is full' },
 } as const satisfies Record<string, RefreshFailure>;
 
@@ -92,6 +93,7 @@ describe('state after a failed refresh', () => {
     ambiguous: 'answer_lost',
     refused: 'refused',
     misconfigured: 'misconfigured',
+    blocked: 'portal_rejected',
     rejected: 'portal_rejected',
     store_unwritable: 'store_unwritable',
   } as const;
@@ -357,13 +359,27 @@ describe('portal that rejects refreshes', () => {
     return state.health;
   }
 
-  const { rejected, not_sent, ambiguous } = outcomes;
+  const { blocked, rejected, not_sent, ambiguous } = outcomes;
 
-  test('three rejections over an hour with an expired access token need a person, and are retried once a day', () => {
+  test('three rejections over an hour with an expired access token need a person, and are retried hourly and on demand', () => {
     const health = series(sampleGrant(), [HOUR, rejected], [1.5 * HOUR, rejected], [2 * HOUR, rejected]);
-    expect(health).toMatchObject({ kind: 'refused', problem: { code: 'refused' }, retryAt: 2 * HOUR + DAY });
-    // An appliance that waits does not bring it forward.
-    expect(onDemandAttemptAt(sampleGrant(), health, timetable(instantAt(2 * HOUR), 0.5))).toBe(2 * HOUR + DAY);
+    expect(health).toMatchObject({ kind: 'refused', problem: { code: 'refused' }, retryAt: 3 * HOUR });
+    const onDemand = onDemandAttemptAt(sampleGrant(), health, timetable(instantAt(2 * HOUR), 0.5));
+    expect(onDemand).toBeLessThanOrEqual(2 * HOUR + 5 * MINUTE);
+  });
+
+  test('answers of a firewall never need a person, and are retried as those of an unreachable portal', () => {
+    const days = (outcome: RefreshFailure) =>
+      series(sampleGrant(), ...Array.from({ length: 99 }, (_, n): [number, RefreshFailure] => [n * HOUR, outcome]));
+    const { retryAt, onDemandAt } = days(not_sent) as Extract<RefreshHealth, { kind: 'failing' }>;
+    expect(days(blocked)).toMatchObject({ kind: 'failing', retryAt, onDemandAt, waitsForNetwork: true });
+  });
+
+  test('an answer of a firewall between rejections neither counts nor starts their count again', () => {
+    const twice = series(sampleGrant(), [HOUR, rejected], [1.5 * HOUR, blocked], [2 * HOUR, rejected]);
+    expect(twice).toMatchObject({ kind: 'failing' });
+    const thrice = series(sampleGrant(), [HOUR, rejected], [1.2 * HOUR, rejected], [1.5 * HOUR, blocked], [2 * HOUR, rejected]);
+    expect(thrice).toMatchObject({ kind: 'refused' });
   });
 
   test('a rejected refresh is retried after fewer than three rejections, within the hour, or with a valid token', () => {
@@ -378,16 +394,16 @@ describe('portal that rejects refreshes', () => {
     for (const health of [twice, quickly, alive]) expect(health).toMatchObject({ kind: 'failing' });
   });
 
-  test('a grant that needs a person is retried once a day while the portal keeps rejecting it', () => {
+  test('a grant that needs a person is retried once an hour while the portal keeps rejecting it', () => {
     const health = series(
       sampleGrant(),
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
-      [2 * HOUR + DAY, rejected],
+      [3 * HOUR, rejected],
     );
-    const message = 'The portal rejects the request: HTTP 403, repeatedly';
-    expect(health).toMatchObject({ problem: { since: instantAt(HOUR), message }, retryAt: 2 * HOUR + 2 * DAY });
+    const message = 'The portal rejects the request: HTTP 400 invalid_scope, repeatedly';
+    expect(health).toMatchObject({ problem: { since: instantAt(HOUR), message }, retryAt: 4 * HOUR });
     expect(health.kind).toBe('refused');
   });
 
@@ -397,7 +413,7 @@ describe('portal that rejects refreshes', () => {
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
-      [2 * HOUR + DAY, outcomes.deferred],
+      [3 * HOUR, outcomes.deferred],
     );
     expect(health).toMatchObject({ kind: 'failing', problem: { code: 'portal_deferred' } });
   });
@@ -408,10 +424,10 @@ describe('portal that rejects refreshes', () => {
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
-      [2 * HOUR + DAY, not_sent],
+      [3 * HOUR, not_sent],
     );
     expect(health).toMatchObject({ kind: 'refused' });
-    expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(2 * HOUR + DAY + 48 * MINUTE);
+    expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(3 * HOUR + 48 * MINUTE);
   });
 
   test('failures of other kinds before a rejection do not count towards needing a person', () => {

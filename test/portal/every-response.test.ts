@@ -16,6 +16,8 @@ const bodies = {
   invalid_client: '{"error":"invalid_client"}',
   unauthorized_client: '{"error":"unauthorized_client"}',
   'another OAuth error': '{"error":"invalid_request"}',
+  'a code in an object': '{"error":{"code":"invalid_token","message":"expired"}}',
+  'a code in a list': '{"errors":[{"errorType":"invalid_token"}]}',
   'a token response': '{"access_token":"aaaaaa","refresh_token":"rrrrrr","expires_in":3600,"token_type":"bearer"}',
 } as const;
 type Body = keyof typeof bodies;
@@ -31,12 +33,15 @@ const table: readonly (readonly [from: number, to: number, row: Row, exceptions:
   [200, 299, 'ambiguous', { 'a token response': 'granted' }],
   // A 204 has no body, whatever bytes follow it (RFC 9110, 15.3.5).
   [204, 204, 'ambiguous', {}],
-  [300, 399, 'rejected', {}],
+  [300, 399, 'blocked', {}],
   [
     400,
     499,
-    'rejected',
-    { invalid_grant: 'refused', invalid_client: 'misconfigured', unauthorized_client: 'misconfigured' },
+    'blocked',
+    {
+      ...{ invalid_grant: 'refused', invalid_client: 'misconfigured', unauthorized_client: 'misconfigured' },
+      ...{ 'another OAuth error': 'rejected', 'a code in an object': 'rejected', 'a code in a list': 'rejected' },
+    },
   ],
   [429, 429, 'deferred', {}],
   [500, 599, 'ambiguous', {}],

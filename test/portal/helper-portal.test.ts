@@ -222,7 +222,7 @@ describe('requests to the token endpoint', () => {
     const location = { location: `${elsewhere.origin}/sso/token` };
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', location)));
     await using portal = portalAt(server.origin);
-    expect(await refresh(portal)).toMatchObject({ kind: 'rejected', detail: `HTTP ${status}` });
+    expect(await refresh(portal)).toMatchObject({ kind: 'blocked', detail: `HTTP ${status}` });
     expect(elsewhere.connections).toBe(0);
     expect(server.requests).toHaveLength(1);
   });

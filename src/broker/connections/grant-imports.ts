@@ -203,5 +203,7 @@ const IMPORT_FAILURES = {
   refused:
     'the portal does not accept this refresh token: it was used or has ended, or it belongs to another client_id; connect with "latchkey pair" instead',
   misconfigured: "the portal does not accept the hub's client_id and client secret: correct them in the configuration",
-  rejected: "the portal rejects the request: check the portal's frontend_url and any proxy on the way",
+  blocked:
+    "something before the portal refuses the hub, so the refresh token was not used: check the portal's addresses and any proxy on the way",
+  rejected: 'the portal rejects the request',
 } as const;

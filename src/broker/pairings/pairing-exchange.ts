@@ -280,6 +280,7 @@ function exchangeFailureEvent({ kind }: TokenOutcome): PairingEvent {
       return { kind: 'failed', reason: 'misconfigured' };
     case 'ambiguous':
       return { kind: 'answer_lost' };
+    case 'blocked':
     case 'rejected':
       return { kind: 'code_refused', reason: 'portal_rejected' };
     default:

@@ -23,7 +23,7 @@ export type RefreshHealth =
       readonly onDemandAt?: number;
       /** By the hub's clock the portal's certificate is not valid: the hub tries again as soon as the clock is set. */
       readonly waitsForClock?: true;
-      /** The request could not be sent: the hub tries again soon after its address changes. */
+      /** The request did not reach the portal: the hub tries again soon after its address changes. */
       readonly waitsForNetwork?: true;
       /** The hub's address has changed: until a request is sent, background attempts come sooner. */
       readonly fastRetry?: true;
@@ -35,10 +35,12 @@ export type RefreshHealth =
       readonly problem: Problem;
       readonly failures: number;
       readonly retryAt: number | null;
+      /** As above. */
+      readonly onDemandAt?: number;
       readonly rejections?: Rejections;
     };
 
-/** Consecutive rejections. Only another kind of response ends the series; an unreachable portal does not. */
+/** Consecutive rejections. Only another response of the portal itself ends the series. */
 export interface Rejections {
   readonly count: number;
   readonly since: Instant;
@@ -82,8 +84,7 @@ export function onDemandAttemptAt(
     if (grant.refreshToken === null) return accessTokenEnd(grant, timing);
     return grant.accessTokenRejectedAt === null ? onDemandRefreshAt(grant, timing.now) : forcedRefreshAt(timing);
   }
-  const retryAt = health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
-  return withHoldOff(retryAt, grant, timing);
+  return withHoldOff(health.onDemandAt ?? health.retryAt, grant, timing);
 }
 
 function withHoldOff(at: number | null, grant: Grant, input: HoldOffInput): number | null {

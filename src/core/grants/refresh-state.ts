@@ -41,7 +41,6 @@ type RetryTriggers = Pick<
 /** Attempts right after a start are spread over this time, in ms, because there may be many grants. */
 const STARTUP_RETRY_WINDOW = 3000;
 const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 /** Slow: only a person can correct a wrong client_secret. */
 const MISCONFIGURED_BACKOFF: Backoff = { base: 60_000, cap: HOUR };
 const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;
@@ -110,8 +109,12 @@ export function afterFailure(
         outcome.detail.charAt(0).toUpperCase() + outcome.detail.slice(1),
         fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
       );
+    case 'blocked': {
+      const message = `Something before the portal refuses the hub: ${outcome.detail} without an error code of the portal`;
+      return failing('portal_rejected', message, backedOff, { waitsForNetwork: true });
+    }
     case 'rejected': {
-      const delays = health.kind === 'refused' ? fixedDelays(DAY) : backedOff;
+      const delays = health.kind === 'refused' ? { background: HOUR, onDemand } : backedOff;
       const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
       return refusedAfterRejections(grant, state, context);
     }
@@ -162,7 +165,7 @@ function deferredFor(health: RefreshHealth, now: Instant): number {
 
 /**
  * After three rejections over an hour or more, if the access token has expired, a person is needed. The hub tries once
- * a day.
+ * an hour, and when an appliance asks.
  */
 function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confirmed }: RetryContext): RefreshState {
   const { health } = state;
@@ -175,7 +178,7 @@ function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confir
     code: 'refused',
     message: `${health.problem.message}, repeatedly`,
   } as const;
-  return { ...state, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
+  return { ...state, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + HOUR } };
 }
 
 /** The consecutive rejections after this outcome; null if there are none. */
@@ -185,6 +188,7 @@ function countRejections(health: RefreshHealth, outcome: RefreshFailure, now: In
     case 'rejected':
       return { count: (before?.count ?? 0) + 1, since: before?.since ?? now };
     case 'not_sent':
+    case 'blocked':
     case 'store_unwritable':
       return before ?? null;
     default:

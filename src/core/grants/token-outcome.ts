@@ -32,7 +32,7 @@ export type TokenOutcome =
   | { readonly kind: 'granted'; readonly tokens: TokenResponse; readonly portalTime: number | null }
   /** It failed before anything was written to a new connection: the portal has not seen the request. */
   | { readonly kind: 'not_sent'; readonly detail: string; readonly certificateError?: CertificateDateError }
-  /** 429 or 503: try again later; `retryAfter` in ms, null if the portal names no time. */
+  /** 429, 503, or a firewall that names a time: try again later; `retryAfter` in ms, null if no time is named. */
   | {
       readonly kind: 'deferred';
       readonly detail: string;
@@ -48,5 +48,16 @@ export type TokenOutcome =
    * which to check.
    */
   | { readonly kind: 'misconfigured'; readonly detail: string; readonly portalTime: number | null }
-  /** Any other 3xx or 4xx, for example from a firewall or for a wrong path. */
-  | { readonly kind: 'rejected'; readonly detail: string; readonly portalTime: number | null };
+  /**
+   * A 3xx or 4xx without an error code of the portal: of a firewall or proxy before it, or for a wrong path. It says
+   * nothing about the grant.
+   */
+  | { readonly kind: 'blocked'; readonly detail: string; readonly portalTime: number | null }
+  /** Any other error code of the portal (RFC 6749, 5.2, or its own). */
+  | {
+      readonly kind: 'rejected';
+      /** Null if a number outside of `error` says what is wrong. */
+      readonly error: string | null;
+      readonly detail: string;
+      readonly portalTime: number | null;
+    };

@@ -8,7 +8,7 @@ import type { AuthenticatedClientRequest } from './form-endpoint.ts';
 const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
   portal_unreachable: 'the portal is unreachable',
   portal_deferred: 'the portal asks the hub to retry later',
-  portal_rejected: "the portal rejects the hub's request",
+  portal_rejected: "the portal, or something before it, rejects the hub's request",
   answer_lost: "the portal's answer was lost",
   misconfigured: "the portal does not accept the hub's configuration",
   clock_unknown: "the hub's clock does not match the validity of the portal's certificate",

@@ -141,9 +141,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const form = { token: refreshToken.reveal(), token_type_hint: 'refresh_token' };
     const exchange = await this.#postAsClient(new URL(revocationEndpoint), form, limits);
     if (exchange.kind !== 'answer') return { kind: 'failed', detail: exchange.detail };
-    const { status, body } = exchange.response;
+    const { status } = exchange.response;
     if (status >= 200 && status < 300) return { kind: 'revoked' };
-    return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
+    return { kind: 'failed', detail: describeError(status, parseErrorCode(exchange.response)) };
   }
 
   async describeLogin(): Promise<PortalLogin> {

@@ -176,9 +176,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         revocationRequest(server, client, authentication, token.reveal(), { ...options, additionalParameters }),
     );
     if (outcome.kind !== 'answer') return { kind: 'failed', detail: outcome.detail };
-    const { status, body } = outcome.response;
+    const { status } = outcome.response;
     if (status >= 200 && status < 300) return { kind: 'revoked' };
-    return { kind: 'failed', detail: describeError(status, parseErrorCode(body)) };
+    return { kind: 'failed', detail: describeError(status, parseErrorCode(outcome.response)) };
   }
 
   async describeLogin(): Promise<PortalLogin> {
@@ -260,7 +260,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime } = outcome.response;
-    const error = parseErrorCode(body);
+    const error = parseErrorCode(outcome.response);
     const isPublic = settings.clientSecret === null && settings.clientKey === null;
     const detail = `the device authorization endpoint responded with ${describeError(status, error)}`;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {

@@ -4,41 +4,17 @@ import type { PollOutcome } from '../../core/portals/portal.ts';
 import { displayableAccount } from '../account.ts';
 import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';
-import { describeError } from '../token-outcome.ts';
+import { describeError, ERROR_CODES, type ErrorMeaning, type ErrorResult, meaningOfError, toErrorOutcome } from '../token-outcome.ts';
 import { parseErrorCode, parseJsonBody, readTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
 /** A request to an authorization server, as in the protocol of a preset. */
 export type PortalOperation = keyof NonNullable<PresetProtocol['operations']>;
 
-/** What a device code's poll may yield besides tokens (RFC 8628, 3.5). */
-type DevicePoll = Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
-
-/** What an error response means, apart from its text. */
-type ErrorMeaning = 'deferred' | 'refused' | 'misconfigured' | 'rejected' | 'ambiguous' | DevicePoll;
-
 /** A response of the token endpoint: tokens, or what its error means. */
 export type TokenEndpointResult =
   | Extract<TokenOutcome, { kind: 'granted' }>
-  | {
-      readonly kind: 'error';
-      readonly meaning: ErrorMeaning;
-      readonly detail: string;
-      readonly retryAfter: number | null;
-      readonly portalTime: number | null;
-    };
-
-/** The error codes of RFC 6749, 5.2, and RFC 8628, 3.5; others are rejections. */
-const ERROR_CODES: Readonly<Record<string, ErrorMeaning>> = {
-  invalid_grant: 'refused',
-  invalid_client: 'misconfigured',
-  unauthorized_client: 'misconfigured',
-  temporarily_unavailable: 'deferred',
-  authorization_pending: 'not_yet',
-  slow_down: 'slow_down',
-  access_denied: 'denied',
-  expired_token: 'ended',
-};
+  | ({ readonly kind: 'error' } & ErrorResult);
 
 /** What the names in a preset's list of errors mean. */
 const PRESET_MEANINGS = {
@@ -64,13 +40,14 @@ export function readTokenEndpointResponse(
   const vendorStatus = protocol.response?.status;
   const vendorCode = vendorStatus && body?.[vendorStatus.member];
   const isVendorError = vendorStatus !== undefined && body !== null && vendorCode !== vendorStatus.success;
-  const error = parseErrorCode(response.body);
+  const isNumbered = isVendorError && typeof vendorCode === 'number';
+  const error = parseErrorCode(response);
   const detail =
-    isVendorError && typeof vendorCode === 'number'
+    isNumbered
       ? `HTTP ${status} status ${vendorCode}`
       : describeError(status, error);
   const failed = (meaning: ErrorMeaning): TokenEndpointResult => ({
-    ...{ kind: 'error', meaning, detail, retryAfter, portalTime },
+    ...{ kind: 'error', meaning, error, detail, retryAfter, portalTime },
   });
 
   const known = protocol.errors?.find(
@@ -81,35 +58,22 @@ export function readTokenEndpointResponse(
       (entry.status === undefined || (typeof vendorCode === 'number' && entry.status.includes(vendorCode))),
   );
   if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
+  const byCode = error === null ? null : (ERROR_CODES[error] ?? 'rejected');
   if (status >= 200 && status < 300 && !isVendorError) {
     const members = body && toStandardMembers(body, protocol, scopeSeparator);
     const tokens = readTokenResponse(members, tokenLifetime / 1000);
     if (tokens !== null) return { kind: 'granted', tokens: withAccount(tokens, members, protocol), portalTime };
     // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
-    return failed(error === null ? 'ambiguous' : (ERROR_CODES[error] ?? 'rejected'));
+    return failed(byCode ?? 'ambiguous');
   }
-  if (status === 429 || status === 503) return failed('deferred');
-  if (status >= 500) return failed('ambiguous');
-  return failed(error === null ? 'rejected' : (ERROR_CODES[error] ?? 'rejected'));
+  const meaning = meaningOfError(status, error, retryAfter);
+  // With a number of the cloud's own, the response is the portal's.
+  return failed(isNumbered && (status < 300 || meaning === 'blocked') ? (byCode ?? 'rejected') : meaning);
 }
 
 /** The outcome of a code exchange or a refresh. */
 export function toTokenOutcome(result: TokenEndpointResult): TokenOutcome {
-  if (result.kind === 'granted') return result;
-  const { meaning, detail, retryAfter, portalTime } = result;
-  switch (meaning) {
-    case 'deferred':
-    case 'slow_down':
-    case 'not_yet':
-      return { kind: 'deferred', detail, retryAfter, portalTime };
-    case 'ambiguous':
-      return { kind: 'ambiguous', detail };
-    case 'denied':
-    case 'ended':
-      return { kind: 'refused', detail, portalTime };
-    default:
-      return { kind: meaning, detail, portalTime };
-  }
+  return result.kind === 'granted' ? result : toErrorOutcome(result);
 }
 
 /** The outcome of a poll with a device code. */

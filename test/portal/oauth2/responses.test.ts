@@ -63,8 +63,16 @@ describe('an error response to a refresh', () => {
     [200, { error: 'invalid_grant' }, 'refused'],
     [400, { error: 'invalid_client' }, 'misconfigured'],
     [401, { error: 'unauthorized_client' }, 'misconfigured'],
-    [403, '<html>', 'rejected'],
-    [302, '', 'rejected'],
+    [401, { errors: [{ errorType: 'invalid_token', message: 'expired' }] }, 'rejected'],
+    [400, { error: { code: 'login_required' } }, 'rejected'],
+    [403, { error: 'access_denied' }, 'rejected'],
+    [403, '<html>', 'blocked'],
+    [401, '', 'blocked'],
+    [302, { error: 'invalid_grant' }, 'blocked'],
+    [403, { message: 'Forbidden' }, 'blocked'],
+    [403, { status: 403, error: 'Forbidden', path: '/token' }, 'blocked'],
+    [404, { error: 'NOT_FOUND' }, 'blocked'],
+    [400, { error: { code: 400 } }, 'blocked'],
     [200, { error: 'something' }, 'rejected'],
     [200, '<html>', 'ambiguous'],
     [204, '', 'ambiguous'],
@@ -81,6 +89,8 @@ describe('an error response to a refresh', () => {
     expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, protocol)).toMatchObject({
       ...{ kind: 'rejected', detail: 'HTTP 200 status 503' },
     });
+    expect(refreshOutcome(401, { status: 100 }, protocol)).toMatchObject({ kind: 'rejected' });
+    expect(refreshOutcome(403, { message: 'Forbidden' }, protocol)).toMatchObject({ kind: 'blocked' });
   });
 });
 
@@ -103,6 +113,18 @@ describe('a response to the poll of a device code', () => {
   test("a response to a poll is read with the preset's own errors", () => {
     const protocol: PresetProtocol = { errors: [{ operations: ['device_token'], http: 403, as: 'pending' }] };
     expect(pollOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'not_yet' });
-    expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'rejected' });
+    expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'blocked' });
   });
+});
+
+test('a firewall that names a time is waited for, and the code of the portal itself counts more', () => {
+  const outcome = (body: string) =>
+    toTokenOutcome(
+      readTokenEndpointResponse(
+        { status: 403, body, retryAfter: 7000, portalTime: null },
+        ...(['refresh', { protocol: {}, ...SETTINGS }] as const),
+      ),
+    );
+  expect(outcome('<html>')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });
+  expect(outcome('{"error":"invalid_grant"}')).toMatchObject({ kind: 'refused' });
 });
