@@ -2,7 +2,7 @@ import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials } from '../core/portals/identity.ts';
 import type { PollOutcome } from '../core/portals/portal.ts';
 import type { PortalResponse } from './http.ts';
-import { parseErrorCode, parseTokenResponse } from './token-response.ts';
+import { parseErrorCode, parseErrorDescription, parseTokenResponse } from './token-response.ts';
 
 /** Maps a response of the token endpoint to its outcome (docs/portal.md). */
 export function classifyTokenResponse(response: PortalResponse): TokenOutcome {
@@ -14,7 +14,7 @@ export function classifyTokenResponse(response: PortalResponse): TokenOutcome {
   }
   const error = parseErrorCode(response);
   const detail = describeError(status, error);
-  return toErrorOutcome({ meaning: meaningOfError(status, error, retryAfter), error, detail, retryAfter, portalTime });
+  return toErrorOutcome({ meaning: meaningOfError(status, error, retryAfter), error, detail, response });
 }
 
 /** What an error response means, apart from its text: for a token request, or for the poll of a device code. */
@@ -23,24 +23,30 @@ export type ErrorMeaning =
   | Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
 
 /** An error response. */
-export interface ErrorResult extends Pick<PortalResponse, 'retryAfter' | 'portalTime'> {
+export interface ErrorResult {
   readonly meaning: ErrorMeaning;
   /** Its code; null if it has none. */
   readonly error: string | null;
   readonly detail: string;
+  readonly response: PortalResponse;
 }
 
 /** The error codes of RFC 6749, 5.2, and RFC 8628, 3.5; others are rejections. */
-export const ERROR_CODES: Readonly<Record<string, ErrorMeaning>> = {
-  invalid_grant: 'refused',
-  invalid_client: 'misconfigured',
-  unauthorized_client: 'misconfigured',
-  temporarily_unavailable: 'deferred',
-  authorization_pending: 'not_yet',
-  slow_down: 'slow_down',
-  access_denied: 'denied',
-  expired_token: 'ended',
-};
+const ERROR_CODES: ReadonlyMap<string, ErrorMeaning> = new Map([
+  ['invalid_grant', 'refused'],
+  ['invalid_client', 'misconfigured'],
+  ['unauthorized_client', 'misconfigured'],
+  ['temporarily_unavailable', 'deferred'],
+  ['authorization_pending', 'not_yet'],
+  ['slow_down', 'slow_down'],
+  ['access_denied', 'denied'],
+  ['expired_token', 'ended'],
+]);
+
+/** What an error code means. */
+export function meaningOfCode(error: string): ErrorMeaning {
+  return ERROR_CODES.get(error) ?? 'rejected';
+}
 
 /**
  * What an error response means by its status and its code. Only a response with a code is the portal's own: a firewall
@@ -50,7 +56,7 @@ export const ERROR_CODES: Readonly<Record<string, ErrorMeaning>> = {
 export function meaningOfError(status: number, error: string | null, retryAfter: number | null): ErrorMeaning {
   if (status === 429 || status === 503) return 'deferred';
   if (status < 300 || status >= 500) return 'ambiguous';
-  if (status >= 400 && error !== null) return ERROR_CODES[error] ?? 'rejected';
+  if (status >= 400 && error !== null) return meaningOfCode(error);
   return status >= 400 && retryAfter !== null ? 'deferred' : 'blocked';
 }
 
@@ -59,8 +65,7 @@ export function toErrorOutcome({
   meaning,
   error,
   detail,
-  retryAfter,
-  portalTime,
+  response: { body, retryAfter, portalTime },
 }: ErrorResult): Exclude<TokenOutcome, { kind: 'granted' | 'not_sent' }> {
   switch (meaning) {
     case 'deferred':
@@ -72,8 +77,11 @@ export function toErrorOutcome({
     case 'ended':
       return { kind: 'refused', detail, portalTime };
     case 'denied':
-    case 'rejected':
-      return { kind: 'rejected', error, detail, portalTime };
+    case 'rejected': {
+      const description = parseErrorDescription(body);
+      const said = description === '' ? detail : `${detail} (${description})`;
+      return { kind: 'rejected', error, detail: said, portalTime };
+    }
     default:
       return { kind: meaning, detail, portalTime };
   }

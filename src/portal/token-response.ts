@@ -131,6 +131,18 @@ export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' |
   return isStatusName ? null : code;
 }
 
+/** RFC 6749, 5.2. */
+const errorDescription = v.object({ error_description: v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/)) });
+/** What may be a token in a text: some portals name the one that they refuse. Their own error numbers are kept. */
+const POSSIBLE_TOKEN = /(?<!\S)(?![A-Z]+\d+:?(?!\S))(?=\S*\d)\S{6,}|\S{25,}/g;
+const MAX_DESCRIPTION_LENGTH = 160;
+
+/** What the portal itself says about an error, for people; empty if it says nothing. */
+export function parseErrorDescription(body: string): string {
+  const text = parseJsonBody(errorDescription, body)?.error_description ?? '';
+  return text.replaceAll(POSSIBLE_TOKEN, '…').slice(0, MAX_DESCRIPTION_LENGTH).trim();
+}
+
 /** Parses a JSON body; null if it is invalid. */
 export function parseJsonBody<const Schema extends v.GenericSchema>(
   schema: Schema,

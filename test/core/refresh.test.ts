@@ -368,6 +368,40 @@ describe('portal that rejects refreshes', () => {
     expect(onDemand).toBeLessThanOrEqual(2 * HOUR + 5 * MINUTE);
   });
 
+  const invalidRequest = { ...rejected, error: 'invalid_request', detail: 'HTTP 400 invalid_request' };
+  /** A refresh has succeeded since the login. */
+  const refreshed = sampleGrant({ login: { at: instantAt(0), portalTime: null, refreshTokenLifetime: null } });
+
+  test('invalid_request for a request that was accepted before needs a person within ten minutes of the end of the token', () => {
+    const grant = { ...refreshed, obtained: instantAt(HOUR) };
+    let [state, now] = [{ ...grant, health: good } as ReturnType<typeof afterFailure>, HOUR + 48 * MINUTE];
+    const attempts: number[] = [];
+    for (; state.health.kind !== 'refused' && attempts.length < 9; now = state.health.retryAt ?? 0) {
+      attempts.push(now);
+      state = afterFailure(after(grant, state), state.health, invalidRequest, context(instantAt(now)));
+      if (state.health.kind === 'good') break;
+    }
+    expect(attempts.length).toBeGreaterThanOrEqual(3);
+    expect(attempts.at(-1)).toBeLessThanOrEqual(2 * HOUR + 10 * MINUTE);
+    const message =
+      'The portal rejects the request: HTTP 400 invalid_request, although it accepted the same request before, repeatedly';
+    expect(state.health).toMatchObject({ kind: 'refused', problem: { message } });
+  });
+
+  test('invalid_request needs a person as late as any rejection if no refresh has succeeded since the login', () => {
+    const grant = { ...refreshed, obtained: instantAt(0) };
+    const quickly = [HOUR, HOUR + MINUTE, HOUR + 2 * MINUTE].map((at): [number, RefreshFailure] => [at, invalidRequest]);
+    expect(series(grant, ...quickly)).toMatchObject({ kind: 'failing' });
+    expect(series({ ...refreshed, obtained: instantAt(1) }, ...quickly)).toMatchObject({ kind: 'refused' });
+    expect(series(grant, ...quickly, [2 * HOUR, invalidRequest])).toMatchObject({ kind: 'refused' });
+  });
+
+  test('invalid_request needs no person while the access token is valid', () => {
+    const grant = { ...refreshed, obtained: instantAt(1), lifetime: 10 * HOUR };
+    const often = [1, 2, 3, 4].map((n): [number, RefreshFailure] => [n * HOUR, invalidRequest]);
+    expect(series(grant, ...often)).toMatchObject({ kind: 'failing' });
+  });
+
   test('answers of a firewall never need a person, and are retried as those of an unreachable portal', () => {
     const days = (outcome: RefreshFailure) =>
       series(sampleGrant(), ...Array.from({ length: 99 }, (_, n): [number, RefreshFailure] => [n * HOUR, outcome]));

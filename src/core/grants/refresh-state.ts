@@ -41,6 +41,8 @@ type RetryTriggers = Pick<
 /** Attempts right after a start are spread over this time, in ms, because there may be many grants. */
 const STARTUP_RETRY_WINDOW = 3000;
 const HOUR = 3_600_000;
+/** If the refresh token may be what the portal rejects, three attempts show it within ten minutes; in ms. */
+const SUSPECT_RETRY_DELAY = 200_000;
 /** Slow: only a person can correct a wrong client_secret. */
 const MISCONFIGURED_BACKOFF: Backoff = { base: 60_000, cap: HOUR };
 const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;
@@ -114,9 +116,13 @@ export function afterFailure(
       return failing('portal_rejected', message, backedOff, { waitsForNetwork: true });
     }
     case 'rejected': {
-      const delays = health.kind === 'refused' ? { background: HOUR, onDemand } : backedOff;
-      const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
-      return refusedAfterRejections(grant, state, context);
+      const isTokenSuspect = outcome.error === 'invalid_request' && wasRefreshed(grant);
+      const soon = Math.max(remainingLifetime(grant, now, confirmed) ?? 0, SUSPECT_RETRY_DELAY);
+      const retries = isTokenSuspect ? { background: Math.min(background, soon), onDemand } : backedOff;
+      const delays = health.kind === 'refused' ? { background: HOUR, onDemand } : retries;
+      const before = isTokenSuspect ? ', although it accepted the same request before' : '';
+      const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}${before}`, delays);
+      return refusedAfterRejections(grant, state, isTokenSuspect ? 0 : HOUR, context);
     }
     case 'store_unwritable':
       return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, fixedDelays(onDemand));
@@ -164,14 +170,28 @@ function deferredFor(health: RefreshHealth, now: Instant): number {
 }
 
 /**
- * After three rejections over an hour or more, if the access token has expired, a person is needed. The hub tries once
- * an hour, and when an appliance asks.
+ * Whether the portal has accepted a refresh of this grant: then the form of the request is right, and `invalid_request`
+ * is about the refresh token.
  */
-function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confirmed }: RetryContext): RefreshState {
+function wasRefreshed({ login, obtained }: Grant): boolean {
+  return login?.at.uptime !== obtained.uptime || login.at.boot !== obtained.boot;
+}
+
+/**
+ * After three rejections over this time or more, if the access token has expired, a person is needed. The hub tries once
+ * an hour, and when an appliance asks.
+ * @param duration in ms
+ */
+function refusedAfterRejections(
+  grant: Grant,
+  state: RefreshState,
+  duration: number,
+  { now, confirmed }: RetryContext,
+): RefreshState {
   const { health } = state;
   if (health.kind !== 'failing' || health.rejections === undefined) return state;
   const { count, since } = health.rejections;
-  if (count < 3 || now.uptime - since.uptime < HOUR || (remainingLifetime(grant, now, confirmed) ?? 0) > 0)
+  if (count < 3 || now.uptime - since.uptime < duration || (remainingLifetime(grant, now, confirmed) ?? 0) > 0)
     return state;
   const refused = {
     ...health.problem,

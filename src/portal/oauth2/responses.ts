@@ -4,7 +4,7 @@ import type { PollOutcome } from '../../core/portals/portal.ts';
 import { displayableAccount } from '../account.ts';
 import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';
-import { describeError, ERROR_CODES, type ErrorMeaning, type ErrorResult, meaningOfError, toErrorOutcome } from '../token-outcome.ts';
+import { describeError, type ErrorMeaning, type ErrorResult, meaningOfCode, meaningOfError, toErrorOutcome } from '../token-outcome.ts';
 import { parseErrorCode, parseJsonBody, readTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
@@ -47,7 +47,7 @@ export function readTokenEndpointResponse(
       ? `HTTP ${status} status ${vendorCode}`
       : describeError(status, error);
   const failed = (meaning: ErrorMeaning): TokenEndpointResult => ({
-    ...{ kind: 'error', meaning, error, detail, retryAfter, portalTime },
+    ...{ kind: 'error', meaning, error, detail, response },
   });
 
   const known = protocol.errors?.find(
@@ -58,7 +58,7 @@ export function readTokenEndpointResponse(
       (entry.status === undefined || (typeof vendorCode === 'number' && entry.status.includes(vendorCode))),
   );
   if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
-  const byCode = error === null ? null : (ERROR_CODES[error] ?? 'rejected');
+  const byCode = error === null ? null : meaningOfCode(error);
   if (status >= 200 && status < 300 && !isVendorError) {
     const members = body && toStandardMembers(body, protocol, scopeSeparator);
     const tokens = readTokenResponse(members, tokenLifetime / 1000);
@@ -79,7 +79,11 @@ export function toTokenOutcome(result: TokenEndpointResult): TokenOutcome {
 /** The outcome of a poll with a device code. */
 export function toPollOutcome(result: TokenEndpointResult): PollOutcome {
   if (result.kind === 'granted') return result;
-  const { meaning, detail, retryAfter, portalTime } = result;
+  const {
+    meaning,
+    detail,
+    response: { retryAfter, portalTime },
+  } = result;
   switch (meaning) {
     case 'not_yet':
     case 'slow_down':

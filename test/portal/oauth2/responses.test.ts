@@ -117,6 +117,23 @@ describe('a response to the poll of a device code', () => {
   });
 });
 
+test.each([
+  ['The scope home.control is unknown', ' (The scope home.control is unknown)'],
+  ['Invalid refresh token: 8xLOxBtZp8', ' (Invalid refresh token: …)'],
+  ['Token 0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90 expired', ' (Token … expired)'],
+  ['AADSTS700082: The refresh token has expired', ' (AADSTS700082: The refresh token has expired)'],
+  ['bad'.repeat(99), ' (…)'],
+  ['a line\u2028break', ''],
+  [7, ''],
+])('the description %j of a rejection is shown without what may be a token', (error_description, shown) => {
+  const outcome = refreshOutcome(400, { error: 'invalid_scope', error_description });
+  expect(outcome).toMatchObject({ kind: 'rejected', detail: `HTTP 400 invalid_scope${shown}` });
+});
+
+test.each(['constructor', 'toString', '__proto__'])('the error code %s is unknown, like any other', (error) => {
+  expect(refreshOutcome(400, `{"error":"${error}"}`)).toMatchObject({ kind: error.startsWith('_') ? 'blocked' : 'rejected' });
+});
+
 test('a firewall that names a time is waited for, and the code of the portal itself counts more', () => {
   const outcome = (body: string) =>
     toTokenOutcome(
