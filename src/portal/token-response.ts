@@ -134,7 +134,7 @@ export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' |
 /** RFC 6749, 5.2. */
 const errorDescription = v.object({ error_description: v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/)) });
 /** What may be a token in a text: some portals name the one that they refuse. Their own error numbers are kept. */
-const POSSIBLE_TOKEN = /(?<!\S)(?![A-Z]+\d+:?(?!\S))(?=\S*\d)\S{6,}|\S{25,}/g;
+const POSSIBLE_TOKEN = /(?<!\S)(?![A-Z]+\d+:?(?!\S))(?=\S*(?:\d|[a-z][A-Z]))\S{6,}|\S{25,}/g;
 const MAX_DESCRIPTION_LENGTH = 160;
 
 /** What the portal itself says about an error, for people; empty if it says nothing. */

@@ -6,7 +6,7 @@ import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { parseAuthorizationCode, parseLoginEndpoints } from '../../src/portal/helper/wire.ts';
 import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
-import { parseErrorCode, parseTokenResponse } from '../../src/portal/token-response.ts';
+import { parseErrorCode, parseErrorDescription, parseTokenResponse } from '../../src/portal/token-response.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { readGrant } from '../../src/store/rows/grant-row.ts';
@@ -31,7 +31,11 @@ const responses: ParserCase<string> = {
       code_url: ['https://p.example/code'],
       accesstoken_request_url: ['https:\\/\\/p.example\\/t'],
     }),
-    mutatedJson({ code: [PLANTED, '', 'c'.repeat(5000)], error: ['invalid_grant', PLANTED] }),
+    mutatedJson({
+      code: [PLANTED, '', 'c'.repeat(5000)],
+      error: ['invalid_grant', PLANTED],
+      error_description: [`the token ${PLANTED} is unknown`],
+    }),
     mutatedJson({
       access_token: [PLANTED],
       refresh_token: [PLANTED, null],
@@ -48,7 +52,8 @@ const responses: ParserCase<string> = {
     if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))
       return `the lifetime is ${tokens.lifetime} ms`;
     if (delay !== null && !(delay >= 0)) return `the delay is ${delay} ms`;
-    return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(String(parseErrorCode({ status: 400, body })), PARTS);
+    const error = `${parseErrorCode({ status: 400, body })} ${parseErrorDescription(body)}`;
+    return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(error, PARTS);
   },
 };
 

@@ -25,12 +25,14 @@ test('the jitter of a backoff delay ranges from one second to the bound', () => 
   expect(backoffDelay(backoff, 9, 0.5)).toBe(150_000);
 });
 
-test('the delay after Retry-After is that time plus up to a tenth, at least a second and at most about an hour', () => {
-  expect(retryAfterDelay(120 * SECOND, 0)).toBe(120 * SECOND);
-  expect(retryAfterDelay(120 * SECOND, 1)).toBeCloseTo(132 * SECOND);
-  expect(retryAfterDelay(0, 0)).toBe(SECOND);
-  expect(retryAfterDelay(1e15, 0)).toBe(HOUR);
-  expect(retryAfterDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
+test('the delay after Retry-After is that time plus up to a tenth, at least a second and at most an hour or the limit', () => {
+  expect(retryAfterDelay(120 * SECOND, 0, DAY)).toBe(120 * SECOND);
+  expect(retryAfterDelay(120 * SECOND, 1, 0)).toBeCloseTo(132 * SECOND);
+  expect(retryAfterDelay(0, 0, DAY)).toBe(SECOND);
+  expect(retryAfterDelay(1e15, 0, 0)).toBe(HOUR);
+  expect(retryAfterDelay(1e15, 1, MINUTE)).toBeCloseTo(1.1 * HOUR);
+  expect(retryAfterDelay(1e15, 0, 7 * HOUR)).toBe(7 * HOUR);
+  expect(retryAfterDelay(1e15, 1, 9 * DAY)).toBeCloseTo(DAY + 0.1 * HOUR);
 });
 
 test("the first retry comes within the token's lifetime and later ones once a lifetime, each half jitter", () => {

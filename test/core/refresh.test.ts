@@ -11,7 +11,7 @@ import {
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { type LostAnswerRetry, lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
-import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
+import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const good: RefreshHealth = { kind: 'good' };
 const failing = (code: ProblemCode, failures: number): RefreshHealth => ({
@@ -182,6 +182,35 @@ describe('state after a failed refresh', () => {
     const outcome = { ...outcomes.deferred, retryAfter: 10 * MINUTE };
     const { health } = afterFailure(sampleGrant(), good, outcome, context(now, { fraction: 0 }));
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
+  });
+
+  test('a Retry-After of many hours is honoured while the access token lives, for at most a day, and its end is shown', () => {
+    const outcome = { ...outcomes.deferred, detail: 'HTTP 429', retryAfter: 12 * HOUR };
+    const { health } = afterFailure(sampleGrant({ lifetime: DAY }), good, outcome, context(now, { fraction: 0 }));
+    expect(health).toMatchObject({ retryAt: now.uptime + 12 * HOUR, onDemandAt: now.uptime + 12 * HOUR });
+    expect(health).toMatchObject({
+      problem: { message: 'The portal asks to come back later: HTTP 429; the hub waits until 2031-05-05T18:48:00Z' },
+    });
+    const forever = { ...outcome, retryAfter: 9 * DAY };
+    const late = afterFailure(sampleGrant({ lifetime: 9 * DAY }), good, forever, context(now, { fraction: 0 }));
+    expect(late.health).toMatchObject({ retryAt: now.uptime + DAY });
+    // The login would end meanwhile.
+    const limits = { loginLifetime: null, idleLifetime: 3 * HOUR };
+    const short = afterFailure(sampleGrant({ lifetime: DAY }), good, outcome, { ...context(now), loginLimits: limits });
+    expect(short.health.kind === 'failing' && short.health.retryAt).toBeLessThan(now.uptime + 3 * HOUR);
+  });
+
+  test('after the end of the access token the hub waits an hour at a Retry-After, and then at most as long as so far', () => {
+    const retryAfter = 12 * HOUR;
+    let health: RefreshHealth = good;
+    const attempts: number[] = [];
+    for (let at = 48 * MINUTE; at <= 12 * HOUR; at = health.retryAt ?? 0) {
+      attempts.push(at / HOUR);
+      const outcome = { ...outcomes.deferred, retryAfter: retryAfter - at };
+      health = afterFailure(sampleGrant(), health, outcome, context(instantAt(at), { fraction: 0 })).health;
+      if (health.kind === 'good') break;
+    }
+    expect(attempts).toEqual([0.8, 1.8, 2.8, 4.8, 8.8, 12]);
   });
 
   test('the first deferral after an outage is retried sooner with Retry-After, and backed off from without', () => {
@@ -374,23 +403,26 @@ describe('portal that rejects refreshes', () => {
 
   test('invalid_request for a request that was accepted before needs a person within ten minutes of the end of the token', () => {
     const grant = { ...refreshed, obtained: instantAt(HOUR) };
-    let [state, now] = [{ ...grant, health: good } as ReturnType<typeof afterFailure>, HOUR + 48 * MINUTE];
-    const attempts: number[] = [];
-    for (; state.health.kind !== 'refused' && attempts.length < 9; now = state.health.retryAt ?? 0) {
-      attempts.push(now);
-      state = afterFailure(after(grant, state), state.health, invalidRequest, context(instantAt(now)));
-      if (state.health.kind === 'good') break;
+    const events: [number, RefreshFailure][] = [];
+    let health: RefreshHealth = good;
+    for (let at = HOUR + 48 * MINUTE; health.kind !== 'refused' && events.length < 9; ) {
+      events.push([at, invalidRequest]);
+      health = series(grant, ...events);
+      at = health.kind === 'good' ? 0 : (health.retryAt ?? 0);
     }
-    expect(attempts.length).toBeGreaterThanOrEqual(3);
-    expect(attempts.at(-1)).toBeLessThanOrEqual(2 * HOUR + 10 * MINUTE);
+    expect(events.length).toBeGreaterThanOrEqual(3);
+    expect(events.at(-1)?.[0]).toBeLessThanOrEqual(2 * HOUR + 10 * MINUTE);
     const message =
       'The portal rejects the request: HTTP 400 invalid_request, although it accepted the same request before, repeatedly';
-    expect(state.health).toMatchObject({ kind: 'refused', problem: { message } });
+    expect(health).toMatchObject({ kind: 'refused', problem: { message } });
   });
 
   test('invalid_request needs a person as late as any rejection if no refresh has succeeded since the login', () => {
     const grant = { ...refreshed, obtained: instantAt(0) };
-    const quickly = [HOUR, HOUR + MINUTE, HOUR + 2 * MINUTE].map((at): [number, RefreshFailure] => [at, invalidRequest]);
+    const quickly = [HOUR, HOUR + MINUTE, HOUR + 2 * MINUTE].map((at): [number, RefreshFailure] => [
+      at,
+      invalidRequest,
+    ]);
     expect(series(grant, ...quickly)).toMatchObject({ kind: 'failing' });
     expect(series({ ...refreshed, obtained: instantAt(1) }, ...quickly)).toMatchObject({ kind: 'refused' });
     expect(series(grant, ...quickly, [2 * HOUR, invalidRequest])).toMatchObject({ kind: 'refused' });
@@ -412,7 +444,13 @@ describe('portal that rejects refreshes', () => {
   test('an answer of a firewall between rejections neither counts nor starts their count again', () => {
     const twice = series(sampleGrant(), [HOUR, rejected], [1.5 * HOUR, blocked], [2 * HOUR, rejected]);
     expect(twice).toMatchObject({ kind: 'failing' });
-    const thrice = series(sampleGrant(), [HOUR, rejected], [1.2 * HOUR, rejected], [1.5 * HOUR, blocked], [2 * HOUR, rejected]);
+    const thrice = series(
+      sampleGrant(),
+      [HOUR, rejected],
+      [1.2 * HOUR, rejected],
+      [1.5 * HOUR, blocked],
+      [2 * HOUR, rejected],
+    );
     expect(thrice).toMatchObject({ kind: 'refused' });
   });
 

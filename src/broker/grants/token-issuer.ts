@@ -11,6 +11,8 @@ import type { ManagedGrant } from './managed-grant.ts';
 const MAX_WAIT = 9500;
 /** When an appliance may ask again for a token that cannot be refreshed and whose age is not known yet, in ms. */
 const UNKNOWN_AGE_DELAY = 10_000;
+/** An appliance is told to wait at most this long, in s: a person may end the hub's own wait. */
+const MAX_RETRY_AFTER = 3600;
 
 /** Issues tokens to appliances: from memory, or after the one refresh that is under way. */
 export class TokenIssuer {
@@ -88,7 +90,7 @@ export class TokenIssuer {
     const wait = Math.ceil((at - now.uptime) / 1000);
     return {
       kind: 'unavailable',
-      retryAfter: Math.max(1, wait),
+      retryAfter: Math.min(Math.max(1, wait), MAX_RETRY_AFTER),
       reason: whyUnavailable(managed),
       unusableTokenReason,
     };

@@ -6,7 +6,8 @@ export interface Backoff {
   readonly cap: number;
 }
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 /** Upper bound of the first delay for tokens that live for days, in ms. */
 const MAX_FIRST_DELAY = 600_000;
 
@@ -69,9 +70,11 @@ export function backoffDelay({ base, cap }: Backoff, failures: number, fraction:
 }
 
 /**
- * The delay if the portal named one, both in ms: the requested delay, from a second to an hour, and up to a tenth more,
- * so that the hubs of a fleet do not return in the same second.
+ * The delay if the portal named one: the requested delay, from a second to a day, and up to a tenth or six minutes more,
+ * so that the hubs of a fleet do not return in the same second. All in ms.
+ * @param limit how long the hub may wait at most, if that is more than an hour
  */
-export function retryAfterDelay(retryAfter: number, fraction: number): number {
-  return Math.max(1000, Math.min(retryAfter, 3_600_000)) * (1 + fraction / 10);
+export function retryAfterDelay(retryAfter: number, fraction: number, limit: number): number {
+  const delay = Math.max(1000, Math.min(retryAfter, DAY, Math.max(HOUR, limit)));
+  return delay + (fraction * Math.min(delay, HOUR)) / 10;
 }

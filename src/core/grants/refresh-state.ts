@@ -8,7 +8,7 @@ import {
   onDemandBackoff,
   retryAfterDelay,
 } from './backoff.ts';
-import { type Doubt, type Grant, remainingLifetime } from './grant.ts';
+import { type Doubt, type Grant, remainingLifetime, tokenAge } from './grant.ts';
 import { endBeforeRefusal } from './login-end.ts';
 import type { RefreshHealth, Rejections } from './refresh-health.ts';
 import {
@@ -93,13 +93,18 @@ export function afterFailure(
     }
     case 'deferred': {
       // The delay grows even if the portal names the same short time again and again.
-      const requested = retryAfterDelay(outcome.retryAfter ?? 0, fraction);
-      const ownDelay =
-        outcome.retryAfter === null
-          ? background
-          : delayAfterDeferral(refreshPeriod(grant, context), deferredFor(health, now), fraction);
+      const period = refreshPeriod(grant, context);
+      const duration = deferredFor(health, now);
+      // While there is a token to issue, waiting costs nothing. After that, the wait at most doubles the time so far.
+      const left = Math.min(
+        remainingLifetime(grant, now, confirmed) ?? 0,
+        period - (tokenAge(grant, now, confirmed) ?? 0),
+      );
+      const requested = retryAfterDelay(outcome.retryAfter ?? 0, fraction, Math.max(0.9 * left, duration));
+      const ownDelay = outcome.retryAfter === null ? background : delayAfterDeferral(period, duration, fraction);
       const delays = { background: Math.max(requested, ownDelay), onDemand: Math.max(requested, onDemand) };
-      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
+      const until = outcome.retryAfter === null ? '' : `; the hub waits until ${rfc3339(now.wall + delays.background)}`;
+      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}${until}`, delays);
     }
     case 'ambiguous': {
       const doubt = { ...grant.doubt, lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };

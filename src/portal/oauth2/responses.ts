@@ -4,7 +4,14 @@ import type { PollOutcome } from '../../core/portals/portal.ts';
 import { displayableAccount } from '../account.ts';
 import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';
-import { describeError, type ErrorMeaning, type ErrorResult, meaningOfCode, meaningOfError, toErrorOutcome } from '../token-outcome.ts';
+import {
+  describeError,
+  type ErrorMeaning,
+  type ErrorResult,
+  meaningOfCode,
+  meaningOfError,
+  toErrorOutcome,
+} from '../token-outcome.ts';
 import { parseErrorCode, parseJsonBody, readTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
@@ -42,10 +49,7 @@ export function readTokenEndpointResponse(
   const isVendorError = vendorStatus !== undefined && body !== null && vendorCode !== vendorStatus.success;
   const isNumbered = isVendorError && typeof vendorCode === 'number';
   const error = parseErrorCode(response);
-  const detail =
-    isNumbered
-      ? `HTTP ${status} status ${vendorCode}`
-      : describeError(status, error);
+  const detail = isNumbered ? `HTTP ${status} status ${vendorCode}` : describeError(status, error);
   const failed = (meaning: ErrorMeaning): TokenEndpointResult => ({
     ...{ kind: 'error', meaning, error, detail, response },
   });

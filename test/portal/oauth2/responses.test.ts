@@ -131,7 +131,9 @@ test.each([
 });
 
 test.each(['constructor', 'toString', '__proto__'])('the error code %s is unknown, like any other', (error) => {
-  expect(refreshOutcome(400, `{"error":"${error}"}`)).toMatchObject({ kind: error.startsWith('_') ? 'blocked' : 'rejected' });
+  expect(refreshOutcome(400, `{"error":"${error}"}`)).toMatchObject({
+    kind: error.startsWith('_') ? 'blocked' : 'rejected',
+  });
 });
 
 test('a firewall that names a time is waited for, and the code of the portal itself counts more', () => {
