@@ -20,7 +20,7 @@ import { OriginListener } from './faults/origin-listener.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
-import { createServer } from './http/server.ts';
+import { compressResponses, createServer } from './http/server.ts';
 import { StateFile } from './memory/state-file.ts';
 import { approveDevice, type DeviceApproval } from './oauth/device-approval.ts';
 import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
@@ -173,6 +173,8 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.emitChange('faults'));
   attachFaults(base, faults, listeners.base, log);
   attachFaults(frontend, faults, listeners.frontend, log);
+  compressResponses(base);
+  compressResponses(frontend);
   const reset = async () => {
     await faults.reset();
     resetPortal(portal);

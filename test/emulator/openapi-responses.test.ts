@@ -239,6 +239,7 @@ const FAULTS: readonly ({ readonly kind: FaultOptions['kind'] } & Readonly<Recor
   { kind: 'truncate', endpoint, bytes: 0 },
   { kind: 'slow_body', endpoint, bytes_per_second: 1 },
   { kind: 'content_type', endpoint, content_type: 'text/plain' },
+  { kind: 'change_members', endpoint, members: '{"expires_in":0}' },
   { kind: 'oversize', endpoint, bytes: 1000 },
   { kind: 'wrong_date', endpoint, offset: -1.5 },
   { kind: 'origin_down', origin: 'frontend', seconds: 5 },

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify';
+import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -29,6 +30,10 @@ export function sendTokens(
     ...(withRefreshToken && { refresh_token }),
     ...(settings.accountMember !== null && { [settings.accountMember]: user }),
   };
+  if (settings.tokenFormat === 'form') {
+    const members = Object.entries(body).map(([name, value]): [string, string] => [name, String(value)]);
+    return reply.type(FORM_MEDIA_TYPE).send(new URLSearchParams(members).toString());
+  }
   return reply.send(settings.tokenEnvelope === 'body' ? { status: 0, body } : body);
 }
 

@@ -66,6 +66,8 @@ export function attachFaults(app: FastifyInstance, faults: Faults, listener: Ori
       case 'content_type':
         reply.header('content-type', fault.contentType);
         return done();
+      case 'change_members':
+        return done(null, changeMembers(payload, fault.members));
       case 'wrong_date': {
         const date = Date.parse(String(reply.getHeader('date')));
         reply.header('date', new Date(date + 1000 * fault.offset).toUTCString());
@@ -104,6 +106,12 @@ function replaceResponse(reply: FastifyReply, fault: ReplacementFault): string {
   if (fault.kind === 'not_json') return CAPTIVE_PORTAL_PAGE;
   for (const [name, value] of Object.entries(fault.headers ?? {})) reply.header(name, value);
   return fault.body ?? '';
+}
+
+/** Adds members to the text of a JSON object. Of two members with one name, parsers use the last one. */
+function changeMembers(payload: unknown, members: string): unknown {
+  const object = typeof payload === 'string' ? /^(\{.+)\}$/su.exec(payload)?.[1] : undefined;
+  return object === undefined ? payload : `${object},${members.trim().slice(1)}`;
 }
 
 /**

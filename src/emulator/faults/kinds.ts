@@ -117,6 +117,14 @@ export const FAULT_KINDS = {
   content_type: defineKind('requests', 'another content type', 'a different media type', {
     contentType: text(/^[\x20-\x7e]{1,200}$/, 'a media type', { label: 'Content type', value: 'text/plain' }),
   }),
+  /** Only JSON objects change. The members are added as they are written, so that a number may have any length. */
+  change_members: defineKind('requests', 'change members of the JSON', 'the response with these members', {
+    /** The text of a JSON object, whose members replace those of the response. */
+    members: {
+      schema: v.message(v.pipe(v.string(), v.check(isFilledObject)), 'the text of a JSON object with members'),
+      field: { label: 'Members, as JSON', type: 'lines', hint: '{"expires_in": 0}' },
+    },
+  }),
   oversize: defineKind('requests', 'a huge response', 'a response of that size', {
     /** White space follows the original response. */
     bytes: integer(1, 10_000_000_000, { label: 'Bytes', value: '10000000' }),
@@ -140,6 +148,15 @@ export const FAULT_KINDS = {
     },
   ),
 };
+
+function isFilledObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
+  } catch {
+    return false;
+  }
+}
 
 function defineKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers>(
   target: Target,

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { html } from 'ghtml';
 import { isOwnHost } from '../../system/http/host-check.ts';
@@ -58,6 +59,7 @@ export function createServer(
   replaceErrorBodies(app);
   log.attach(app, portal);
   rejectForeignHosts(app, portal.settings.hostNames);
+  rejectNamelessClients(app);
   rates.attach(app);
   attachTokenRequestCredentials(app);
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -95,6 +97,31 @@ function rejectForeignHosts(app: FastifyInstance, names: readonly string[]): voi
       error: 'invalid_request',
       message: `Host: must be an IP address, localhost or a configured name (found ${found}); add a name with --allowed-host NAME (in the library: allowedHosts)`,
     });
+  });
+}
+
+/** Rejects requests without `User-Agent` if the setting `requireUserAgent` says so, before the portal sees them. */
+function rejectNamelessClients(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { endpoint, portal } = requestContext(request);
+    if (endpoint === null || !portal.settings.requireUserAgent || request.headers['user-agent']) return;
+    reply.code(403).type('text/html; charset=utf-8');
+    return reply.send(statusPage(403));
+  });
+}
+
+const COMPRESSIONS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync } as const;
+
+/** Compresses responses as the setting `contentEncoding` says. Must be attached last, to compress faulty responses too. */
+export function compressResponses(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { endpoint, portal } = hasRequestContext(request) ? requestContext(request) : {};
+    const encoding = endpoint === null ? undefined : portal?.settings.contentEncoding;
+    const isText = typeof payload === 'string' && payload !== '';
+    if (encoding === undefined || encoding === 'none' || !isText) return done(null, payload);
+    reply.removeHeader('content-length');
+    reply.header('content-encoding', encoding);
+    done(null, COMPRESSIONS[encoding](payload));
   });
 }
 
@@ -159,7 +186,11 @@ function replacementErrorBody(reply: FastifyReply, kind: Settings['errorBody'], 
     return '';
   }
   reply.type('text/html; charset=utf-8');
-  const title = `${reply.statusCode} ${STATUS_CODES[reply.statusCode] ?? 'Error'}`;
+  return statusPage(reply.statusCode);
+}
+
+function statusPage(status: number): string {
+  const title = `${status} ${STATUS_CODES[status] ?? 'Error'}`;
   return html`<!doctype html>
 <html><head><title>${title}</title></head><body><h1>${title}</h1></body></html>
 `;

@@ -168,7 +168,8 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     form: TokenRequestForm,
     responses: {
       200: {
-        description: 'New tokens; with the setting token_envelope also an error',
+        description:
+          'New tokens, with the setting token_format as a form; with the setting token_envelope also an error',
         body: v.union([OAuth2TokenResponseBody, TokenEnvelope]),
         headers: { 'cache-control': 'no-store' },
       },

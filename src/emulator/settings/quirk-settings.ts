@@ -81,6 +81,12 @@ export const QUIRK_SETTINGS = {
     label: 'Type of expires_in',
     description: 'the type of expires_in: number or string',
   }),
+  /** The media type of token responses: JSON (default), or a form as in drafts of OAuth 2.0. Errors stay JSON. */
+  tokenFormat: choiceSetting('json', {
+    choices: { json: 'JSON', form: 'a form' },
+    label: 'Media type of token responses',
+    description: 'the media type of token responses: json, or that of a form (form)',
+  }),
   /** Whether token responses contain `token_type`. Default: true. */
   tokenTypeInResponse: booleanSetting(true, {
     label: 'Token responses contain token_type',

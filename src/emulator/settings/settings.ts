@@ -116,6 +116,17 @@ export const SETTINGS = {
     label: 'Body of error responses',
     description: 'body of error responses: JSON of RFC 6749, html, or nothing (empty)',
   }),
+  /** Compression of the responses of all endpoints, although the client does not ask for it. Default: `none`. */
+  contentEncoding: choiceSetting('none', {
+    choices: { none: 'none', gzip: 'gzip', deflate: 'deflate', br: 'br' },
+    label: 'Compression of responses, whatever the client accepts',
+    description: 'compression of responses, whatever the client accepts: none, gzip, deflate or br',
+  }),
+  /** Requests without `User-Agent` get a 403 with a web page, as from the firewall of a CDN. Default: false. */
+  requireUserAgent: booleanSetting(false, {
+    label: 'Refuse requests without User-Agent',
+    description: 'requests without User-Agent get a 403 with a web page, as from the firewall of a CDN',
+  }),
   /**
    * Token responses contain an `id_token`, a JWT that identifies the user, whatever the scope. Default: false, they do
    * only if the granted scope contains `openid`.

@@ -180,6 +180,19 @@ test('not_json, content_type, redirect and wrong_date faults change only what th
   expect(await fetchWhoami()).toEqual(unfaulted);
 });
 
+test('a change_members fault replaces members of a JSON response by a text, and leaves other responses alone', async ({
+  emulator,
+}) => {
+  const { refresh_token } = await obtainTokens(emulator);
+  emulator.addFault({ endpoint: '*', kind: 'change_members', members: '{"expires_in": -1e400, "x":[[]]}', times: 2 });
+  const response = await refreshTokens(emulator, refresh_token);
+  const text = await response.text();
+  expect(text).toMatch(/"expires_in":3600,.*,"expires_in": -1e400, "x":\[\[\]\]}$/);
+  expect(JSON.parse(text)).toMatchObject({ token_type: 'bearer', expires_in: -Infinity });
+  const page = await get(`${emulator.frontendUrl}/sso/authorize`);
+  expect([page.status, await page.text()]).toEqual([400, expect.stringMatching(/<\/html>\s*$/)]);
+});
+
 test('an oversize fault sends the right response in the given number of bytes', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 2_000_000 });

@@ -186,6 +186,7 @@ test("the emulator's API rejects an invalid fault and names the member", async (
     ],
     [{ kind: 'redirect', endpoint: 'token', location: 'x y' }, /^location: must be .+ \(found "x y"\)$/],
     [{ kind: 'slow_body', endpoint: 'token', bytes_per_second: 0 }, /^bytes_per_second: must be .+ \(found 0\)$/],
+    [{ kind: 'change_members', endpoint: 'token', members: '[0]' }, /^members: must be the text of a JSON object/],
     [{ kind: 'oversize', endpoint: 'token', bytes: 1e12 }, /^bytes: must be .+ \(found 1000000000000\)$/],
     [{ kind: 'origin_down', origin: 'both' }, /^origin: must be .+ \(found "both"\)$/],
     [{ kind: 'tls_failure', origin: 'base' }, /^kind: tls_failure needs an origin with TLS/],

@@ -211,6 +211,21 @@ test('token responses take the shape of the settings', async () => {
   }
 });
 
+test('tokenFormat: token responses are a form, and errors stay JSON', async () => {
+  await using quirk = await startQuirk({ tokenFormat: 'form' });
+  const { stock, emulator } = quirk;
+  const landed = await stock.logIn(stock.authorizationUrl({ scope: 'read write' }));
+  const form = { ...CLIENT, grant_type: 'authorization_code', redirect_uri: REDIRECT_URI };
+  const code = landed.searchParams.get('code') ?? '';
+  const response = await post(`${emulator.frontendUrl}/oauth2/token`, { ...form, code });
+  expect(response.headers.get('content-type')).toMatch(/^application\/x-www-form-urlencoded/);
+  expect(Object.fromEntries(new URLSearchParams(await response.text()))).toEqual({
+    ...{ access_token: expect.any(String), refresh_token: expect.any(String) },
+    ...{ expires_in: '3600', token_type: 'bearer', scope: 'read write' },
+  });
+  expect(await quirk.token({ ...form, code })).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
+});
+
 test('tokenEnvelope: tokens are inside a body, and errors inside a 200', async () => {
   await using quirk = await startQuirk({ tokenEnvelope: 'body', invalidGrantStatus: '401' });
   const { status, body } = await quirk.exchange();

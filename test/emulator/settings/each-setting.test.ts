@@ -1,4 +1,6 @@
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import * as oauth from 'openid-client';
+import { request } from 'undici';
 import { expect } from 'vitest';
 import type { Emulator, EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
@@ -223,6 +225,47 @@ test.for(['json', 'html', 'empty'] as const)(
     expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);
   },
 );
+
+test.for([
+  ['gzip', gunzipSync],
+  ['deflate', inflateSync],
+  ['br', brotliDecompressSync],
+] as const)(
+  'contentEncoding: responses, errors and faults are compressed with %s although nobody asked',
+  async ([contentEncoding, decompress]) => {
+    await using emulator = await startTestEmulator({ contentEncoding });
+    const fetchPlain = async (url: string, method: 'GET' | 'POST' = 'GET') => {
+      const { statusCode, headers, body } = await request(url, { method, headers: { 'accept-encoding': 'identity' } });
+      const bytes = Buffer.from(await body.arrayBuffer());
+      return { statusCode, encoding: headers['content-encoding'], bytes };
+    };
+    const discovery = `${emulator.frontendUrl}/.well-known/openid-configuration`;
+    const { encoding, bytes } = await fetchPlain(discovery);
+    expect(encoding).toBe(contentEncoding);
+    expect(JSON.parse(String(decompress(bytes)))).toMatchObject({ issuer: emulator.frontendUrl });
+    const refused = await fetchPlain(`${emulator.frontendUrl}/oauth2/token`, 'POST');
+    expect([refused.statusCode, String(decompress(refused.bytes))]).toEqual([
+      ...[400, expect.stringContaining('invalid_request')],
+    ]);
+    emulator.addFault({ kind: 'status', endpoint: 'discovery', status: 403, body: '<h1>No</h1>' });
+    const faulty = await fetchPlain(discovery);
+    expect([faulty.statusCode, String(decompress(faulty.bytes))]).toEqual([403, '<h1>No</h1>']);
+    expect((await fetchPlain(`${emulator.consoleUrl}settings`)).encoding).toBeUndefined();
+  },
+);
+
+test('requireUserAgent: a request without User-Agent gets a 403 with a web page, and has no effect', async () => {
+  await using emulator = await startTestEmulator();
+  const { refresh } = await loggedIn(emulator);
+  emulator.change({ requireUserAgent: true });
+  const { statusCode, headers, body } = await request(`${emulator.frontendUrl}/sso/token`, { method: 'POST' });
+  expect([statusCode, headers['content-type'], await body.text()]).toEqual([
+    ...[403, 'text/html; charset=utf-8', expect.stringContaining('403 Forbidden')],
+  ]);
+  expect((await request(`${emulator.consoleUrl}settings`)).statusCode).toBe(200);
+  expect((await refresh()).token_type).toBe('bearer');
+  expect(emulator.findings().failedAuthentications).toEqual([]);
+});
 
 test('rateLimit: too many requests of one kind get 429 with Retry-After, and use up no token', async () => {
   const clock = new FakeClock();

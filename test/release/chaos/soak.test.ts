@@ -5,7 +5,7 @@ import { experiment } from '../../chaos/soak.experiment.ts';
 /** Every kind of fault of the emulator, for both origins if it has one. */
 const FAULTS = [
   ...['status', 'redirect', 'not_json', 'delay', 'hang', 'reset_before', 'commit_then_drop', 'truncate', 'slow_body'],
-  ...['content_type', 'oversize', 'wrong_date'],
+  ...['content_type', 'change_members', 'oversize', 'wrong_date'],
   ...['tls_failure (base)', 'tls_failure (frontend)', 'origin_down (base)', 'origin_down (frontend)'],
 ];
 
