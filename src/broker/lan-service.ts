@@ -44,6 +44,7 @@ export function createLanService(
   function foundDeviceFlow(pairing: Pairing): FoundDeviceFlow {
     const { kind } = pairing.step;
     const found = pairedConnection(pairing);
+    const isOwn = found.appliances.length === 1 && found.appliances[0] === found.connection;
     return {
       pairing,
       ...found,
@@ -52,6 +53,8 @@ export function createLanService(
         (kind === 'asking' || kind === 'waiting') &&
         !isInstallerInitiated(pairing) &&
         usableGrant(pairing) !== undefined,
+      // Also if another scope is configured by now: the former grant is still in use.
+      needsInstaller: !isOwn && (grants.get(pairing.connection)?.health.kind ?? 'refused') !== 'refused',
     };
   }
 

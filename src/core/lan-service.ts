@@ -107,6 +107,10 @@ export interface FoundDeviceFlow extends FoundPairing {
    * the portal.
    */
   readonly isApprovable: boolean;
+  /**
+   * Whether a login at the portal would replace one that several appliances use, so that only an installer may begin it.
+   */
+  readonly needsInstaller: boolean;
 }
 
 /** The result of an authorization response. */

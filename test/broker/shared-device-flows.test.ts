@@ -107,7 +107,8 @@ describe('device flow of an appliance whose connection is paired', () => {
   test('an installer approves the appliance without a login, and its next poll says so, also after a restart', async () => {
     const { harness, flow, before } = await startPaired();
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
-      ...{ connection: 'shared', appliance: 'heater', appliances: ['dashboard', 'heater'], isApprovable: true },
+      ...{ connection: 'shared', appliance: 'heater', appliances: ['dashboard', 'heater'] },
+      ...{ isApprovable: true, needsInstaller: true },
     });
     expect(poll(harness, 'heater', flow)).toBe('pending');
     await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
@@ -139,9 +140,22 @@ describe('device flow of an appliance whose connection is paired', () => {
     expect([poll(harness, 'heater', flow), poll(harness, 'heater', again)]).toEqual(['replaced', 'pending']);
     await administrationOf(harness).unpair('shared');
     const last = await beginFlow(harness, 'heater');
-    expect(await lanServiceOf(harness).findPairingByUserCode(last.userCode)).toMatchObject({ isApprovable: false });
+    expect(await lanServiceOf(harness).findPairingByUserCode(last.userCode)).toMatchObject({
+      ...{ isApprovable: false, needsInstaller: false },
+    });
     await lanServiceOf(harness).approveDeviceFlow(last.userCode);
     expect(poll(harness, 'heater', last)).toBe('pending');
+  });
+
+  test('only an installer may log in while the grant of the others is in use, also if another scope is wanted by now', async () => {
+    const { harness, flow } = await startPaired();
+    const connection = harness.run.connections.get('shared');
+    await harness.run.connections.save({
+      updatedConnections: [{ ...connection, scope: 'RemoteControl', origin: 'declared' }],
+    });
+    expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
+      ...{ isApprovable: false, needsInstaller: true },
+    });
   });
 
   test('an approval that cannot be saved fails, and the appliance waits on', async () => {

@@ -124,6 +124,22 @@ describe('an appliance whose login is connected already', () => {
     expect((await person.get(flow.question)).text).toContain('id="allow"');
   });
 
+  it("an appliance can't begin a login of its own while an installer connects the shared one anew", async () => {
+    await hub.beginPairing(login);
+    const flow = await begin();
+    const requests = linkRequests();
+    const { text } = await stranger.get(flow.path);
+    expect(text).toContain('<form method="get" action="/pair/approve">');
+    expect(text).not.toContain('method="post"');
+    expect(redirectOf(await stranger.post('/pair', { user_code: flow.userCode }))).toEqual([303, flow.path]);
+    expect(linkRequests()).toBe(requests);
+
+    expect(redirectOf(await installer.get(flow.question))).toEqual([303, flow.path]);
+    expect((await installer.get(flow.path)).text).toContain(`<h1>Connect ${dashboard}?</h1>`);
+    const link = await installer.post('/pair', { user_code: flow.userCode });
+    expect(String(link.headers['location'])).toContain(emulator.frontendUrl);
+  });
+
   it('the question is only about the current code of a waiting appliance', async () => {
     const former = await begin();
     const flow = await begin();

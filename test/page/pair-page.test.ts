@@ -27,6 +27,7 @@ setUpOnce(async (parts) => {
       appliances: ['wallbox'],
       appliance: 'wallbox',
       isApprovable: false,
+      needsInstaller: false,
     }),
     requestLoginLink: () => opening(),
   });

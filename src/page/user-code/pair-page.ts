@@ -4,7 +4,6 @@ import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
 import type { SetupAccess } from '../../core/setup-access.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { pairingMessage } from '../callback/pairing-messages.ts';
-import { isOwnConnection } from '../connection-names.ts';
 import { sendMessagePage, sendPublicPage } from '../document.ts';
 import { readFormBody, readQuery } from '../http.ts';
 import { pageContext } from '../page-context.ts';
@@ -75,6 +74,11 @@ export function servePairPage(
     return null;
   }
 
+  function sessionOf(request: FastifyRequest) {
+    const cookie = readSessionCookie(request);
+    return cookie === null ? null : access.findSession(cookie);
+  }
+
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const context = pageContext(hubName, request);
     // Requests of another site's page are not counted: they would use up its visitor's tries.
@@ -89,7 +93,7 @@ export function servePairPage(
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'unchecked', code: userCode }, context.texts));
     const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
-    const { pairing, appliance, isApprovable } = result;
+    const { pairing, appliance, isApprovable, needsInstaller } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
       // Only about the appliance that shows the code, whoever else uses its connection.
@@ -98,12 +102,13 @@ export function servePairPage(
     }
     if (!hasCurrentCode(pairing, userCode))
       return sendMessagePage(reply, 200, context, codeReplacedMessage(appliance, context.texts));
-    if (!isApprovable)
-      return sendPublicPage(reply, 200, context, userCodeConfirmationPage(pairing, appliance, context.texts));
-    const cookie = readSessionCookie(request);
-    const session = cookie === null ? null : access.findSession(cookie);
-    if (session !== null) return sendApprovalPage({ reply, context, session }, administration, result);
-    return sendPublicPage(reply, 200, context, approvalNeededPage(result, context.texts));
+    const session = sessionOf(request);
+    if (isApprovable && session !== null) return sendApprovalPage({ reply, context, session }, administration, result);
+    const page =
+      isApprovable || (needsInstaller && session === null)
+        ? approvalNeededPage(result, context.texts)
+        : userCodeConfirmationPage(pairing, appliance, context.texts);
+    return sendPublicPage(reply, 200, context, page);
   });
 
   app.post('/pair', async (request, reply) => {
@@ -116,8 +121,8 @@ export function servePairPage(
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
-    // A login at the portal would replace the one that other appliances use: only an installer starts that.
-    if (result.isApprovable && !isOwnConnection(result)) return reply.redirect(userCodePath(userCode), 303);
+    const isForInstaller = result.isApprovable || sessionOf(request) === null;
+    if (result.needsInstaller && isForInstaller) return reply.redirect(userCodePath(userCode), 303);
     const link = await service.requestLoginLink(userCode);
     switch (link.kind) {
       case 'link':
