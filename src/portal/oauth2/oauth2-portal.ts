@@ -78,7 +78,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     this.#options = options;
     this.#http = new PooledHttpClient(ca);
     this.#metadata = new MetadataSource(settings, this.#http, metadataCache, () => clock.now().uptime);
-    this.#sender = new RequestSender(settings, ca, () => clock.now().wall);
+    this.#sender = new RequestSender(settings, ca, { clock, timers, fetchTime: () => this.fetchTime() });
     this.#pacer = new RequestPacer(settings.minRequestInterval, clock, timers);
   }
 

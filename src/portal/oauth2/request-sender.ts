@@ -4,15 +4,18 @@ import {
   type Client,
   type ClientAuth,
   ClientSecretPost,
-  clockSkew,
   customFetch,
   type HttpRequestOptions,
+  modifyAssertion,
   None,
   PrivateKeyJwt,
 } from 'oauth4webapi';
+import { type Clock, type ConfirmedTime, confirmedTimeAt, type Timers } from '../../core/clock.ts';
 import type { Secret } from '../../core/secret.ts';
+import { withTimeout } from '../../system/clock.ts';
 import { postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
 import type { PresetOperation } from '../presets/preset.ts';
+import type { ClientKey } from './client-key.ts';
 import type { PortalOperation } from './responses.ts';
 import type { ClientAuthMethod, OAuth2Settings } from './settings.ts';
 
@@ -32,6 +35,19 @@ export interface OutgoingRequest {
   readonly limits: RequestLimits;
 }
 
+/** What requests are sent with. */
+interface SenderContext {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** The portal's clock, from any response; null if none came. */
+  readonly fetchTime: () => Promise<number | null>;
+}
+
+/** How long a request that is signed waits for the portal's time if that is not known, in ms. */
+const TIME_TIMEOUT = 5000;
+/** How long an assertion is valid, in seconds. */
+const ASSERTION_LIFETIME = 60;
+
 /** What the library gets as the response: the hub reads the real one itself (docs/decisions/oauth2-library.md). */
 const UNREAD_RESPONSE = () => new Response(null, { status: 200 });
 
@@ -42,23 +58,22 @@ const UNREAD_RESPONSE = () => new Response(null, { status: 200 });
 export class RequestSender {
   readonly #settings: OAuth2Settings;
   readonly #ca: string[];
-  readonly #wall: () => number;
-  /** How far the portal's clock is ahead of the hub's, in seconds: a signed assertion has times. */
-  #clockSkew = 0;
+  readonly #context: SenderContext;
+  /** The portal's clock: it decides whether a signed assertion is valid. */
+  #portalClock: ConfirmedTime | null = null;
 
-  /** @param wall the hub's clock, in ms since 1970 */
-  constructor(settings: OAuth2Settings, ca: string[], wall: () => number) {
+  constructor(settings: OAuth2Settings, ca: string[], context: SenderContext) {
     this.#settings = settings;
     this.#ca = ca;
-    this.#wall = wall;
+    this.#context = context;
   }
 
   async send({ server, operation, bearer, limits }: OutgoingRequest, request: LibraryRequest): Promise<RequestOutcome> {
     const { clientId, protocol } = this.#settings;
     const shape = protocol.operations?.[operation] ?? {};
     const outcomes: RequestOutcome[] = [];
-    const client: Client = { client_id: clientId, [clockSkew]: this.#clockSkew };
-    await request(client, this.#authentication(server, shape, bearer), {
+    const client: Client = { client_id: clientId };
+    await request(client, await this.#authentication(server, shape, bearer), {
       [allowInsecureRequests]: true,
       [customFetch]: async (address, { body, headers }) => {
         outcomes.push(await this.#post(new URL(address), new URLSearchParams(body), headers, operation, limits));
@@ -69,10 +84,26 @@ export class RequestSender {
       if (outcomes.length === 0) throw error;
     });
     const outcome = outcomes[0] ?? { kind: 'not_sent', detail: 'the request was not made' };
-    if (outcome.kind === 'answer' && outcome.response.portalTime !== null) {
-      this.#clockSkew = Math.round((outcome.response.portalTime - this.#wall()) / 1000);
-    }
+    if (outcome.kind === 'answer') this.#recordTime(outcome.response.portalTime);
     return outcome;
+  }
+
+  #recordTime(wall: number | null): void {
+    if (wall !== null) this.#portalClock = { wall, at: this.#context.clock.now() };
+  }
+
+  /** The portal's time in ms since 1970, or the hub's if the portal does not give it. */
+  async #portalTime(): Promise<number> {
+    const { clock, timers, fetchTime } = this.#context;
+    if (this.#portalClock === null) {
+      await withTimeout(
+        fetchTime().then((time) => this.#recordTime(time)),
+        TIME_TIMEOUT,
+        timers,
+      );
+    }
+    const now = clock.now();
+    return confirmedTimeAt(this.#portalClock, now) ?? now.wall;
   }
 
   #post(
@@ -102,7 +133,11 @@ export class RequestSender {
     return postForm({ url, form: new URLSearchParams(), headers: sent }, this.#ca, limits);
   }
 
-  #authentication(server: AuthorizationServer, { client_auth }: PresetOperation, bearer?: Secret): ClientAuth {
+  async #authentication(
+    server: AuthorizationServer,
+    { client_auth }: PresetOperation,
+    bearer?: Secret,
+  ): Promise<ClientAuth> {
     const { clientSecret, clientKey } = this.#settings;
     const secret = clientSecret?.reveal();
     const method = client_auth ?? this.#defaultMethod(server);
@@ -115,7 +150,7 @@ export class RequestSender {
           ClientSecretPost(secret ?? '')(as, client, body, headers);
         };
       case 'private_key_jwt':
-        return clientKey === null ? None() : PrivateKeyJwt(clientKey);
+        return clientKey === null ? None() : this.#assertion(server, clientKey, await this.#portalTime());
       case 'basic':
         // A secret in the form or in the header is never empty: that of a public client is left out.
         return secret === undefined ? None() : basicAuthentication(secret);
@@ -124,6 +159,23 @@ export class RequestSender {
       default:
         return None();
     }
+  }
+
+  /**
+   * A signed assertion. Its audience is the issuer (draft-ietf-oauth-rfc7523bis), or the token endpoint if no issuer is
+   * configured (RFC 7523, 3).
+   * @param now the portal's time, in ms since 1970
+   */
+  #assertion(server: AuthorizationServer, clientKey: ClientKey, now: number): ClientAuth {
+    const isIssuerKnown = this.#settings.issuer !== null;
+    return PrivateKeyJwt(clientKey, {
+      [modifyAssertion]: (header, payload) => {
+        Object.assign(header, clientKey.thumbprints);
+        const iat = Math.floor(now / 1000);
+        Object.assign(payload, { iat, nbf: iat, exp: iat + ASSERTION_LIFETIME });
+        if (!isIssuerKnown && server.token_endpoint !== undefined) payload['aud'] = server.token_endpoint;
+      },
+    });
   }
 
   /** What the configuration says, else what the metadata offers, else Basic if there is a secret (RFC 6749, 2.3.1). */
