@@ -3,20 +3,28 @@ import type { AddressInfo, Server } from 'node:net';
 import { createServer as createSecureServer } from 'node:tls';
 import type { Portal } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { Emulator } from '../../src/emulator/index.ts';
+import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { connectOAuth2Portal } from '../portal/oauth2/oauth2-portal-harness.ts';
 import type { FakeTime } from '../support/fake-time.ts';
+import { FIREWALL } from './portal-faults.ts';
 import type { PortalKind } from './portal-kinds.ts';
 
 /**
  * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon
  * (`network-partition.ts`), because connect timeouts take real time, and a day has ten thousand.
  */
-export const OUTAGES = ['refused', 'name unknown', 'another certificate', '503', '503 in 5 min'] as const;
+export const OUTAGES = ['refused', 'name unknown', 'another certificate', '503', '503 in 5 min', 'HTML 403'] as const;
 export type Outage = (typeof OUTAGES)[number];
+
+/** What the portal responds during an outage in which it can be reached. */
+export const OUTAGE_FAULTS: Partial<Record<Outage, FaultOptions>> = {
+  '503': { kind: 'status', endpoint: 'token', status: 503, times: null },
+  '503 in 5 min': { kind: 'status', endpoint: 'token', status: 503, headers: { 'retry-after': '300' }, times: null },
+  'HTML 403': { ...FIREWALL, endpoint: '*' },
+};
 
 /** A port without a server. No test can get this port by chance. */
 const REFUSING = 'http://127.0.0.1:1';

@@ -60,11 +60,11 @@ async function simulateFleet(
     promises.expect(peak <= 3 * usual(WINDOW) + 4, `after: ${what}, there were ${peak} refreshes in five minutes`);
   };
 
-  for (const outage of long ? OUTAGES : (['refused', '503'] as const)) {
+  for (const outage of long ? OUTAGES : (['refused', '503', 'HTML 403'] as const)) {
     if (signal.aborted) break;
     const from = time.wall;
     // If the portal responds, hubs retry sooner, so that a shorter outage shows the rate.
-    const duration = long ? 24 * HOUR : outage === 'refused' ? 12 * HOUR : 3 * HOUR;
+    const duration = long ? 24 * HOUR : outage === 'refused' ? 6 * HOUR : 3 * HOUR;
     await fleet.setOutage(outage);
     await time.pass(duration);
     const made = attempts.filter(({ at }) => at >= from);

@@ -11,7 +11,7 @@ import { stateParameterOf } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { type Clients, createRoutes, type Outage, type Routes } from './fleet-routes.ts';
+import { type Clients, createRoutes, OUTAGE_FAULTS, type Outage, type Routes } from './fleet-routes.ts';
 import { kindInTurn, PORTAL_KINDS, type PortalKind } from './portal-kinds.ts';
 
 /** An attempt to refresh. `at` is by the fleet's wall clock, in ms. */
@@ -105,9 +105,8 @@ export class VirtualFleet implements AsyncDisposable {
   async setOutage(outage: Outage | null): Promise<void> {
     this.#outage = outage;
     await this.emulator.clearFaults();
-    if (outage !== '503' && outage !== '503 in 5 min') return;
-    const headers = outage === '503' ? {} : { 'retry-after': '300' };
-    this.emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, headers, times: null });
+    const fault = outage === null ? undefined : OUTAGE_FAULTS[outage];
+    if (fault !== undefined) this.emulator.addFault(fault);
   }
 
   /** Cuts the power for `off` ms. Afterwards every hub starts within one minute. */
