@@ -13,9 +13,9 @@ import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { machineName } from '../system/container.ts';
-import { readSecret } from '../system/secret-file.ts';
+import { readSecret, withoutSurroundingSpace } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
-import { applyEnvironment, isTable, overridingVariable } from './environment-overrides.ts';
+import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
 import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './home-assistant-options.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
@@ -59,6 +59,8 @@ export interface Configuration {
   readonly ingress: (SocketAddress & { readonly from: string }) | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentialsDirectory: string | undefined;
+  /** What the owner should correct although the hub works, one line each; left out if there is nothing. */
+  readonly warnings?: readonly string[];
   /**
    * Test mode: the portal is an emulator in the same process, and the state directory is temporary. Left out otherwise.
    */
@@ -114,9 +116,16 @@ export async function readConfiguration(
   for (const [option, problem] of options?.problems ?? []) {
     errors.push(new InvalidKeyFailure(appOptionsSource(path), option, problem));
   }
-  const readAnySecret: typeof readSecret = async (name, ...rest) =>
-    options?.secrets.get(name) ?? readSecretFile(name, ...rest);
-  const overridden = applyEnvironment(table, env);
+  const warnings: string[] = [];
+  const reportTrimmed = (key: string) => void warnings.push(invalidKey(key, TRIMMED).message);
+  const readAnySecret: typeof readSecret = async (name, ...rest) => {
+    const secret = options?.secrets.get(name);
+    if (secret === undefined) return readSecretFile(name, ...rest);
+    const trimmed = new Secret(withoutSurroundingSpace(secret.reveal()));
+    if (trimmed.reveal() !== secret.reveal()) rest[3]?.();
+    return trimmed;
+  };
+  const overridden = trimPastedValues(applyEnvironment(table, env), reportTrimmed);
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
@@ -144,8 +153,7 @@ export async function readConfiguration(
   const declaredConnections = readDeclaredConnections(connections, declarationContext);
   const configuredPortals = await readPortals(portals, {
     ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
-    presets: used,
-    report,
+    ...{ presets: used, report, reportTrimmed },
   });
   const configuration: Configuration = {
     file: path,
@@ -155,6 +163,7 @@ export async function readConfiguration(
     site: await readSite(store.postgres_file, {
       ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
       report: (problem) => report('store.postgres_file', problem),
+      reportTrimmed: () => reportTrimmed('store.postgres_file'),
     }),
     lan: {
       httpPort: lan.http_port,
@@ -178,8 +187,44 @@ export async function readConfiguration(
     metrics: metrics.listen,
     ingress: ingress.listen && { ...ingress.listen, from: ingress.from },
     credentialsDirectory: credentials,
+    ...(warnings.length > 0 && { warnings }),
   };
   return { configuration, errors };
+}
+
+/** The problem of a value from which white space was removed. */
+const TRIMMED = 'there is white space around the value, which the hub ignores: remove it';
+/** The keys of a portal that people paste, and whose values never begin or end with white space. */
+const PASTED_KEYS: ReadonlySet<string> = new Set([
+  ...['client_id', 'base_url', 'frontend_url', 'issuer', 'redirect_uri'],
+  ...['authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint', 'revocation_endpoint'],
+]);
+
+/** Removes white space around client IDs, addresses and headers. @param onTrimmed called with the key of each */
+function trimPastedValues(raw: RawTable, onTrimmed: (key: string) => void): RawTable {
+  const trim = (table: RawTable, path: string, isPasted: (key: string) => boolean): RawTable =>
+    Object.fromEntries(
+      Object.entries(table).map(([key, value]) => {
+        if (isTable(value) && key === 'headers') return [key, trim(value, `${path}.${key}`, () => true)];
+        if (typeof value !== 'string' || !isPasted(key)) return [key, value];
+        const trimmed = withoutSurroundingSpace(value);
+        if (trimmed !== value) onTrimmed(`${path}.${key}`);
+        return [key, trimmed];
+      }),
+    );
+  const { portals, notify } = raw;
+  return {
+    ...raw,
+    ...(isTable(notify) && { notify: trim(notify, 'notify', (key) => key === 'webhook') }),
+    ...(isTable(portals) && {
+      portals: Object.fromEntries(
+        Object.entries(portals).map(([name, table]) => [
+          name,
+          isTable(table) ? trim(table, `portals.${name}`, (key) => PASTED_KEYS.has(key)) : table,
+        ]),
+      ),
+    }),
+  };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Secret } from '../core/secret.ts';
+import { withoutSurroundingSpace } from '../system/secret-file.ts';
 import { isTable, type RawTable } from './environment-overrides.ts';
 
 /**
@@ -105,7 +106,7 @@ function readPortal(
     portal['type'] = 'oauth2';
   if (secret !== undefined) {
     // Not the value: it would be a secret in a message.
-    if (typeof secret !== 'string' || /[\r\n]/.test(secret)) {
+    if (typeof secret !== 'string' || /[\r\n]/.test(withoutSurroundingSpace(secret))) {
       problems.set(`portals.${name}.client_secret`, 'must be a text on one line');
     }
     const place = `option:portals.${name}.client_secret`;
@@ -117,7 +118,9 @@ function readPortal(
 
 /** A form in Home Assistant gives an empty text for an option that nobody filled in. */
 function withoutEmpty(options: RawTable): RawTable {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== '' && value !== null));
+  const isEmpty = (value: unknown) =>
+    value === null || (typeof value === 'string' && withoutSurroundingSpace(value) === '');
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => !isEmpty(value)));
 }
 
 function unknownOption(allowed: readonly string[]): string {

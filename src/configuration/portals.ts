@@ -65,6 +65,8 @@ export interface PortalContext {
   readonly presets: ReadonlyMap<string, UsedPreset>;
   /** Called with the key of each error and its problem. */
   report(key: string, problem: string): void;
+  /** Called with the key of each secret from which white space was removed. */
+  reportTrimmed(key: string): void;
 }
 
 type PortalTable = v.InferOutput<typeof portalSchema>;
@@ -226,12 +228,14 @@ async function readOptionalSecret(
   name: string,
   key: string,
   file: string | undefined,
-  { directory, credentialsDirectory, readSecret, report }: PortalContext,
+  { directory, credentialsDirectory, readSecret, report, reportTrimmed }: PortalContext,
   form: 'line' | 'text' = 'line',
 ): Promise<Secret | null> {
   if (file === undefined) return null;
-  return readSecret(file, directory, credentialsDirectory, form).catch((error: Error) => {
-    report(`portals.${name}.${key}`, error.message);
+  const path = `portals.${name}.${key}`;
+  const onTrimmed = () => reportTrimmed(path);
+  return readSecret(file, directory, credentialsDirectory, form, onTrimmed).catch((error: Error) => {
+    report(path, error.message);
     return null;
   });
 }

@@ -22,6 +22,8 @@ interface SiteContext {
   readonly readSecret: typeof readSecret;
   /** Called with the problem of the key `store.postgres_file`. */
   report(problem: string): void;
+  /** Called if white space was removed from the URL. */
+  reportTrimmed(): void;
 }
 
 /**
@@ -34,7 +36,7 @@ export async function readSite(file: string | undefined, context: SiteContext): 
   const { directory, credentialsDirectory: credentials } = context;
   try {
     if (/^postgres(ql)?:/i.test(file)) throw new Error('must name a file with the URL, not be the URL itself');
-    const text = await context.readSecret(file, directory, credentials, 'url');
+    const text = await context.readSecret(file, directory, credentials, 'url', context.reportTrimmed);
     // Loaded only for a site: a hub on SQLite needs nothing of PostgreSQL.
     const { parsePostgresUrl } = await import('../store/postgres/database/postgres-url.ts');
     const url = parsePostgresUrl(text.reveal());

@@ -59,11 +59,11 @@ export async function createDoctorContext(options: DoctorOptions): Promise<Docto
   const env = unit === null ? ownEnvironment : serviceEnvironment(unit, ownEnvironment);
   const isRoot = process.getuid?.() === 0;
   const unreadableSecrets: string[] = [];
-  const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials, form) => {
+  const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials, form, onTrimmed) => {
     const placeholder = () =>
       new Secret(form === 'text' ? placeholderKey() : form === 'url' ? PLACEHOLDER_URL : PLACEHOLDER_SECRET);
     try {
-      return await readSecret(name, directory, credentials, form);
+      return await readSecret(name, directory, credentials, form, onTrimmed);
     } catch (error) {
       // An encrypted credential is readable only while the service runs.
       if (unit?.mainPid === 0 && unit.credentials.some(({ id }) => id === name)) return placeholder();

@@ -77,7 +77,8 @@ export async function startHub(
   sockets?: ListeningSocketPool,
   { before, reloads }: HubOptions = {},
 ): Promise<Hub> {
-  const { lan: lanConfiguration, name } = configuration;
+  const { lan: lanConfiguration, name, warnings = [] } = configuration;
+  for (const detail of warnings) log.warn('configuration_warning', { detail });
   const events = new HubEvents(log);
   const counters = before?.counters ?? new Counters();
   events.subscribe(counters.record);

@@ -19,11 +19,21 @@ export function systemdCredentialPaths(credentials: string | undefined, name: st
   return [join(credentials, name), join(credentials, `${DIRECTORY_PREFIX}${name}`)];
 }
 
+/** Also what people can't see, and paste along: a byte order mark, no-break spaces and zero-width characters. */
+const SURROUNDING_SPACE = /^[\s\u200b-\u200d\u2060]+|[\s\u200b-\u200d\u2060]+$/g;
+
+/** A pasted text without the white space around it. */
+export function withoutSurroundingSpace(text: string): string {
+  return text.replace(SURROUNDING_SPACE, '');
+}
+
 /**
  * Reads a secret from a systemd credential, or from a file that other users can't read. Removes one trailing newline.
  * @param file a path, relative to `directory`, or a credential's name
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd protects
  * @param form `text`: it may have several lines, as a key in PEM; `url`: a line with a URL that contains a secret
+ * @param onTrimmed called if there is more white space around the secret, which is removed then; left out if it belongs
+ * to the secret
  * @throws Error with a message that fits after the key's name
  */
 export async function readSecret(
@@ -31,9 +41,13 @@ export async function readSecret(
   directory: string,
   credentials: string | undefined,
   form: 'line' | 'text' | 'url' = 'line',
+  onTrimmed?: () => void,
 ): Promise<Secret> {
   const { text, path } = await readProtectedFile(file, directory, credentials);
-  const value = text.replace(/\r?\n$/, '');
+  const whole = text.replace(/\r?\n$/, '');
+  const value = onTrimmed === undefined ? whole : withoutSurroundingSpace(whole);
+  // The end of a key has no meaning.
+  if (form === 'text' ? !whole.startsWith(value) : whole !== value) onTrimmed?.();
   if (value === '' || (form !== 'text' && value.includes('\n')))
     throw new Error(`${path} must contain only the secret, on one line`);
   return new Secret(value);

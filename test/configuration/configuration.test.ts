@@ -234,9 +234,63 @@ describe('the client secret of a portal', () => {
     'one trailing newline of a client secret is removed: %j',
     async (content) => {
       write('portal.secret', content);
-      expect(helperOf(await load(portal())).clientSecret.reveal()).toBe(SECRET);
+      const configuration = await load(portal());
+      expect(helperOf(configuration).clientSecret.reveal()).toBe(SECRET);
+      expect(configuration.warnings).toBeUndefined();
     },
   );
+
+  it.for([`${SECRET}\n\n`, ` ${SECRET}\t\r\n`, `\ufeff${SECRET}`, `\u00a0${SECRET}\u00a0\n`, `\u200b${SECRET}\u2060`])(
+    'white space around a pasted client secret, client ID or address is removed, and the key is named: %j',
+    async (content) => {
+      write('portal.secret', content);
+      const pasted = (value: string) => JSON.stringify(content.replace(SECRET, value).replace(/\r/, ''));
+      const configuration = await load(
+        portal({ client_id: pasted(CLIENT_ID), base_url: pasted('https://api.portal.example') }),
+      );
+      expect(helperOf(configuration)).toMatchObject({ clientId: CLIENT_ID, baseUrl: 'https://api.portal.example' });
+      expect(helperOf(configuration).clientSecret.reveal()).toBe(SECRET);
+      const keys = ['base_url', 'client_id', 'client_secret_file'];
+      expect(configuration.warnings?.toSorted()).toEqual(
+        keys.map(
+          (key) =>
+            `${file}: portals.home.${key}: there is white space around the value, which the hub ignores: remove it`,
+        ),
+      );
+    },
+  );
+
+  it('white space that may be meant stays, and so does that around a key in PEM', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    const cloud = (key: string) => {
+      write('client.pem', key);
+      const [header, endpoint] = ['X-Api-Key = " a key "', 'https://portal.example/'];
+      return load(
+        [
+          '[portals.cloud]',
+          'type = "oauth2"',
+          `token_endpoint = "${endpoint}"`,
+          `authorization_endpoint = "${endpoint}"`,
+        ]
+          .concat('client_id = "a hub"', 'client_key_file = "client.pem"', 'scope_separator = " "')
+          .concat('authorization_params = { a = " b " }', `headers = { ${header} }`)
+          .join('\n'),
+      );
+    };
+    const { portals, warnings } = await cloud(`${pem}\n\n`);
+    const [portal] = portals;
+    if (portal?.type !== 'oauth2') throw new Error('it is no OAuth 2.0 portal');
+    const { clientId, scopeSeparator, authorizationParams, headers } = portal.settings;
+    expect({ clientId, scopeSeparator, authorizationParams }).toEqual({
+      ...{ clientId: 'a hub', scopeSeparator: ' ', authorizationParams: { a: ' b ' } },
+    });
+    expect(headers['X-Api-Key']?.reveal()).toBe('a key');
+    expect(warnings).toEqual([expect.stringContaining('portals.cloud.headers.X-Api-Key: there is white space')]);
+    expect((await cloud(`\ufeff${pem}`)).warnings).toContainEqual(
+      expect.stringContaining('portals.cloud.client_key_file'),
+    );
+  });
 
   it('a client secret can be a systemd credential of any mode, and another name means a file', async () => {
     const credentials = join(folder.path, 'credentials');

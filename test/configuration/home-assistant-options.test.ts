@@ -78,6 +78,22 @@ describe("the options of Home Assistant's app", () => {
     expect(cloud.settings.clientSecret?.reveal()).toBe(SECRET);
   });
 
+  it('white space around what people paste into the form is removed, and the option is named', async () => {
+    const pasted = { client_id: `\u00a0${CLIENT_ID} `, client_secret: `\ufeff${SECRET}\n`, login: ' ' };
+    const { portals, warnings } = await load({
+      portals: [{ ...HOME, ...pasted }],
+      notify_webhook: ' https://a.example ',
+    });
+    const [home] = portals;
+    if (home?.type !== 'helper') throw new Error('the first portal is no helper portal');
+    expect([home.clientId, home.clientSecret.reveal()]).toEqual([CLIENT_ID, SECRET]);
+    expect(warnings).toEqual(
+      ['notify_webhook', 'portals.home.client_id', 'portals.home.client_secret'].map((option) =>
+        expect.stringContaining(`the app's options (${file}): ${option}: there is white space`),
+      ),
+    );
+  });
+
   it('a client secret in the options is in no file, and takes effect when the app is restarted', async () => {
     const { portals } = await load({ portals: [HOME] });
     expect(portals[0]).toMatchObject({ appliedBy: 'app_restart' });
@@ -98,6 +114,8 @@ describe("the options of Home Assistant's app", () => {
       /: portals\.home\.client_id: must be a UUID such as .*\(found "mine"\)/,
     ],
     [{ portals: [{ ...HOME, client_secret: '' }] }, ': portals.home.client_secret: is missing; add it'],
+    [{ portals: [{ ...HOME, client_secret: ' \u00a0' }] }, ': portals.home.client_secret: is missing; add it'],
+    [{ portals: [{ ...HOME, client_secret: 'a\nb' }] }, ': portals.home.client_secret: must be a text on one line'],
     [
       { portals: [{ name: 'miele', preset: 'miele', client_id: 'x' }] },
       ': portals.miele.client_secret: is missing; this cloud wants a secret',

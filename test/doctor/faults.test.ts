@@ -158,6 +158,14 @@ describe('the doctor and the state directory', () => {
     );
   });
 
+  it('the doctor names a pasted value around which the hub has removed white space', async () => {
+    await using hub = await HubProcess.prepare({ emulator });
+    edit(hub, /^client_id = "/m, 'client_id = "\u00a0');
+    expect(finding(await found(hub), 'configuration')).toMatch(
+      /^warn: .*: portals\.\w+\.client_id: there is white space/,
+    );
+  });
+
   it('the doctor says whether the store is intact or how it is damaged, and changes nothing', async () => {
     await using hub = await HubProcess.start({ emulator, here: true });
     await hub.kill('SIGTERM');

@@ -333,6 +333,7 @@ async function configure(preset: Preset) {
       ...{ directory: '/', credentialsDirectory: undefined, readSecret: async () => new Secret(SECRET) },
       presets: new Map([['home', { preset, protocol: resolved.protocol }]]),
       report: (key, problem) => expect.fail(`${key} ${problem}`),
+      reportTrimmed: () => undefined,
     },
   );
   if (portal?.type !== 'oauth2') throw new Error(`no oauth2 portal: ${portal?.type}`);

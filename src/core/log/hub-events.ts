@@ -19,6 +19,9 @@ export const hubEvents = {
   hub_restarting: event('info', 'The hub starts again within the process, for example after a restore.'),
   hub_removed: event('info', 'A hub was removed from the list of its site.', { hub: text('its id') }),
   page_never_opened: event('info', "Nobody has signed in to the hub's page yet.", { what_to_do: whatToDo }),
+  configuration_warning: event('warn', 'The hub uses the configuration, but something in it should be corrected.', {
+    detail: text('the file, the key, what is wrong and what to do'),
+  }),
   configuration_reloading: event('info', 'The changed configuration is valid; the hub starts again with it.', {
     file: optional(text('path of the configuration file')),
   }),

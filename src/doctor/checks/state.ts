@@ -98,7 +98,11 @@ export async function checkConfiguration({
   const summary = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}${connections.length === 0 ? '' : `, connections: ${connections.length}`}`;
   const secrets =
     unreadableSecrets.length === 0 ? [] : [permissionDenied(`the secrets ${unreadableSecrets.join(', ')}`)];
-  return [ok(summary), ...secrets.map((result) => ({ ...result, name: '.secrets' }))];
+  const warnings = (configuration.warnings ?? []).map((message) => warn(message));
+  return [
+    ...(warnings.length > 0 ? warnings : [ok(summary)]),
+    ...secrets.map((result) => ({ ...result, name: '.secrets' })),
+  ];
 }
 
 /** Checks whether credentials were changed after the service was started. */
