@@ -3,6 +3,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
 import type { PortalConfiguration } from '../configuration/portals.ts';
 import { messageOf } from '../core/failure.ts';
+import { userAgent } from '../system/version.ts';
 import { execProgram } from './systemd-unit.ts';
 
 /** The result of connecting to one origin of a portal. */
@@ -128,7 +129,8 @@ function untrustedOutcome(socket: TLSSocket): ProbeOutcome | null {
 
 function sendHeadRequest(url: URL, socket: Socket, wall: () => number): Promise<ProbeOutcome> {
   return new Promise((resolve, reject) => {
-    const options = { method: 'HEAD', path: '/', headers: { host: url.host }, createConnection: () => socket };
+    const headers = { host: url.host, 'user-agent': userAgent() };
+    const options = { method: 'HEAD', path: '/', headers, createConnection: () => socket };
     const head = request(options, (response) => resolve(answeredOutcome(url, response, wall())));
     head.once('error', reject).end();
   });

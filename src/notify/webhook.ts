@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici';
 import type { Secret } from '../core/secret.ts';
+import { userAgent } from '../system/version.ts';
 import type { DeliveryResult, Hook } from './outbox.ts';
 
 /** Timeouts of the connection and of the whole request, in ms; the largest response, in bytes. */
@@ -27,7 +28,7 @@ export function webhookHook(url: Secret, timeout = DEFAULT_TIMEOUT): Hook {
       try {
         const { statusCode, body } = await request(withoutCredentials(url), {
           method: 'POST',
-          headers: { 'content-type': 'application/json', ...authorizationHeader(url) },
+          headers: { 'user-agent': userAgent(), 'content-type': 'application/json', ...authorizationHeader(url) },
           body: message,
           dispatcher: agent,
           signal: AbortSignal.any([signal, deadline]),

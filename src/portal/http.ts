@@ -1,7 +1,8 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher, interceptors, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
+import { userAgent } from '../system/version.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
 /** A complete response of the portal. */
@@ -103,7 +104,7 @@ export async function postForm(
     const response = await sendRequest(client, limits, {
       method: 'POST',
       path: url.pathname + url.search,
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json', ...headers },
+      headers: { ...commonHeaders(), 'content-type': 'application/x-www-form-urlencoded', ...headers },
       body: form.toString(),
     });
     return { kind: 'answer', response };
@@ -129,10 +130,7 @@ export class PooledHttpClient implements AsyncDisposable {
     signal?: AbortSignal,
   ): Promise<Exclude<RequestOutcome, { kind: 'not_sent' }>> {
     const pool = this.#pools.get(url.origin) ?? this.#openPool(url.origin);
-    const headers = {
-      accept: 'application/json',
-      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
-    };
+    const headers = { ...commonHeaders(), ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };
     try {
       const options = { method, path: url.pathname + url.search, headers, ...(signal && { signal }) };
       const response = await sendRequest(pool, POOLED_REQUEST_LIMITS, options);
@@ -166,6 +164,25 @@ function transportFailure(error: unknown): TransportFailure {
   return { detail: messageOf(error).slice(0, MAX_DETAIL_LENGTH), ...(certificateError && { certificateError }) };
 }
 
+function commonHeaders(): Record<string, string> {
+  return { 'user-agent': userAgent(), accept: 'application/json', 'accept-encoding': 'identity' };
+}
+
+/**
+ * Decodes a response that was compressed although nobody asked, errors included; its size is limited before and after.
+ * @param maxSize in bytes
+ */
+function decompression(maxSize: number): Dispatcher.DispatcherComposeInterceptor {
+  // Otherwise undici prints once that its interceptor is experimental, between the lines of the hub's log.
+  const { emitWarning } = process;
+  process.emitWarning = () => undefined;
+  try {
+    return interceptors.decompress({ maxSize, skipErrorResponses: false });
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
 async function sendRequest(
   dispatcher: Dispatcher,
   limits: RequestLimits,
@@ -173,7 +190,8 @@ async function sendRequest(
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
   const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-  const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: anySignal });
+  const decoding = dispatcher.compose(decompression(limits.maxResponseBytes));
+  const { statusCode, headers, body } = await decoding.request({ ...options, signal: anySignal });
   const portalTime = portalTimeFrom(headers);
   return {
     status: statusCode,

@@ -9,6 +9,11 @@ export function version(): string {
   return cached;
 }
 
+/** The `User-Agent` of every request that the hub sends (RFC 9110, 10.1.5): firewalls refuse requests without one. */
+export function userAgent(): string {
+  return `latchkey/${version()}`;
+}
+
 function readVersion(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return v.parse(v.object({ version: v.string() }), JSON.parse(manifest)).version;

@@ -13,6 +13,7 @@ import {
 import { type Clock, type ConfirmedTime, confirmedTimeAt, type Timers } from '../../core/clock.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
+import { userAgent } from '../../system/version.ts';
 import { postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
 import type { PresetOperation } from '../presets/preset.ts';
 import type { ClientKey } from './client-key.ts';
@@ -125,6 +126,7 @@ export class RequestSender {
       operation === 'refresh' && protocol.refresh_endpoint !== undefined ? new URL(protocol.refresh_endpoint) : address;
     const sent = {
       ...headers,
+      'user-agent': userAgent(),
       ...(operation === 'revoke' ? {} : revealAll(configured)),
       ...shape.headers,
     };

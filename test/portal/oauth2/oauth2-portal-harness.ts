@@ -59,9 +59,12 @@ export function connectOAuth2Portal(
   });
 }
 
+/** The `User-Agent` of {@link logInByRedirect}. */
+export const BROWSER = 'Mozilla/5.0';
+
 /** Logs in at a portal that asks nothing. @returns the response that the browser would bring */
 export async function logInByRedirect(link: RedirectLink): Promise<CodeResponse> {
-  const { headers } = await request(link.authorizeUrl);
+  const { headers } = await request(link.authorizeUrl, { headers: { 'user-agent': BROWSER } });
   const query = new URL(String(headers['location'])).searchParams;
   if (query.get('state') !== link.state) throw new Error(`another state: ${query.get('state')}`);
   return { code: new Secret(query.get('code') ?? ''), issuer: query.get('iss') };
