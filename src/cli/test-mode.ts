@@ -32,7 +32,7 @@ export function emulatorCloudConfiguration(
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
       ...{ clientId, clientAuth: null, clientSecret: new Secret(clientSecret), clientKey: null },
       ...{ login: 'device', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
-      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, protocol: {} },
+      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, errorCodes: {}, protocol: {} },
       ...{ tokenLifetime: 3_600_000, minRequestInterval: 0 },
     },
   };

@@ -42,6 +42,8 @@ const TOKEN_LIFETIME = 'a duration from "1m" to "365d", such as "1h"';
 const REQUEST_INTERVAL = 'a duration from "1s" to "1h", such as "6s"';
 const ISSUER =
   'an https URL without "?" and "#", such as "https://id.portal.example"; http only for a loopback address';
+const ERROR_CODES =
+  'a table of the portal\'s own error codes and those of OAuth 2.0, such as { login_required = "invalid_grant" }';
 const LOGIN = '"auto", "device", "redirect" or "paste"';
 const CLIENT_AUTH = '"basic", "post", "none" or "private_key_jwt"';
 const REDIRECT_URI = 'a URL without "#", exactly as registered at the portal';
@@ -75,6 +77,24 @@ export const helperPortalSchema = v.strictObject(
 const issuer = v.pipe(v.string(ISSUER), v.check(isIssuer, ISSUER));
 const redirectUri = v.pipe(v.string(REDIRECT_URI), v.check(isRedirectUri, REDIRECT_URI));
 const parameters = v.record(v.string(), v.string(PARAMETERS), PARAMETERS);
+const errorCodes = v.record(
+  v.pipe(v.string(), v.nonEmpty(ERROR_CODES)),
+  v.picklist(
+    [
+      'invalid_grant',
+      'invalid_client',
+      'unauthorized_client',
+      'invalid_request',
+      'temporarily_unavailable',
+      'authorization_pending',
+      'slow_down',
+      'access_denied',
+      'expired_token',
+    ],
+    ERROR_CODES,
+  ),
+  ERROR_CODES,
+);
 const headers = v.record(
   v.pipe(v.string(), v.regex(HEADER_NAME, HEADERS)),
   v.union(
@@ -109,6 +129,7 @@ export const oauth2PortalSchema = v.strictObject(
     token_params: v.optional(parameters, {}),
     headers: v.optional(headers, {}),
     token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000), '1h'),
+    error_codes: v.optional(errorCodes, {}),
     min_request_interval: v.optional(duration(REQUEST_INTERVAL, 1000, 3_600_000)),
     ...COMMON,
   },

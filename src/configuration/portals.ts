@@ -171,6 +171,7 @@ async function readOAuth2Portal(
       tokenParams: table.token_params,
       headers: Object.fromEntries(headers),
       tokenLifetime: table.token_lifetime,
+      errorCodes: table.error_codes,
       minRequestInterval: table.min_request_interval ?? 0,
       protocol: used?.protocol ?? {},
     },

@@ -48,7 +48,7 @@ describe('a portal of type oauth2', () => {
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
       ...{ clientKey: null, login: 'auto', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
       ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: 3_600_000, minRequestInterval: 0 },
-      protocol: {},
+      ...{ errorCodes: {}, protocol: {} },
     });
   });
 
@@ -69,6 +69,7 @@ describe('a portal of type oauth2', () => {
       'authorization_params = { access_type = "offline" }',
       'token_params = { audience = "a" }',
       'headers = { X-Api-Key = { file = "api.key" }, X-Version = "1" }',
+      'error_codes = { login_required = "invalid_grant" }',
       'token_lifetime = "10m"',
       'login_lifetime = "7d"',
       'idle_lifetime = "30d"',
@@ -83,6 +84,7 @@ describe('a portal of type oauth2', () => {
     expect(settings).toMatchObject({
       ...{ login: 'paste', redirectUri: 'com.vendor.app://login', pkce: false, scopeSeparator: ',' },
       ...{ authorizationParams: { access_type: 'offline' }, tokenParams: { audience: 'a' } },
+      errorCodes: { login_required: 'invalid_grant' },
       ...{ tokenLifetime: 600_000, minRequestInterval: 6000, clientAuth: 'private_key_jwt' },
       clientKey: { key: { type: 'private' } },
     });
@@ -109,6 +111,11 @@ describe('a portal of type oauth2', () => {
     ['a key without its file', [...ISSUER, 'client_auth = "private_key_jwt"'], /client_key_file: is missing/],
     ['a secret as a header file', [...ISSUER, 'headers = { a = { file = "none" } }'], /headers\.a: names a file that/],
     ['Basic without a secret', [...ISSUER, 'client_auth = "basic"'], /client_secret_file: is missing/],
+    [
+      'an error code that OAuth does not have',
+      [...ISSUER, 'error_codes = { a = "b" }'],
+      /error_codes\.a: must be a table of the portal's own error codes .*\(found "b"\)/,
+    ],
     ['variables without a preset', [...ISSUER, 'variables = { a = "b" }'], /variables: needs a preset; remove it, or/],
   ])('a portal of type oauth2 is rejected with %s', async (_, lines, message) => {
     expect(await errorOf(lines)).toMatch(message);

@@ -47,6 +47,10 @@ const scope = (defaultScope: string): Effect => ({ configures: { settings: { def
 const idle = (days: number): Effect => ({ configures: { idleLifetime: days * DAY } });
 const lifetime = (ms: number, reads: object = TOKENS): Effect => ({ reads, like: { tokens: { lifetime: ms } } });
 
+const errorCode = (error: string, meaning: string, to: PortalOperation = 'refresh'): Effect => ({
+  ...{ reads: { error }, to, status: 401, like: { meaning } },
+});
+
 const EFFECTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
   bmw: {
     scope: scope('authenticate_user openid cardata:api:read cardata:streaming:read'),
@@ -56,7 +60,7 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
       response_type: 'device_code',
     }),
     'protocol.response.members.account': account('gcid'),
-    'protocol.errors.1': { reads: {}, to: 'device_token', status: 500, like: { meaning: 'deferred' } },
+    'protocol.errors.0': { reads: {}, to: 'device_token', status: 500, like: { meaning: 'deferred' } },
   },
   daikin: {
     scope: scope('openid onecta:basic.integration offline_access'),
@@ -100,9 +104,10 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
     scope: scope('openid offline_access'),
     'settings.client_auth': POST,
     'settings.idle_lifetime': idle(90),
-    'protocol.errors.0': {
-      ...{ reads: { error: 'authorization_declined' }, to: 'device_token', status: 400, like: { meaning: 'refused' } },
-    },
+    'settings.error_codes.authorization_declined': errorCode('authorization_declined', 'denied', 'device_token'),
+    'settings.error_codes.consent_required': errorCode('consent_required', 'refused'),
+    'settings.error_codes.interaction_required': errorCode('interaction_required', 'refused'),
+    'settings.error_codes.login_required': errorCode('login_required', 'refused'),
   },
   miele: {
     scope: scope('openid mcs_thirdparty_read mcs_thirdparty_write'),
@@ -160,6 +165,7 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
     'settings.client_auth': POST,
     'settings.pkce': NO_PKCE,
     'settings.authorization_params.prompt': link({ prompt: 'login' }),
+    'settings.error_codes.login_required': errorCode('login_required', 'refused'),
     'settings.authorization_params.prompt_missing_scopes': link({ prompt_missing_scopes: 'true' }),
     'settings.idle_lifetime': idle(90),
     'settings.retry_lost_answer': LATE,
@@ -212,7 +218,6 @@ const AS_USUAL = new Map<string, readonly unknown[]>([
   ['settings.client_auth', ['basic', 'none']],
   ['protocol.operations.revoke.client_id', [false]],
   ['protocol.response.scope_separator', [',']],
-  ['protocol.errors.0', [{ operations: ['device_token'], http: 403, error: 'authorization_pending', as: 'pending' }]],
 ]);
 
 const rows = Object.entries(EFFECTS).flatMap(([name, effects]) =>

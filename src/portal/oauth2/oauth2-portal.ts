@@ -41,7 +41,7 @@ import { parseDeviceAuthorization } from './device-authorization.ts';
 import { checkAuthorizationServer } from './portal-checks.ts';
 import { RequestPacer } from './request-pacer.ts';
 import { RequestSender } from './request-sender.ts';
-import { readTokenEndpointResponse, toPollOutcome, toTokenOutcome } from './responses.ts';
+import { readTokenEndpointResponse, standardErrorCode, toPollOutcome, toTokenOutcome } from './responses.ts';
 import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
 import type { OAuth2Settings } from './settings.ts';
 
@@ -260,9 +260,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime } = outcome.response;
-    const error = parseErrorCode(outcome.response);
+    const ownCode = parseErrorCode(outcome.response);
+    const error = standardErrorCode(ownCode, settings.errorCodes) ?? ownCode;
     const isPublic = settings.clientSecret === null && settings.clientKey === null;
-    const detail = `the device authorization endpoint responded with ${describeError(status, error)}`;
+    const detail = `the device authorization endpoint responded with ${describeError(status, ownCode)}`;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
       const clientRefused = error === 'invalid_client' || error === 'unauthorized_client';
       // The same error says that the client ID is unknown, and that the secret is wrong.

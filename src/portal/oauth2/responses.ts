@@ -40,7 +40,12 @@ const PRESET_MEANINGS = {
 export function readTokenEndpointResponse(
   response: PortalResponse,
   operation: PortalOperation,
-  { protocol, scopeSeparator, tokenLifetime }: Pick<OAuth2Settings, 'protocol' | 'scopeSeparator' | 'tokenLifetime'>,
+  {
+    protocol,
+    scopeSeparator,
+    tokenLifetime,
+    errorCodes,
+  }: Pick<OAuth2Settings, 'protocol' | 'scopeSeparator' | 'tokenLifetime' | 'errorCodes'>,
 ): TokenEndpointResult {
   const { status, retryAfter, portalTime } = response;
   const body = parseObject(response.body);
@@ -48,8 +53,10 @@ export function readTokenEndpointResponse(
   const vendorCode = vendorStatus && body?.[vendorStatus.member];
   const isVendorError = vendorStatus !== undefined && body !== null && vendorCode !== vendorStatus.success;
   const isNumbered = isVendorError && typeof vendorCode === 'number';
-  const error = parseErrorCode(response);
-  const detail = isNumbered ? `HTTP ${status} status ${vendorCode}` : describeError(status, error);
+  const ownCode = parseErrorCode(response);
+  const standardCode = standardErrorCode(ownCode, errorCodes);
+  const error = standardCode ?? ownCode;
+  const detail = isNumbered ? `HTTP ${status} status ${vendorCode}` : describeError(status, ownCode);
   const failed = (meaning: ErrorMeaning): TokenEndpointResult => ({
     ...{ kind: 'error', meaning, error, detail, response },
   });
@@ -58,9 +65,9 @@ export function readTokenEndpointResponse(
     (entry) =>
       (entry.operations?.includes(operation) ?? true) &&
       (entry.http === undefined || entry.http === status) &&
-      (entry.error === undefined || entry.error === error) &&
       (entry.status === undefined || (typeof vendorCode === 'number' && entry.status.includes(vendorCode))),
   );
+  if (standardCode !== null) return failed(meaningOfCode(standardCode));
   if (known !== undefined) return failed(PRESET_MEANINGS[known.as]);
   const byCode = error === null ? null : meaningOfCode(error);
   if (status >= 200 && status < 300 && !isVendorError) {
@@ -73,6 +80,11 @@ export function readTokenEndpointResponse(
   const meaning = meaningOfError(status, error, retryAfter);
   // With a number of the cloud's own, the response is the portal's.
   return failed(isNumbered && (status < 300 || meaning === 'blocked') ? (byCode ?? 'rejected') : meaning);
+}
+
+/** The standard's code for one of the portal's own; null if the configuration names none. */
+export function standardErrorCode(ownCode: string | null, errorCodes: Readonly<Record<string, string>>): string | null {
+  return ownCode !== null && Object.hasOwn(errorCodes, ownCode) ? (errorCodes[ownCode] ?? null) : null;
 }
 
 /** The outcome of a code exchange or a refresh. */

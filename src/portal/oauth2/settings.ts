@@ -45,6 +45,8 @@ export interface OAuth2Settings {
   readonly headers: Readonly<Record<string, Secret>>;
   /** Lifetime of an access token if the response does not say. */
   readonly tokenLifetime: number;
+  /** The portal's own error codes, and those of RFC 6749 and RFC 8628 that mean the same. */
+  readonly errorCodes: Readonly<Record<string, string>>;
   /** Shortest time between two requests to the token endpoint. */
   readonly minRequestInterval: number;
   readonly protocol: PresetProtocol;

@@ -35,6 +35,7 @@ const settingsSchema = v.strictObject({
   scope_separator: v.exactOptional(text),
   authorization_params: v.exactOptional(parameters),
   token_params: v.exactOptional(parameters),
+  error_codes: v.exactOptional(parameters),
   headers: v.exactOptional(parameters),
   token_lifetime: v.exactOptional(duration),
   login_lifetime: v.exactOptional(duration),
@@ -82,20 +83,18 @@ const responseSchema = v.strictObject({
 
 const OPERATIONS = ['code', 'refresh', 'device_authorization', 'device_token', 'revoke'] as const;
 
-/** An error response of the cloud's own, and what it means. All given conditions must hold; the first match counts. */
+/** An error response that no code explains, and what it means. All given conditions must hold; the first match counts. */
 const errorSchema = v.pipe(
   v.strictObject({
     /** The operations that it may answer. Left out: all. */
     operations: v.exactOptional(v.pipe(v.array(v.picklist(OPERATIONS)), v.nonEmpty())),
     http: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))),
-    /** The member `error`. */
-    error: v.exactOptional(text),
     /** The values of the member `response.status.member`. */
     status: v.exactOptional(v.pipe(v.array(v.number()), v.nonEmpty())),
     /** `login_required`: only if the cloud says beyond doubt that the login has ended. */
     as: v.picklist(['pending', 'slow_down', 'deferred', 'refused', 'misconfigured', 'login_required']),
   }),
-  v.check(({ http, error, status }) => (http ?? error ?? status) !== undefined, 'a condition'),
+  v.check(({ http, status }) => (http ?? status) !== undefined, 'a condition'),
 );
 
 /** What the configuration keys can't express. */

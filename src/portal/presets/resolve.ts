@@ -18,7 +18,7 @@ export type ResolvedPreset =
     };
 
 /** Tables that are merged key by key: the others are values, which the configuration replaces. */
-const MERGED = new Set(['authorization_params', 'token_params', 'headers']);
+const MERGED = new Set(['authorization_params', 'token_params', 'headers', 'error_codes']);
 
 /** The operations whose requests have `token_params`. */
 const TOKEN_REQUESTS = new Set(['code', 'refresh', 'device_token']);

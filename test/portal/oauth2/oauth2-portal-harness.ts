@@ -44,6 +44,7 @@ export function connectOAuth2Portal(
       authorizationParams: {},
       tokenParams: {},
       headers: {},
+      errorCodes: {},
       tokenLifetime: 3_600_000,
       minRequestInterval: 0,
       protocol: {},

@@ -11,7 +11,7 @@ function responseOf(status: number, body: unknown): PortalResponse {
   return { status, body: text, retryAfter: null, portalTime: null };
 }
 
-const SETTINGS = { scopeSeparator: ' ', tokenLifetime: 3_600_000 };
+const SETTINGS = { scopeSeparator: ' ', tokenLifetime: 3_600_000, errorCodes: {} };
 
 function refreshOutcome(status: number, body: unknown, protocol: PresetProtocol = {}, settings = SETTINGS) {
   return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', { protocol, ...settings }));
@@ -114,6 +114,22 @@ describe('a response to the poll of a device code', () => {
     const protocol: PresetProtocol = { errors: [{ operations: ['device_token'], http: 403, as: 'pending' }] };
     expect(pollOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'not_yet' });
     expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'blocked' });
+  });
+});
+
+describe('an error code that the configuration maps to one of the standard', () => {
+  const errorCodes = { invalid_token: 'invalid_grant', wrong_app: 'invalid_client', malformed: 'invalid_request' };
+  const settings = { ...SETTINGS, errorCodes };
+
+  test.each<[number, unknown, object]>([
+    [401, { error: 'invalid_token' }, { kind: 'refused', detail: 'HTTP 401 invalid_token' }],
+    [401, { errors: [{ errorType: 'invalid_token' }] }, { kind: 'refused' }],
+    [500, { error: { code: 'invalid_token' } }, { kind: 'refused' }],
+    [200, { error: 'wrong_app' }, { kind: 'misconfigured', detail: 'HTTP 200 wrong_app' }],
+    [400, { error: 'malformed' }, { kind: 'rejected', error: 'invalid_request', detail: 'HTTP 400 malformed' }],
+    [400, { error: 'toString' }, { kind: 'rejected' }],
+  ])('HTTP %d with %j is read like that, and shown as it is', (status, body, outcome) => {
+    expect(refreshOutcome(status, body, {}, settings)).toMatchObject(outcome);
   });
 });
 
