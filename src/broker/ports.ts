@@ -40,6 +40,8 @@ export interface ConnectedPortal {
   readonly idleLifetime: number | null;
   /** Whether each refresh ends the access token that was issued before it. */
   readonly refreshEndsAccessToken: boolean;
+  /** The scope of a connection that names none; left out if there is none. */
+  readonly defaultScope?: string;
 }
 
 /** The portal of a connection, with the connection's name. */

@@ -41,6 +41,7 @@ const loginMembers = {
   user_code: optional(text),
   pairing_failed: optional(v.object({ reason, message: text, at: text })),
   wanted_scope: optional(textOrNull),
+  missing_scope: optional(v.array(text)),
 };
 
 /** A connection, in `status`. */
@@ -220,7 +221,7 @@ export const pairingEventMessageSchema = v.variant('event', [
     reason: optional(v.picklist(['link_ended', 'address_changed'])),
     unconfirmed: optional(v.array(v.object({ id: text, address: text }))),
   }),
-  v.object({ event: v.literal('paired'), scope: textOrNull }),
+  v.object({ event: v.literal('paired'), scope: textOrNull, missing_scope: optional(v.array(text)) }),
   v.object({ event: v.literal('failed'), reason, message: text }),
 ]);
 export type PairingEventMessage = v.InferOutput<typeof pairingEventMessageSchema>;

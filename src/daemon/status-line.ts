@@ -93,6 +93,7 @@ function groupOf([worst]: readonly Condition[]): (typeof GROUPS)[number] {
       return worst?.severity === 'info' ? 'unpaired' : 'needs attention';
     case 'without_credentials':
     case 'login_ending':
+    case 'permissions_missing':
       return 'needs attention';
     default:
       return worst?.severity === 'error' ? 'needs attention' : 'retrying';

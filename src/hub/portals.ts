@@ -54,7 +54,11 @@ export async function connectPortals(
         configuration.type === 'helper'
           ? connectHelperPortal(configuration, credentialLocation, context)
           : await connectOAuth2Portal(configuration, credentialLocation, context);
-      const behaviour = { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken };
+      const defaultScope = configuration.type === 'oauth2' ? configuration.settings.defaultScope : null;
+      const behaviour = {
+        ...{ retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken },
+        ...(defaultScope !== null && { defaultScope }),
+      };
       return [name, { type: configuration.type, portal, identity, credentialLocation, ...behaviour }] as const;
     }),
   );

@@ -30,3 +30,24 @@ test('a follower of a pairing gets a new link only when its link is dropped, not
   await following;
   expect(reports.at(-1)).toEqual({ event: 'paired', scope: 'Monitoring' });
 });
+
+test('a login that grants less than was asked for gives its token, and names what is missing until all is granted', async () => {
+  const harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox', 'Monitoring RemoteControl');
+  const unticked = (body: string) => body.replace('"Monitoring RemoteControl"', '"Monitoring"');
+  harness.portal.fail('token', { kind: 'alter', with: unticked });
+  const run = await harness.beginPairing('wallbox');
+  await harness.login(run);
+  await harness.time.pass(10_000);
+  const reports: PairingStatus[] = [];
+  for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
+  expect(reports.at(-1)).toEqual({ event: 'paired', scope: 'Monitoring', missingScope: ['RemoteControl'] });
+  expect(harness.statusOf('wallbox')).toMatchObject({
+    state: 'active',
+    problem: null,
+    missingScope: ['RemoteControl'],
+  });
+  expect(await harness.whoami(await harness.token(appliance.id))).toBe(200);
+  await harness.pairAgain('wallbox');
+  expect(harness.statusOf('wallbox')).not.toHaveProperty('missingScope');
+});

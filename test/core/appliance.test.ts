@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checkApplianceName, checkClientId } from '../../src/core/appliances/appliance.ts';
-import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
+import { checkScope, missingScope, sameScope } from '../../src/core/connections/scope.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s is a valid appliance name', (name) => {
   expect(checkApplianceName(name)).toBe(name);
@@ -49,6 +49,21 @@ test('two scopes with the same names are equal in any order and with repetitions
   expect(sameScope(null, '')).toBe(true);
   expect(sameScope(null, 'Monitoring')).toBe(false);
   expect(sameScope('monitoring', 'Monitoring')).toBe(false);
+});
+
+test.each<[string | null, string | null, readonly string[]]>([
+  ['A B', 'A', ['B']],
+  ['A B C', 'C D', ['A', 'B']],
+  ['A B', 'B A', []],
+  ['A B', null, []],
+  [null, 'A', []],
+  // The portal names its permissions otherwise in responses.
+  ['READ WRITE', 'api.read api.write', []],
+  // Not named by many portals, and no permission of an appliance.
+  ['openid offline_access A', 'A', []],
+  ['openid offline_access A', 'openid offline_access', ['A']],
+])('of the requested scope %j, the granted scope %j lacks %j', (requested, granted, missing) => {
+  expect(missingScope(requested, granted)).toEqual(missing);
 });
 
 test('a scope has at most 1000 characters', () => {

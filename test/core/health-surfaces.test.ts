@@ -70,6 +70,7 @@ const STATES: readonly State[] = [
   },
   { what: 'active, and it asks very often', appliance: wallbox({ unusualUsage: 'asks_often' }) },
   { what: 'active, and the login ends by itself soon', appliance: wallbox(), login: LOGIN_ENDING },
+  { what: 'active, and the portal granted less than was asked for', appliance: wallbox({ missingScope: ['B'] }) },
   {
     what: 'active, and the portal gave no refresh token',
     appliance: wallbox({ withoutRefreshToken: true }),

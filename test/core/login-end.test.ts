@@ -217,7 +217,7 @@ describe('notice about the end of a login', () => {
   test('a refresh that fails for a short time changes nothing about it', () => {
     if (notice === null) throw new Error('there is no notice');
     const failing = { duration: 10 * MINUTE, since: ending.since };
-    const facts = { ...subject, condition: condition('portal_unreachable'), loginEnding: ending };
+    const facts = { ...subject, condition: condition('portal_unreachable'), reminder: ending };
     const found = subjectNotice(facts, failing);
     expect(found).toMatchObject({ code: 'login_ending', message: 'It is login_ending' });
     expect(currentNotice({ notice, generation: 1 }, { facts, notice: found })).toMatchObject({ code: 'login_ending' });
@@ -237,6 +237,18 @@ describe('notice about the end of a login', () => {
     const older = { ...notice, code: 'refresh_failing', message: 'Refreshes fail' } as const;
     const now = { facts: { ...subject, condition: ending }, notice };
     expect(currentNotice({ notice: older, generation: 1 }, now)).toBe(older);
+  });
+
+  test('it comes before a notice about missing permissions, whose words it does not change', () => {
+    const missing = { ...ending, code: 'permissions_missing', message: 'One is missing' } as const;
+    const held = subjectNotice({ ...subject, condition: missing }, null);
+    if (held === null || notice === null) throw new Error('there is no notice');
+    expect(held).toMatchObject({ code: 'permissions_missing', severity: 'warning', message: 'One is missing' });
+    const facts = { ...subject, condition: ending };
+    expect(currentNotice({ notice: held, generation: 1 }, { facts, notice })).toMatchObject({ code: 'login_ending' });
+    const granted = { ...subject, condition: null, grant: { ...grant, generation: 2 } };
+    expect(currentNotice({ notice: held, generation: 1 }, { facts: granted, notice: null })).toBeNull();
+    expect(resolvedMessage(held, granted)).toBe('wallbox no longer lacks permissions');
   });
 
   test('a new login resolves it', () => {

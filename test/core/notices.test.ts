@@ -266,10 +266,11 @@ test.each([
   },
 );
 
-test('only answer_lost, login_ending, store_recovered and wrong_setup_codes are notified without repetition', () => {
+test('only answer_lost, the reminders, store_recovered and wrong_setup_codes are notified without repetition', () => {
   expect(NOTICE_CODES.filter(isNotRepeated)).toEqual([
     'answer_lost',
     'login_ending',
+    'permissions_missing',
     'store_recovered',
     'wrong_setup_codes',
   ]);

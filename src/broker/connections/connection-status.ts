@@ -1,6 +1,7 @@
 import { type Instant, rfc3339 } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { missingScope } from '../../core/connections/scope.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { type LoginEnd, loginEnd } from '../../core/grants/login-end.ts';
 import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
@@ -44,6 +45,8 @@ export function connectionStatus(
   const suspendedProblem = suspendedProblemOf(connection, suspended, started);
   const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
   const limits = portalOf(connection.portal) ?? NO_LIMITS;
+  const requestedScope = managed?.grant.requestedScope ?? portalOf(connection.portal)?.defaultScope ?? null;
+  const missing = missingScope(requestedScope, managed?.grant.scope ?? null);
   const end =
     managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
   const isWithoutRefreshToken = managed?.grant.refreshToken === null;
@@ -73,6 +76,7 @@ export function connectionStatus(
       ? { grantMissing: connection.damaged ? 'connection_damaged' : 'portal_changed' }
       : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
+    ...(missing.length > 0 && managed?.health.kind !== 'refused' ? { missingScope: missing } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
     ...(isWithoutRefreshToken ? { withoutRefreshToken: true } : {}),
     ...(problem?.isUntried && { credentialsUntried: true }),

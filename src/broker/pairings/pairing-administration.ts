@@ -1,4 +1,5 @@
 import type { Connection } from '../../core/connections/connection.ts';
+import { missingScope } from '../../core/connections/scope.ts';
 import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
 import { linkKey } from '../../core/pairings/known-links.ts';
 import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
@@ -180,10 +181,14 @@ function toReport(run: PairingRun, shown: string | null): PairingStatus {
       const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
       return { event: 'waiting', ...linkFields(step, shown, run.redirect), expiresIn, ...logins };
     }
-    case 'ended':
-      return step.result.kind === 'paired'
-        ? { event: 'paired', scope: step.result.scope }
-        : { event: 'failed', reason: step.result.reason, message: run.failureMessage(step.result.reason) };
+    case 'ended': {
+      if (step.result.kind === 'paired') {
+        const { scope } = step.result;
+        const missing = missingScope(run.requestedScope, scope);
+        return { event: 'paired', scope, ...(missing.length > 0 && { missingScope: missing }) };
+      }
+      return { event: 'failed', reason: step.result.reason, message: run.failureMessage(step.result.reason) };
+    }
   }
 }
 

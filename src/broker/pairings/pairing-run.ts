@@ -116,6 +116,12 @@ export class PairingRun implements AsyncDisposable {
     return this.#context.portalOf(portal)?.credentialLocation ?? { portal };
   }
 
+  /** The scope that is requested at the portal; null if none is. */
+  get requestedScope(): string | null {
+    const { portal, scope } = this.pairing;
+    return scope ?? this.#context.portalOf(portal)?.defaultScope ?? null;
+  }
+
   /** The cause of this failure and what to do next, for the command line. */
   failureMessage(reason: PairingFailureReason): string {
     const { cause, advice } = explainPairingFailure(

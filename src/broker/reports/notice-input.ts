@@ -4,7 +4,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES } from '../../core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
-import type { GrantNoticeInput, SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
+import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
 import { mapInSlices } from '../../system/slices.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
@@ -51,12 +51,12 @@ export async function collectNoticeInput(
     now: now.wall,
   });
   const noticeable = noticeableConditions(conditions);
-  const ending = noticeableConditions(conditions.filter(({ code }) => code === 'login_ending'));
+  const reminders = noticeableConditions(conditions.filter(isReminder));
   const subjects = await mapInSlices(connections, ([{ id }, { name, state, own }]): SubjectNoticeInput => {
     const key = own ? `appliance ${name}` : `connection ${name}`;
-    const [condition = null, loginEnding] = [noticeable.get(key), ending.get(key)];
+    const [condition = null, reminder] = [noticeable.get(key), reminders.get(key)];
     const subject = { key, name, state, condition, grant: grantFacts(id, grants, now) };
-    return loginEnding === undefined || loginEnding === condition ? subject : { ...subject, loginEnding };
+    return reminder === undefined || reminder === condition ? subject : { ...subject, reminder };
   });
   const known = new Set(subjects.map(({ key }) => key));
   const waiting = appliances.flatMap(({ name, state, waitingForApproval }): SubjectNoticeInput[] => {

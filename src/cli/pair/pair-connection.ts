@@ -135,8 +135,8 @@ class JsonDisplay implements PairingDisplay, Disposable {
     printStderr(unconfirmedLoginText(address));
   }
 
-  paired(scope: string | null): void {
-    printJson({ event: 'paired', ...this.#nameMembers, scope });
+  paired(scope: string | null, missing: readonly string[]): void {
+    printJson({ event: 'paired', ...this.#nameMembers, scope, ...(missing.length > 0 && { missing_scope: missing }) });
   }
 
   failed({ reason }: PairingFailedMessage): void {

@@ -59,9 +59,12 @@ export class TextDisplay implements PairingDisplay, Disposable {
     printStderr(unconfirmedLoginText(address));
   }
 
-  paired(scope: string | null): void {
+  paired(scope: string | null, missing: readonly string[]): void {
     this.#countdownLine.clear();
     print(`${this.#name} is connected${scope === null ? '' : `, scope ${printable(scope)}`}`);
+    if (missing.length === 0) return;
+    const names = printable(missing.join(', '));
+    printStderr(`the portal did not grant ${names}: if ${this.#name} needs that, log in again and allow it`);
   }
 
   failed(): void {

@@ -30,7 +30,8 @@ export interface PairingDisplay {
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void;
   /** Somebody has logged in, but the portal has not confirmed it; called once per address. */
   loginUnconfirmed(address: string): void;
-  paired(scope: string | null): void;
+  /** @param missing what was requested and the portal did not grant */
+  paired(scope: string | null, missing: readonly string[]): void;
   failed(failure: PairingFailedMessage): void;
 }
 
@@ -114,7 +115,7 @@ export async function watchPairing(
         break;
       }
       case 'paired':
-        display.paired(report.scope);
+        display.paired(report.scope, report.missing_scope ?? []);
         return { kind: 'paired' };
       case 'failed':
         display.failed(report);

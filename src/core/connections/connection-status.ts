@@ -59,6 +59,8 @@ export interface LoginStatus {
    * needed.
    */
   readonly wantedScope?: string | null;
+  /** What was requested and the portal did not grant, as when a person unticks it; left out if nothing. */
+  readonly missingScope?: readonly string[];
 }
 
 /** A connection in `status`. */

@@ -32,6 +32,21 @@ export function sameScope(a: string | null, b: string | null): boolean {
   return [...new Set(scopeNames(a))].sort().join(' ') === [...new Set(scopeNames(b))].sort().join(' ');
 }
 
+/** What OpenID Connect asks for (Core 1.0, 5.4 and 11). It gives an appliance no permission, and many portals do not name it. */
+const OPENID_NAMES = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access']);
+
+/**
+ * The names of a requested scope that the portal has not granted (RFC 6749, 3.3). None if the scopes have no name in
+ * common: then the portal names its permissions otherwise in its responses.
+ * @param granted null if the portal did not say: as requested
+ */
+export function missingScope(requested: string | null, granted: string | null): readonly string[] {
+  const names = new Set(scopeNames(granted));
+  const [wanted, missing] = [scopeNames(requested), scopeNames(requested).filter((name) => !names.has(name))];
+  if (granted === null || missing.length === wanted.length) return [];
+  return missing.filter((name) => !OPENID_NAMES.has(name));
+}
+
 function scopeNames(scope: string | null | undefined): string[] {
   return (scope ?? '').split(/\s+/).filter((name) => name !== '');
 }

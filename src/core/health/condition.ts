@@ -24,6 +24,7 @@ export const CONNECTION_CONDITION_CODES = [
   'grant_damaged',
   'connection_damaged',
   'login_ending',
+  'permissions_missing',
   'pairing_failed',
   'login_open',
   'portal_awaited',

@@ -35,7 +35,7 @@ interface ConditionsInput {
 /**
  * Derives all conditions. This is the only place that decides whether something is wrong. The most severe conditions come
  * first; within a severity, those of the hub come before those of connections and appliances. A connection has at most
- * three: about its grant, the end of its login and its last pairing; an appliance has at most one. If all is well, there is none.
+ * four: about its grant, the end of its login, its permissions and its last pairing; an appliance has at most one. If all is well, there is none.
  */
 export function deriveConditions({
   connections,
@@ -195,6 +195,11 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     const first = status.withoutRefreshToken === true ? `Add offline_access to the scope of ${name}, then log` : 'Log';
     const advice = `${first} in again before then: open ${url} or run "latchkey pair ${name}"`;
     conditions.push(condition('login_ending', 'warning', message, advice, status.loginEndingSince));
+  }
+  if (status.missingScope !== undefined) {
+    const message = `${subject} is connected, but the portal did not grant all permissions that were asked for: ${status.missingScope.join(', ')} ${status.missingScope.length === 1 ? 'is' : 'are'} missing`;
+    const advice = `If ${name} needs them, log in again and allow them: open ${url} or run "latchkey pair ${name}"`;
+    conditions.push(condition('permissions_missing', 'warning', message, advice, status.lastRefresh ?? rfc3339(now)));
   }
   if (pairingFailed !== undefined) {
     const { cause, advice } = explainPairingFailure(pairingFailed.reason, name, credentialLocation);

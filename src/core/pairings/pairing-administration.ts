@@ -42,7 +42,8 @@ export type PairingStatus =
       /** Left out if there are none; `latchkey pair --json` does not print them. */
       readonly unconfirmed?: readonly UnconfirmedLogin[];
     }
-  | { readonly event: 'paired'; readonly scope: string | null }
+  /** `missingScope`: what was requested and the portal did not grant; left out if nothing. */
+  | { readonly event: 'paired'; readonly scope: string | null; readonly missingScope?: readonly string[] }
   /** `message`: why it failed and what to do next, for people at the command line. */
   | { readonly event: 'failed'; readonly reason: PairingFailureReason; readonly message: string };
 

@@ -13,8 +13,8 @@ export interface SubjectNoticeInput {
   readonly state: ConnectionState;
   /** The condition that may lead to a notice; null if there is none. */
   readonly condition: SubjectCondition | null;
-  /** The condition `login_ending`, if there is one besides a graver one; left out otherwise. */
-  readonly loginEnding?: SubjectCondition;
+  /** The reminder, see {@link REMINDERS}, if there is one besides a graver condition; left out otherwise. */
+  readonly reminder?: SubjectCondition;
   readonly grant: GrantNoticeInput | null;
 }
 
@@ -40,11 +40,21 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** Conditions that point to something while all is well. Each has a notice with its code, sent once. */
+const REMINDERS = ['login_ending', 'permissions_missing'] as const;
+type Reminder = (typeof REMINDERS)[number];
+
+/** Whether a condition or a notice is a reminder. */
+export function isReminder<C extends { readonly code: string }>(one: C): one is C & { readonly code: Reminder } {
+  return REMINDERS.some((code) => code === one.code);
+}
+
 /**
  * A notice with a higher number replaces an open one with a lower number. A new notice of severity `error` replaces any
  * other.
  */
 const PRIORITY: Partial<Record<NoticeCode, number>> = {
+  permissions_missing: -2,
   login_ending: -1,
   answer_lost: 0,
   misconfigured: 1,
@@ -91,9 +101,7 @@ const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = {
 
 /** Whether a notice is sent only when it begins and when it is over, and is not repeated daily. */
 export function isNotRepeated(code: NoticeCode): boolean {
-  return (
-    code === 'answer_lost' || code === 'login_ending' || code === 'store_recovered' || code === 'wrong_setup_codes'
-  );
+  return isReminder({ code }) || code === 'answer_lost' || code === 'store_recovered' || code === 'wrong_setup_codes';
 }
 
 /**
@@ -110,11 +118,11 @@ export function failureDuration(observed: number, overdue: number | null): numbe
  * @param failing null if refreshes do not fail
  */
 export function subjectNotice(
-  { condition, loginEnding, grant }: SubjectNoticeInput,
+  { condition, reminder: pending, grant }: SubjectNoticeInput,
   failing: FailurePeriod | null,
 ): Notice | null {
   if (condition === null) return null;
-  const reminder = loginEnding === undefined ? null : toNotice('login_ending', loginEnding);
+  const reminder = pending !== undefined && isReminder(pending) ? toNotice(pending.code, pending) : null;
   switch (condition.code) {
     case 'approval_needed':
       return toNotice('approval_needed', condition);
@@ -126,7 +134,8 @@ export function subjectNotice(
     case 'misconfigured':
       return toNotice('misconfigured', condition);
     case 'login_ending':
-      return toNotice('login_ending', condition);
+    case 'permissions_missing':
+      return toNotice(condition.code, condition);
     case 'store_unwritable':
     case 'database_unavailable':
     case 'pairing_failed':
@@ -208,7 +217,7 @@ export function matchesCondition(
   condition: SubjectCondition | null,
 ): condition is SubjectCondition {
   if (severity !== 'warning' || condition?.severity !== 'warning') return false;
-  return (code === 'login_ending') === (condition.code === 'login_ending');
+  return isReminder({ code }) || isReminder(condition) ? code === condition.code : true;
 }
 
 /**
@@ -219,16 +228,19 @@ export function isKeptAfterRestart(code: NoticeCode, running: number): boolean {
   return running < (RESTART_RETENTION[code] ?? 0);
 }
 
+const RESOLVED_REMINDERS: Record<Reminder, (subject: string) => string> = {
+  login_ending: (subject) => `The login of ${subject} no longer ends soon`,
+  permissions_missing: (subject) => `${subject} no longer lacks permissions`,
+};
+
 /** The message for a notice that is over. @param facts undefined if its subject was removed */
-export function resolvedMessage(
-  { code, connection, appliance, message }: Notice,
-  facts: SubjectNoticeInput | undefined,
-): string {
+export function resolvedMessage(notice: Notice, facts: SubjectNoticeInput | undefined): string {
+  const { connection, appliance, message } = notice;
   const subject = appliance ?? connection;
   if (subject === null) return `Resolved: ${message}`;
   if (facts === undefined) return `${subject} was removed from the hub`;
   if (facts.state === 'active' || facts.state === 'retrying')
-    return code === 'login_ending' ? `The login of ${subject} no longer ends soon` : `${subject} is connected again`;
+    return isReminder(notice) ? RESOLVED_REMINDERS[notice.code](subject) : `${subject} is connected again`;
   return `${subject} no longer needs attention`;
 }
 

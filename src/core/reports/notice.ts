@@ -7,6 +7,7 @@
  * - `refresh_failing`: refreshes have failed for a day;
  * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may be dead; sent once;
  * - `login_ending`: the login ends by itself soon, and only a new login prevents that; sent once;
+ * - `permissions_missing`: the portal granted fewer permissions than were asked for; sent once;
  * - `approval_needed`: an appliance has registered itself and waits for an installer;
  * - `wrong_setup_codes`: somebody typed too many wrong setup codes on the hub's page;
  * - the others concern the hub as a whole, as in `status`.
@@ -36,6 +37,7 @@ export const NOTICE_CODES = [
   'refresh_failing',
   'answer_lost',
   'login_ending',
+  'permissions_missing',
   'approval_needed',
   ...HUB_PROBLEM_CODES,
   'wrong_setup_codes',

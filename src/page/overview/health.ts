@@ -119,11 +119,13 @@ export function userCodeOf(authorizeUrl: string): string | null {
 /** Further advice for a condition. */
 function conditionDetails(
   code: Condition['code'],
-  { portal, credentialLocation = { portal }, pairingFailed, withoutRefreshToken }: LoginStatus,
+  { portal, credentialLocation = { portal }, pairingFailed, withoutRefreshToken, missingScope }: LoginStatus,
   texts: Texts,
 ) {
   if (withoutRefreshToken === true && (code === 'login_ending' || code === 'refused'))
     return [texts.states.withoutRefreshToken];
+  if (code === 'permissions_missing' && missingScope !== undefined)
+    return [texts.states.missingPermissions(missingScope.join(', '))];
   if (code === 'misconfigured') return credentialsAdvice(code, credentialLocation, texts);
   if (code !== 'pairing_failed' || pairingFailed === undefined) return [];
   const { reason } = pairingFailed;
@@ -192,7 +194,10 @@ export function hubHealth(
     }
     case 'warning': {
       const isForPerson = (code: Condition['code']) =>
-        code === 'without_credentials' || code === 'pairing_failed' || code === 'login_ending';
+        code === 'without_credentials' ||
+        code === 'pairing_failed' ||
+        code === 'login_ending' ||
+        code === 'permissions_missing';
       const isRefreshProblem = (code: Condition['code']) => code !== 'approval_needed' && !isForPerson(code);
       const headline =
         about(isRefreshProblem, {

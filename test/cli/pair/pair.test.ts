@@ -36,6 +36,15 @@ test('pair --json prints one object per line, the link first and then the result
   expect(lines(stdout)).toEqual([printed, { event: 'paired', scope: 'A B' }]);
 });
 
+test('pair names the permissions that the portal did not grant', async () => {
+  hub.administration.script = [waiting, { event: 'paired', scope: 'A', missingScope: ['B', 'C'] }];
+  const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox');
+  expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/scope A\n$/) });
+  expect(stderr).toContain('the portal did not grant B, C: if wallbox needs that, log in again and allow it\n');
+  const json = await hub.latchkey('pair', 'wallbox', '--json');
+  expect(lines(json.stdout).at(-1)).toEqual({ event: 'paired', scope: 'A', missing_scope: ['B', 'C'] });
+});
+
 const lost = { event: 'failed', reason: 'answer_lost', message: 'its answer was lost\u001b[2J; try again' } as const;
 
 test("pair of a failed pairing reports the hub's reason and what to do", async () => {

@@ -112,6 +112,8 @@ export const health: typeof english.health = {
       `Die gespeicherten Daten der Anmeldung für ${appliance} wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Deshalb gibt der Hub damit keinen Zugang. Entfernen Sie diese Anmeldung auf dem Hub und melden Sie sich neu am Portal an.`,
     login_ending: (appliance) =>
       `Das Portal beendet diese Anmeldung bald, wie jede Anmeldung nach einiger Zeit. Melden Sie sich vorher neu an, damit die Verbindung von ${appliance} bestehen bleibt.`,
+    permissions_missing: (appliance) =>
+      `${appliance} ist verbunden, aber das Portal hat nicht alle angefragten Berechtigungen gewährt.`,
     approval_needed: (appliance) =>
       `${appliance} möchte aufgenommen werden. Geben Sie es nur frei, wenn es Ihr Gerät ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
     not_paired: (appliance) => `Melden Sie sich einmal am Portal an, um ${appliance} zu verbinden.`,
@@ -148,6 +150,8 @@ export const health: typeof english.health = {
   softwareId: 'Name laut Gerät',
   scopeChanged:
     'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu am Portal an, damit sie gelten.',
+  missingPermissions: (names) =>
+    `Es fehlen: ${names}. Wenn sie gebraucht werden, melden Sie sich neu an und erlauben Sie sie.`,
   withoutRefreshToken:
     'Das Portal hat kein Refresh-Token gegeben, deshalb kann der Hub diesen Zugang nicht erneuern. Fügen Sie offline_access zu den Berechtigungen hinzu und melden Sie sich neu an.',
   problemSince: 'Störung aufgetreten',

@@ -121,6 +121,8 @@ export const health = {
       `The stored data of the login for the ${appliance} was damaged on the hub’s disk, or somebody changed it there, so the hub gives no access with it. Remove this login on the hub, and log in at the portal again.`,
     login_ending: (appliance: string) =>
       `The portal ends this login soon, as it ends every login after some time. Log in again before then to keep the ${appliance} connected.`,
+    permissions_missing: (appliance: string) =>
+      `The ${appliance} is connected, but the portal did not grant all permissions that were asked for.`,
     approval_needed: (appliance: string) =>
       `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
     not_paired: (appliance: string) => `Log in at the portal once to connect the ${appliance}.`,
@@ -157,6 +159,7 @@ export const health = {
   registrantAddress: 'IP address',
   softwareId: 'Name that it gives itself',
   scopeChanged: 'The configuration now asks for other permissions. Log in at the portal again to apply them.',
+  missingPermissions: (names: string) => `Missing: ${names}. If they are needed, log in again and allow them.`,
   withoutRefreshToken:
     'The portal gave no refresh token, so the hub cannot renew this access. Add offline_access to the permissions, and log in again.',
   problemSince: 'Problem began',
