@@ -71,6 +71,16 @@ test('only one appliance is added when several are added under one name at the s
   expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
+test('a shared connection that is removed while an appliance is added to it does not come back', async () => {
+  const harness = await BrokerHarness.start();
+  const { appliances, connections } = harness.run;
+  const shared = await connections.add('shared', null, null);
+  const choice = { connection: 'shared', scope: null, portal: null };
+  const [, added] = await Promise.allSettled([appliances.removeConnection(shared), appliances.add('wallbox', choice)]);
+  expect(added).toMatchObject({ reason: { code: 'connection_unknown' } });
+  expect([connections.list(), appliances.list()]).toEqual([[], []]);
+});
+
 test('two changes to one appliance at the same time both take effect', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;

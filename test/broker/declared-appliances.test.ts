@@ -93,7 +93,7 @@ test('an appliance keeps its grant when it is declared for another portal, or fo
   const { harness, id } = await BrokerHarness.startPaired();
   const before = await harness.run.store.grant(id);
   for (const portal of ['gone', 'same']) {
-    await harness.run.connections.save({ updatedConnections: [{ ...harness.connection('wallbox'), portal }] });
+    await harness.run.connections.save(() => ({ updatedConnections: [{ ...harness.connection('wallbox'), portal }] }));
     expect(await reconcile(harness, WALLBOX)).toEqual([]);
   }
   expect(await reconcile(harness, { ...WALLBOX, portal: 'other' })).toEqual([id]);

@@ -150,9 +150,9 @@ describe('device flow of an appliance whose connection is paired', () => {
   test('only an installer may log in while the grant of the others is in use, also if another scope is wanted by now', async () => {
     const { harness, flow } = await startPaired();
     const connection = harness.run.connections.get('shared');
-    await harness.run.connections.save({
+    await harness.run.connections.save(() => ({
       updatedConnections: [{ ...connection, scope: 'RemoteControl', origin: 'declared' }],
-    });
+    }));
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
       ...{ isApprovable: false, needsInstaller: true },
     });

@@ -59,9 +59,9 @@ describe("device flow during an installer's pairing", () => {
   test("a device flow for another scope replaces the installer's pairing", async () => {
     const { harness, id } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
-    await harness.run.connections.save({
+    await harness.run.connections.save(() => ({
       updatedConnections: [{ ...harness.connection('wallbox'), scope: 'RemoteControl' }],
-    });
+    }));
     const flow = await beginFlow(harness);
     expect([pairingResult(run.pairing.step), pollFlow(harness, id, flow)]).toEqual(['replaced', 'pending']);
   });

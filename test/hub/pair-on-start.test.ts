@@ -8,7 +8,7 @@ import { sampleRegistrant } from '../support/registration-samples.ts';
 /** Declares the connection of an appliance, with this scope. */
 async function declare(home: BrokerHarness, name: string, scope: string): Promise<void> {
   const declared = { ...home.connection(name), scope, origin: 'declared' } as const;
-  expect(await home.run.connections.save({ updatedConnections: [declared] })).toBe(true);
+  expect(await home.run.connections.save(() => ({ updatedConnections: [declared] }))).toBe(true);
 }
 
 /** Does what a start with `pairing.on_start` does. @returns the links in the log, by connection */

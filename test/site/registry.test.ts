@@ -8,7 +8,7 @@ import { ALL_NEWS, LEAF_SETTING } from '../../src/core/site.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, type SiteBroker, startSite, startSiteBroker } from './site-brokers.ts';
+import { expectSoon, type SiteBroker, startSite, startSiteBroker, withMethods } from './site-brokers.ts';
 import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -145,6 +145,36 @@ test('changes of one appliance at two hubs at once are both made', async () => {
     const found = () => hub.service.findClient(clientId);
     const shared = hub.broker.connections.find('shared')?.id;
     await expectSoon(() => [secretOf(found()), found()?.connection], [sha256(clientSecret.reveal()), shared]);
+  }
+});
+
+test('a change that waits for news of another hub starts from what they bring', async () => {
+  await using site = await startSite();
+  const { a, address } = site;
+  const [reading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using c = await startSiteBroker(address, 'latchkey-0000000c', (store) =>
+    withMethods(store, {
+      async findConnections(ids) {
+        const found = await store.findConnections(ids);
+        if (secretOf(c.broker.appliances.find('wallbox')) === undefined) return found;
+        reading.resolve();
+        await goOn.promise;
+        return found;
+      },
+    }),
+  );
+  await a.administration.addConnection('shared', 'Monitoring', null);
+  const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await expectSoon(() => namesAt(c), ['wallbox']);
+  const rotated = await a.administration.rotateSecret('wallbox', false);
+  await reading.promise;
+  const moved = c.administration.moveAppliance('wallbox', 'shared');
+  goOn.resolve();
+  await moved;
+  const shared = a.broker.connections.find('shared')?.id;
+  for (const hub of [a, c]) {
+    const found = () => hub.service.findClient(clientId);
+    await expectSoon(() => [secretOf(found()), found()?.connection], [sha256(rotated.clientSecret.reveal()), shared]);
   }
 });
 

@@ -139,17 +139,23 @@ export class Appliances {
    * Stores a new appliance, and its connection if that is new.
    * @param invite the hash of its invite, which is consumed in the same transaction
    * @returns false if its name or client_id is taken, or the invite is gone
-   * @throws Failure `not_allowed` if there are too many appliances, or as {@link Store}
+   * @throws Failure `not_allowed` if there are too many appliances, `connection_unknown` if its shared connection was
+   * removed meanwhile, or as {@link Store}
    */
   async insert(appliance: Appliance, connection: Connection, invite?: string): Promise<boolean> {
     if (this.#byId.size >= MAX_APPLIANCES) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_APPLIANCES} appliances: remove unused ones`);
     }
     return this.#serialize(() =>
-      this.save({
-        addedConnections: this.#connections.byId(connection.id) === undefined ? [connection] : [],
-        addedAppliances: [appliance],
-        ...(invite === undefined ? {} : { usedInvite: invite }),
+      this.save(() => {
+        const isOwn = connection.id === appliance.id;
+        // A shared one that was removed meanwhile must not come back.
+        if (!isOwn) this.#connections.ofAppliance(appliance);
+        return {
+          addedConnections: isOwn ? [connection] : [],
+          addedAppliances: [appliance],
+          ...(invite === undefined ? {} : { usedInvite: invite }),
+        };
       }),
     );
   }
@@ -258,14 +264,14 @@ export class Appliances {
   remove(appliance: Appliance): Promise<string | null> {
     return this.#serialize(async () => {
       assertNotDeclared(appliance);
-      const findOwn = () => this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
-      let own = findOwn();
-      await this.#connections.shared.retryOnce(async () => {
-        own = findOwn();
-        const removedConnections = own === null ? [] : [own.id];
-        return (await this.save({ removedAppliances: [appliance.id], removedConnections })) || null;
-      });
-      return own?.id ?? null;
+      let removedConnections: readonly string[] = [];
+      const derive = () => {
+        const own = this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
+        removedConnections = own === null ? [] : [own.id];
+        return { removedAppliances: [appliance.id], removedConnections };
+      };
+      await this.#connections.shared.retryOnce(async () => (await this.save(derive)) || null);
+      return removedConnections[0] ?? null;
     });
   }
 
@@ -279,9 +285,14 @@ export class Appliances {
   removeConnection(connection: Connection): Promise<boolean> {
     return this.#serialize(async () => {
       const removed = await this.#connections.shared.retryOnce(async () => {
-        const current = this.#connections.byId(connection.id) ?? connection;
-        const change = connectionRemoval(current, this.usersOf(current.id), this.#connections, this.#random);
-        return (await this.save(change)) ? change.removedConnections : null;
+        let removedIds: readonly string[] = [];
+        const derive = () => {
+          const current = this.#connections.byId(connection.id) ?? connection;
+          const change = connectionRemoval(current, this.usersOf(current.id), this.#connections, this.#random);
+          removedIds = change.removedConnections;
+          return change;
+        };
+        return (await this.save(derive)) ? removedIds : null;
       });
       if (removed !== null) return removed.length > 0;
       throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
@@ -300,9 +311,12 @@ export class Appliances {
   #change(id: string, change: (current: Appliance) => RegistryChange | Promise<RegistryChange>): Promise<Appliance> {
     return this.#serialize(async () => {
       const changed = await this.#connections.shared.retryOnce(async () => {
-        const current = this.#byId.get(id);
-        if (current === undefined) throw removedMeanwhileFailure();
-        const isApplied = await this.save(await change(current), () => this.#byId.has(id));
+        const derive = () => {
+          const current = this.#byId.get(id);
+          if (current === undefined) throw removedMeanwhileFailure();
+          return change(current);
+        };
+        const isApplied = await this.save(derive, () => this.#byId.has(id));
         return isApplied ? (this.#byId.get(id) ?? null) : null;
       });
       if (changed === null) throw removedMeanwhileFailure();
@@ -318,13 +332,14 @@ export class Appliances {
 
   /**
    * Writes changes of appliances and connections, and then applies them.
+   * @param derive as in {@link Connections.save}
    * @param isWanted whether they are still to be applied after the write
    * @returns false if they do not apply, see {@link Store.saveRegistry}
-   * @throws Failure as {@link Store}
+   * @throws Failure as {@link Store}, and whatever `derive` throws
    */
-  async save(change: RegistryChange, isWanted = () => true): Promise<boolean> {
+  async save(derive: Parameters<Connections['save']>[0], isWanted = () => true): Promise<boolean> {
     let isApplied = false;
-    await this.#connections.save(change, () => {
+    await this.#connections.save(derive, (change) => {
       isApplied = isWanted();
       if (isApplied) this.#applyInMemory(change);
     });

@@ -99,7 +99,7 @@ export class Connections {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_CONNECTIONS} connections: remove unused ones`);
     }
     const added = await this.shared.retryOnce(async () =>
-      (await this.save({ addedConnections: [connection] })) ? connection : null,
+      (await this.save(() => ({ addedConnections: [connection] }))) ? connection : null,
     );
     if (added === null) throw connectionExistsFailure(name, this.find(name));
     return added;
@@ -121,15 +121,21 @@ export class Connections {
 
   /**
    * Writes changes, and then applies those of connections.
+   * @param derive what is to be changed, from the records as they are then: no news are applied before it is written, and
+   * the store compares with what this hub has read last
    * @param onApplied applies the others
    * @returns false if they don't apply, see {@link Store.saveRegistry}
-   * @throws Failure as {@link Store}
+   * @throws Failure as {@link Store}, and whatever `derive` throws
    */
-  save(change: RegistryChange, onApplied: () => void = () => undefined): Promise<boolean> {
+  save(
+    derive: () => RegistryChange | Promise<RegistryChange>,
+    onApplied: (change: RegistryChange) => void = () => undefined,
+  ): Promise<boolean> {
     return this.shared.exclusively(async () => {
+      const change = await derive();
       if (!(await this.#store.saveRegistry(change))) return false;
       this.applyInMemory(change);
-      onApplied();
+      onApplied(change);
       return true;
     });
   }

@@ -129,7 +129,7 @@ export async function migrateRenamedPortals(
     );
     // Pairings first: if the hub is interrupted in between, the next start repeats both.
     await movePairings(open, connection.portal, portal, store)
-      .then(() => connections.save(change))
+      .then(() => connections.save(() => change))
       .catch((error: unknown) => {
         if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
         connections.applyInMemory(change);
@@ -159,7 +159,7 @@ export async function writeIfPossible(
   { appliances, log }: Pick<ReconcileContext, 'appliances' | 'log'>,
 ): Promise<void> {
   try {
-    if (await appliances.save(change)) return;
+    if (await appliances.save(() => change)) return;
     throw new Failure(
       'unexpected',
       `${what} can't be declared: the store already has another one with its name or client_id`,

@@ -76,7 +76,7 @@ export class GrantImports implements AsyncDisposable {
       throw new Failure('not_allowed', `the connection ${name} has a grant already: add --yes to replace it`);
     }
     const isNew = connections.byId(id) === undefined;
-    if (isNew && !(await connections.save({ addedConnections: [connection] }))) {
+    if (isNew && !(await connections.save(() => ({ addedConnections: [connection] })))) {
       throw new Failure('connection_exists', `there is a connection ${name} by now: try again`);
     }
     // No refresh may be under way: its tokens would be lost. One that begins later finds the placeholder, and is not sent.
@@ -178,7 +178,7 @@ export class GrantImports implements AsyncDisposable {
       return;
     }
     if (hasPlaceholder) await store.forgetGrant(id, generation);
-    if (isNew) await connections.save({ removedConnections: [id] });
+    if (isNew) await connections.save(() => ({ removedConnections: [id] }));
   }
 }
 
