@@ -21,6 +21,7 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_unwritable: "can't write its store",
   store_changed: 'its store was damaged, or changed by something else',
   store_recovered: 'its store was damaged or missing, and rebuilt',
+  store_volatile: 'nothing that it stores outlives a reboot',
   store_slow: 'its SD card or disk is slow, and may fail',
   certificate_expired: 'its certificate has expired',
   certificate_expiring: 'its certificate expires soon',

@@ -124,6 +124,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       connections: logins,
       isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
       certificate: leaf.expiryProblem,
+      volatileReason: local?.volatileReason ?? null,
       ...{ databaseUnavailable: databaseUnavailable(), missingHubs: site && findMissingHubs(site) },
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });

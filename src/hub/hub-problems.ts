@@ -24,6 +24,8 @@ interface HubProblemSources {
   readonly databaseUnavailable: ObservedProblem | null;
   /** On a site: the problem that hubs have not been seen; null if none is missing. */
   readonly missingHubs: ObservedProblem | null;
+  /** Why nothing that is stored outlives a reboot; null if it does. */
+  readonly volatileReason: string | null;
   /** The problem that commits of the store take long; null if they do not. */
   readonly slowStore: ObservedProblem | null;
   /** The problem that another hub on the network has this hub's id and key; null if none has. */
@@ -40,13 +42,17 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
-  const { databaseUnavailable, missingHubs } = sources;
+  const { databaseUnavailable, missingHubs, volatileReason } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
   if (databaseUnavailable !== null) problems.push({ ...databaseUnavailable, code: 'database_unavailable' });
   else if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
   if (missingHubs !== null) problems.push({ ...missingHubs, code: 'hub_missing' });
   if (certificate !== null) problems.push(certificate);
+  if (volatileReason !== null) {
+    const message = `${volatileReason}, so nothing that the hub stores outlives a reboot: then all appliances and logins are gone`;
+    problems.push({ code: 'store_volatile', message, since });
+  }
   if (slowStore !== null) problems.push({ ...slowStore, code: 'store_slow' });
   if (store.recoverySummary !== null) {
     problems.push({ code: 'store_recovered', message: capitalized(store.recoverySummary), since });

@@ -10,4 +10,6 @@ export interface HubStore extends BrokerStore, BackupStore {}
 export interface LocalStore {
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
+  /** Why nothing in the state directory outlives a reboot; null if it does. */
+  readonly volatileReason: string | null;
 }

@@ -5,7 +5,7 @@ import { writeSnapshot } from '../store/backup/snapshot.ts';
 import { openStoreWithKeys } from '../store/keys/key-rotation.ts';
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
 import { ensureStateDirectory } from '../store/state-directory.ts';
-import { requireVolume } from '../store/state-volume.ts';
+import { describeVolatileState, requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
@@ -39,7 +39,7 @@ export async function openState(
 }
 
 async function openLocalStore(
-  { stateDirectory, credentialsDirectory: credentials }: Configuration,
+  { stateDirectory, credentialsDirectory: credentials, testMode }: Configuration,
   { clock, random, log }: Environment,
   parts: AsyncDisposableStack,
 ): Promise<LocalStore> {
@@ -61,5 +61,7 @@ async function openLocalStore(
   if (keyRotation.needsCredentialRename) {
     log.warn('store_key_pending', { what_to_do: 'replace the credential store.key with store.key.next' });
   }
-  return local;
+  const volatileReason = testMode === true ? null : await describeVolatileState(stateDirectory);
+  if (volatileReason !== null) log.warn('store_volatile', { detail: volatileReason });
+  return { ...local, volatileReason };
 }

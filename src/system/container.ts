@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
@@ -5,6 +6,14 @@ import { dirname } from 'node:path';
 /** Whether this process runs in Latchkey's container image, which sets the variable. */
 export function isInContainer(env: NodeJS.ProcessEnv = process.env): boolean {
   return env['LATCHKEY_CONTAINER'] === '1';
+}
+
+/** What a container of another kind has: systemd-nspawn, LXC, Docker or Podman. */
+const CONTAINER_MARKS = ['/run/systemd/container', '/.dockerenv', '/run/.containerenv'];
+
+/** Whether this process runs in a container of any kind. */
+export function isInAnyContainer(): boolean {
+  return CONTAINER_MARKS.some((mark) => existsSync(mark));
 }
 
 /** The host name that engines generate for a container with a network of its own: the start of its id. */
@@ -22,6 +31,10 @@ export function machineName(env: NodeJS.ProcessEnv = process.env, name: string =
 export interface Mount {
   readonly mountPoint: string;
   readonly type: string;
+  /** What is mounted, such as `/dev/mmcblk0p2`. */
+  readonly source: string;
+  /** Where an overlay keeps what changes; null for any other type. */
+  readonly upperDirectory: string | null;
   /** Whether the mount is read-only although its file system is not, as with the option `ro` of a volume. */
   readonly isReadOnlyView: boolean;
 }
@@ -50,16 +63,19 @@ export async function findMount(path: string, table: string = MOUNT_TABLE): Prom
 function parseMount(line: string): Mount[] {
   const [fields = '', superblock = ''] = line.split(' - ');
   const [, , , , mountPoint, options = ''] = fields.split(' ');
-  const [type = '', , superOptions = ''] = superblock.split(' ');
+  const [type = '', source = '', superOptions = ''] = superblock.split(' ');
   if (mountPoint === undefined) return [];
   const isReadOnly = (list: string) => list.split(',').includes('ro');
+  // Spaces and some other characters are written in octal.
+  const decode = (text: string) =>
+    text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  const upper = /(?:^|,)upperdir=([^,]+)/.exec(superOptions)?.[1];
   return [
     {
-      // Spaces and some other characters are written in octal.
-      mountPoint: mountPoint.replace(/\\([0-7]{3})/g, (_, octal: string) =>
-        String.fromCharCode(Number.parseInt(octal, 8)),
-      ),
+      mountPoint: decode(mountPoint),
       type,
+      source,
+      upperDirectory: upper === undefined ? null : decode(upper),
       isReadOnlyView: isReadOnly(options) && !isReadOnly(superOptions),
     },
   ];

@@ -24,6 +24,7 @@ async function healthOf(harness: BrokerHarness) {
     slowStore: slow === null ? null : { message: slow, since: '2031-05-05T06:07:08Z' },
     ...{
       certificate: null,
+      volatileReason: null,
       idTaken: null,
       nameClaimed: null,
       databaseUnavailable: null,

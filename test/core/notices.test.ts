@@ -251,6 +251,7 @@ test.each([
   ['store_changed', 0, 0, 'error'],
   ['store_recovered', 0, 0, 'warning'],
   ['store_unwritable', 0, 0, 'error'],
+  ['store_volatile', 0, 0, 'warning'],
   ['store_slow', 10 * MINUTE, 2 * HOUR, 'warning'],
   ['certificate_expired', 0, 2 * HOUR, 'error'],
   ['certificate_expiring', 0, 2 * HOUR, 'warning'],

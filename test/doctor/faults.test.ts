@@ -13,6 +13,7 @@ import { jsonOn, startOn } from '../cli/command.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { httpResponse, startRawServer } from '../support/raw-server.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
 import { finding } from './finding.ts';
 
 let emulator: Emulator;
@@ -156,6 +157,21 @@ describe('the doctor and the state directory', () => {
     expect(finding(await found(hub), 'state')).toMatch(
       /^fail: .*store\.key has another owner.*sudo chown --reference=/,
     );
+  });
+
+  it('a hub whose state is in memory says so when it starts, in its status and to the doctor', async (ctx) => {
+    using folder = memoryStateFolder();
+    if (!folder.path.startsWith('/dev/shm')) ctx.skip('there is no file system in memory');
+    chmodSync(folder.path, 0o700);
+    await using hub = await HubProcess.prepare({ emulator, here: true });
+    edit(hub, /^state_dir = .*$/m, `state_dir = "${folder.path}"`);
+    edit(hub, /^\[hub\]$/m, `[hub]\ncontrol_socket = "${hub.directory}/state/control.sock"`);
+    expect(finding(await found(hub), 'disk.state')).toMatch(/^warn: .* is in memory \(tmpfs\): nothing in it outlives/);
+    await hub.launch();
+    expect(hub.events('store_volatile')).toHaveLength(1);
+    expect((await hub.status()).hub.problems).toMatchObject([
+      { code: 'store_volatile', message: expect.stringContaining(`${folder.path} (hub.state_dir)`) },
+    ]);
   });
 
   it('the doctor names a pasted value around which the hub has removed white space', async () => {

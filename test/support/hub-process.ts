@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +24,7 @@ import type { InProcessDaemon } from './in-process-daemon.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 import { mainThreadCpuSeconds } from './processes.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
+import { diskFolder } from './state-folder.ts';
 
 /** The exit status and output of a program. */
 export interface ProcessResult {
@@ -116,7 +116,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Writes a configuration for a hub, without starting it. */
   static async prepare(options: HubProcessOptions = {}): Promise<HubProcess> {
-    const directory = await mkdtemp(join(tmpdir(), 'latchkey-hub-'));
+    const directory = await mkdtemp(join(diskFolder(), 'latchkey-hub-'));
     await mkdir(join(directory, 'state'), { mode: 0o700 });
     const { emulator } = options;
     if (emulator !== undefined)

@@ -2,8 +2,16 @@ import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+/** The type of a file system in memory, as statfs(2) has it. */
+const TMPFS_MAGIC = 0x01021994;
+
+/** The folder for temporary files on a disk: a hub whose state is in memory warns about that. */
+export function diskFolder(): string {
+  return statfsSync(tmpdir()).type === TMPFS_MAGIC ? '/var/tmp' : tmpdir();
+}
+
 /** A private folder of this test that is deleted with it, or by a later test run. */
-export function stateFolder(parent = tmpdir()): Disposable & { readonly path: string } {
+export function stateFolder(parent = diskFolder()): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(parent, `latchkey-${process.pid}-state-`));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }

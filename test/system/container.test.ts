@@ -15,11 +15,11 @@ it('the mount of a path is the innermost one, the last of several, and that of i
   const table = join(folder.path, 'mountinfo');
   const find = (of: string) => findMount(of, table);
   writeFileSync(table, line('/', { type: 'overlay' }));
-  expect(await find(path)).toEqual({ mountPoint: '/', type: 'overlay', isReadOnlyView: false });
+  expect(await find(path)).toMatchObject({ mountPoint: '/', type: 'overlay', isReadOnlyView: false });
   const escaped = path.replaceAll(' ', '\\040');
   writeFileSync(table, line('/') + line(escaped, { type: 'xfs' }) + line(`${escaped}/inn`, { type: 'nfs' }));
   for (const of of [path, join(path, 'inner'), join(path, 'absent/deeper')])
-    expect(await find(of)).toEqual({ mountPoint: path, type: 'xfs', isReadOnlyView: false });
+    expect(await find(of)).toMatchObject({ mountPoint: path, type: 'xfs', isReadOnlyView: false });
   writeFileSync(table, line(escaped, { type: 'xfs' }) + line(escaped, { type: 'tmpfs' }));
   expect((await find(path))?.type).toBe('tmpfs');
   expect(await findMount(path, join(folder.path, 'missing'))).toBeNull();
@@ -27,6 +27,17 @@ it('the mount of a path is the innermost one, the last of several, and that of i
   writeFileSync(join(path, 'file'), '');
   writeFileSync(table, line('/') + line(escaped, { type: 'xfs' }));
   expect((await find(join(path, 'file/below')))?.type).toBe('xfs');
+});
+
+it('a mount says what is mounted, and where an overlay keeps its changes', async () => {
+  using folder = stateFolder();
+  const table = join(folder.path, 'mountinfo');
+  const superOptions = 'rw,lowerdir=/media/root-ro,upperdir=/media/root\\040rw/overlay,workdir=/media/root-rw/work';
+  writeFileSync(table, line('/', { type: 'overlay', superOptions }));
+  const found = { source: '/dev/root', upperDirectory: '/media/root rw/overlay' };
+  expect(await findMount('/', table)).toMatchObject(found);
+  writeFileSync(table, line('/'));
+  expect(await findMount('/', table)).toMatchObject({ upperDirectory: null });
 });
 
 it('a read-only view of a file system differs from a file system that is read-only itself', async () => {

@@ -107,6 +107,11 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     what_to_do:
       "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically",
   },
+  store_volatile: {
+    severity: 'warning',
+    what_to_do:
+      'Turn the overlay file system off ("sudo raspi-config": Performance Options, Overlay File System) and reboot, or keep the state directory on a disk (docs/state.md); until then, "latchkey backup FILE" saves everything in a file for another machine',
+  },
   wrong_setup_codes: {
     severity: 'warning',
     what_to_do:

@@ -33,6 +33,11 @@ export const storeEvents = {
     'Most commits of the store take longer than a second, as on an SD card that is about to fail. Make a backup, and replace the card.',
     { ...commitSummaryMembers, duration: number('seconds since the first slow commit') },
   ),
+  store_volatile: event(
+    'warn',
+    'The state directory is in memory, or on an overlay file system whose changes are: nothing that the hub stores outlives a reboot.',
+    { detail: text('where it is') },
+  ),
   store_no_longer_slow: event('info', 'Most commits of the store take less than a second again.', commitSummaryMembers),
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,

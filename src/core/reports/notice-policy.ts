@@ -83,6 +83,7 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   store_recovered: 0,
   store_slow: 10 * MINUTE,
   store_unwritable: 0,
+  store_volatile: 0,
   wrong_setup_codes: 0,
 };
 

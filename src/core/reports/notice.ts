@@ -27,6 +27,7 @@ export const HUB_PROBLEM_CODES = [
   'store_recovered',
   'store_slow',
   'store_unwritable',
+  'store_volatile',
 ] as const;
 
 /** All notice codes. */

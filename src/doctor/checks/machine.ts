@@ -3,6 +3,7 @@ import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../../core/clock.ts';
+import { describeVolatileState } from '../../store/state-volume.ts';
 import { systemClock } from '../../system/clock.ts';
 import { isInContainer } from '../../system/container.ts';
 import { createNtpCheck } from '../../system/ntp.ts';
@@ -69,9 +70,14 @@ const MIN_FREE_INODES = 100;
 export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, env, hub } = context;
   const hasStateDirectory = isConfigurationKeyValid(context, 'hub.state_dir') && !isTestMode(hub);
-  const state = hasStateDirectory
-    ? [{ ...(await checkFileSystem('hub.state_dir', configuration.stateDirectory, fail, env)), name: '.state' }]
-    : [];
+  const { stateDirectory } = configuration;
+  // In a container the hub refuses to start without a volume.
+  const volatile = hasStateDirectory && !isInContainer(env) ? await describeVolatileState(stateDirectory) : null;
+  const state = !hasStateDirectory
+    ? []
+    : volatile === null
+      ? [{ ...(await checkFileSystem('hub.state_dir', stateDirectory, fail, env)), name: '.state' }]
+      : [warn(`${volatile}: nothing in it outlives a reboot (docs/state.md)`, '.state')];
   return [...state, { ...(await checkFileSystem('temporary files', tmpdir(), warn, env)), name: '.tmp' }];
 }
 

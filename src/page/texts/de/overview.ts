@@ -177,6 +177,8 @@ export const health: typeof english.health = {
       'Die gespeicherten Daten des Hubs waren beschädigt oder fehlten und wurden aus einer Kopie wiederhergestellt. Prüfen Sie unten, ob alle Geräte verbunden sind. Wenn niemand gerade eine Sicherung eingespielt hat, tauschen Sie die SD-Karte bald aus.',
     store_slow:
       'Die SD-Karte des Hubs ist sehr langsam, wie oft vor einem Ausfall. Erstellen Sie jetzt eine Sicherung („sudo latchkey backup DATEI“ auf dem Hub) und tauschen Sie dann die Karte aus.',
+    store_volatile:
+      'Nichts, was der Hub speichert, übersteht einen Neustart des Rechners: Danach müssen alle Geräte neu verbunden werden. Bitten Sie die Person, die den Hub eingerichtet hat, das „Overlay File System“ auszuschalten („sudo raspi-config“ auf dem Hub, unter Performance Options).',
     store_unwritable:
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:

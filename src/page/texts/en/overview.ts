@@ -186,6 +186,8 @@ export const health = {
       'The hub’s stored data was damaged or missing, and was restored from a copy. Check below whether every appliance is connected. If nobody has just restored a backup, replace the SD card soon.',
     store_slow:
       'The hub’s SD card is very slow, as cards often are before they fail. Make a backup now (“sudo latchkey backup FILE” on the hub), and then replace the card.',
+    store_volatile:
+      'Nothing that the hub saves survives a restart of its machine: afterwards all appliances must be connected again. Ask the person who set up the hub to turn off the “Overlay File System” (“sudo raspi-config” on the hub, under Performance Options).',
     store_unwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
     wrong_setup_codes:
       'Somebody has typed wrong setup codes on this page. If it was not you, find that device (“sudo latchkey status” on the hub shows its address) and disconnect it from your network.',
