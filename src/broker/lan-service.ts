@@ -164,9 +164,9 @@ export function createLanService(
         batch: pairingBatches.forBrowser(nonce, code, batchToken),
       };
     },
-    async receiveRedirect(stateful, batchToken) {
+    async receiveRedirect(stateful, { browserToken, batchToken }) {
       await ready;
-      const received = await pairings.receiveRedirect(stateful);
+      const received = await pairings.receiveRedirect(stateful, browserToken);
       if (received === null) return null;
       const { pairing, rejected } = received;
       const { response } = stateful;

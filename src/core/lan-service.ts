@@ -250,10 +250,13 @@ export interface LanService {
   ): Promise<CallbackResult | null>;
   /**
    * Handles the redirect of a portal that returns the `state` of its link, and waits some seconds for the result.
-   * @param batchToken as `browser.batchToken` of {@link receiveCallback}
+   * @param browser as in {@link receiveCallback}
    * @returns null for a state that the hub did not issue, or no longer knows
    */
-  receiveRedirect(response: StatefulResponse, batchToken: string | null): Promise<RedirectResult | null>;
+  receiveRedirect(
+    response: StatefulResponse,
+    browser: Pick<CallbackBrowser, 'browserToken'> & { readonly batchToken: string | null },
+  ): Promise<RedirectResult | null>;
   /**
    * A proof that the hub sent a browser to the portal. The browser keeps it until the portal redirects it back.
    * @param pairing its id

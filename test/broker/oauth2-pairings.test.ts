@@ -80,16 +80,26 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
-  test('a login by device code polls less often after slow_down', async () => {
-    const { harness } = await startHub('device', { deviceInterval: 9 });
+  test('a login by device code polls less often after slow_down, also after a restart', async () => {
+    const { harness, run } = await startHub('device', { deviceInterval: 9 });
     harness.portal.fail('token', {
       ...{ kind: 'answer', status: 400, body: '{"error":"slow_down"}' },
     });
     await harness.time.pass(60_000);
-    const polls = harness.portal.requests('token').length;
-    await harness.time.pass(140_000);
+    const pollsIn140 = async () => {
+      const polls = harness.portal.requests('token').length;
+      await harness.time.pass(140_000);
+      return harness.portal.requests('token').length - polls;
+    };
     // One in 14 s; without the response it would be one in 9 to 10 s.
-    expect(harness.portal.requests('token').length - polls).toBe(10);
+    expect(await pollsIn140()).toBe(10);
+    await harness.restart();
+    expect(await pollsIn140()).toBe(10);
+    const resumed = harness.run.pairings.get(run.pairing.id);
+    expect(deviceLinkOf(resumed).interval).toBe(14_000);
+    await harness.emulator.approveDevice({ userCode: deviceLinkOf(resumed).userCode, user: 'demo' });
+    await harness.time.pass(15_000);
+    expect(pairingResult(resumed.pairing.step)).toBe('paired');
   });
 
   test('a login by device code goes on after a crash with the code that was shown', async () => {
@@ -210,26 +220,51 @@ describe('a login by redirect', () => {
 
   test.each([
     ['access_denied', 'refused_by_user'],
-    ['server_error', 'portal_rejected'],
+    ['invalid_scope', 'portal_rejected'],
     ['<script>', 'portal_rejected'],
-  ])('a login by redirect ends with the error %s as %s', async (error, reason) => {
-    const { harness, run } = await startHub('redirect');
-    const { state } = redirectLinkOf(run);
-    await harness.run.pairings.receiveRedirect({ state, response: { kind: 'error', error } });
-    expect(pairingResult(run.pairing.step)).toBe(reason);
-    expect(harness.journal.join('')).not.toContain('<script>');
-  });
+  ])(
+    'a login by redirect ends with the error %s as %s if the hub sent the browser, or a person pasted it',
+    async (error, reason) => {
+      const { harness, run } = await startHub('redirect');
+      const stateful = { state: redirectLinkOf(run).state, response: { kind: 'error', error } } as const;
+      // Anybody who saw the link knows its state.
+      for (const token of [null, 'x'.repeat(43)]) await harness.run.pairings.receiveRedirect(stateful, token);
+      expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: reason });
+      await harness.run.pairings.receiveRedirect(stateful, harness.run.pairings.browserToken(run.pairing.id).reveal());
+      expect(pairingResult(run.pairing.step)).toBe(reason);
+      const next = await harness.beginPairing('wallbox');
+      const pasted = { ...stateful, state: redirectLinkOf(next).state };
+      await harness.run.pairings.receiveRedirect(pasted, null, next.pairing.id);
+      expect(pairingResult(next.pairing.step)).toBe(reason);
+      expect(harness.journal.join('')).not.toContain('<script>');
+    },
+  );
+
+  test.each(['temporarily_unavailable', 'server_error'])(
+    'a login by redirect may be repeated with the same link after %s',
+    async (error) => {
+      const { harness, run } = await startHub('redirect');
+      const link = redirectLinkOf(run);
+      const token = harness.run.pairings.browserToken(run.pairing.id).reveal();
+      await harness.run.pairings.receiveRedirect({ state: link.state, response: { kind: 'error', error } }, token);
+      expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'portal_rejected' });
+      await harness.run.pairings.receiveRedirect(await logIn(link), token);
+      expect(pairingResult(run.pairing.step)).toBe('paired');
+    },
+  );
 
   test('a login by redirect takes a pasted address only for the pairing that it belongs to', async () => {
     const { harness, run } = await startHub('redirect');
     await harness.addAppliance('dishwasher');
     const other = await harness.beginPairing('dishwasher');
     const response = await logIn(redirectLinkOf(run));
-    expect(await harness.run.pairings.receiveRedirect(response, other.pairing.id)).toMatchObject({
+    expect(await harness.run.pairings.receiveRedirect(response, null, other.pairing.id)).toMatchObject({
       ...{ rejected: 'other_pairing', pairing: { id: run.pairing.id } },
     });
     expect(harness.exchanges).toBe(0);
-    expect(await harness.run.pairings.receiveRedirect(response, run.pairing.id)).toMatchObject({ rejected: null });
+    expect(await harness.run.pairings.receiveRedirect(response, null, run.pairing.id)).toMatchObject({
+      rejected: null,
+    });
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 });

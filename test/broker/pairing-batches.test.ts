@@ -231,7 +231,9 @@ describe('pairing batch', () => {
     let { nonce } = currentOf(harness, batch).pairing;
     let begun = 0;
     for (; begun < 100; begun++) {
-      await pairings.receiveCallback(nonce, { kind: 'error', error: 'access_denied' }, UNKNOWN_BROWSER);
+      const browserToken = pairings.browserToken(currentOf(harness, batch).pairing.id).reveal();
+      const from = { ...UNKNOWN_BROWSER, browserToken };
+      await pairings.receiveCallback(nonce, { kind: 'error', error: 'access_denied' }, from);
       const [link] = await Promise.all([batches.continueInBrowser(nonce, true, batchToken), harness.time.settle()]);
       if (link.kind === 'over') break;
       nonce = pairings.find(({ isOpen: open }) => open)?.pairing.nonce ?? '';

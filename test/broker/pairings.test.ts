@@ -124,10 +124,34 @@ describe('pairing by redirect', () => {
 
   test('a pairing ends as refused_by_user when the person refuses at the portal', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    await followRedirect(harness, await harness.login(run, true));
+    await followRedirect(harness, await harness.login(run, true), sentBy(harness, run));
     expect(stateOf(run)).toBe('refused_by_user');
     expect(await harness.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
   });
+
+  test('an error that anybody could have brought does not end a pairing: the portal is asked, and its code counts', async () => {
+    const { harness, run } = await startPairing(REDIRECT);
+    const forged = { kind: 'error', error: 'access_denied' } as const;
+    const receive = () => harness.run.pairings.receiveCallback(run.pairing.nonce, forged, UNKNOWN_BROWSER);
+    const [pairing] = await Promise.all([receive(), harness.time.pass(5 * SECOND)]);
+    expect(pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'refused_by_user' });
+    expect(await harness.run.store.pairings()).toMatchObject([{ lastFailure: 'refused_by_user' }]);
+    await harness.login(run);
+    await receive();
+    expect(stateOf(run)).toBe('paired');
+  });
+
+  test.each(['temporarily_unavailable', 'server_error'])(
+    'a pairing goes on after the error %s, which may pass',
+    async (error) => {
+      const { harness, run } = await startPairing(REDIRECT);
+      const { nonce } = run.pairing;
+      const received = harness.run.pairings.receiveCallback(nonce, { kind: 'error', error }, sentBy(harness, run));
+      await Promise.all([received, harness.time.pass(5 * SECOND)]);
+      expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'portal_rejected' });
+      await expectPairedByPolling(harness, run);
+    },
+  );
 
   test('a portal that rejects the redirect address is asked again without it, and polled', async () => {
     const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';

@@ -35,11 +35,21 @@ export interface DeviceFlow {
   readonly path: string;
 }
 
+/** The cookie of a browser that the hub sends to the portal with this response, as a header; none if it sends none. */
+export function sentBrowser({ headers }: Pick<HubResponse, 'headers'>): Record<string, string> {
+  const cookies = [headers['set-cookie'] ?? []].flat().map((line) => line.split(';')[0] ?? '');
+  const cookie = cookies.find((one) => one.startsWith('latchkey-sent='));
+  if (cookie === undefined) return {};
+  rememberSecrets([cookie.slice(cookie.indexOf('=') + 1)]);
+  return { cookie };
+}
+
 /** Sends requests to both ports of a hub, and trusts only its CA. */
 export class HubClient implements AsyncDisposable {
   readonly ca: string;
   readonly #hub: HubProcess;
   readonly #agent: Agent;
+  #browser: Record<string, string> = {};
 
   private constructor(hub: HubProcess, ca: string, localAddress?: string) {
     this.#hub = hub;
@@ -109,14 +119,18 @@ export class HubClient implements AsyncDisposable {
 
   /** Enters a user code on the hub's page. @returns the state of the portal's login, to which the page redirects */
   async enterCode(user_code: string): Promise<string> {
-    const { headers } = await this.post('/pair', { user_code });
-    return new URL(String(headers['location'])).searchParams.get('state') ?? '';
+    const sent = await this.post('/pair', { user_code });
+    this.#browser = sentBrowser(sent);
+    return new URL(String(sent.headers['location'])).searchParams.get('state') ?? '';
   }
 
-  /** Logs in, or refuses, at the portal, and delivers its redirect to the hub. */
-  async logIn(emulator: Emulator, state: string, deny = false): Promise<HubResponse> {
+  /**
+   * Logs in, or refuses, at the portal, and delivers its redirect to the hub.
+   * @param browser the header of the browser; default: that of the last {@link enterCode}
+   */
+  async logIn(emulator: Emulator, state: string, deny = false, browser = this.#browser): Promise<HubResponse> {
     const { pathname, search } = new URL((await emulator.login({ state, user: 'demo', deny })).location);
-    return this.http(pathname + search);
+    return this.http(pathname + search, { headers: browser });
   }
 
   /** Registers an appliance (RFC 7591). @param invite an initial access token @returns the response's members */

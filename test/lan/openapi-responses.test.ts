@@ -14,7 +14,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { OpenApiConformance } from '../support/openapi-conformance.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody, sentBrowser } from './hub-client.ts';
 
 interface Described {
   readonly paths: Readonly<
@@ -113,7 +113,7 @@ async function logIn(started: HubResponse, deny = false): Promise<string> {
   const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
   const { location } = await emulator.login(deny ? { state, deny } : { state, user: 'demo' });
   const { pathname, search } = new URL(location);
-  await get(pathname + search, 'http', '/callback/{nonce}');
+  await checked('get /callback/{nonce}', await client.http(pathname + search, { headers: sentBrowser(opened) }));
   return pathname;
 }
 

@@ -5,9 +5,10 @@ import { describe, expect, it } from 'vitest';
 import type { AuthorizationResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveCallback } from '../../src/page/callback/callback.ts';
-import { HubClient, type HubResponse } from '../lan/hub-client.ts';
+import { HubClient, type HubResponse, sentBrowser } from '../lan/hub-client.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
+import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
@@ -108,10 +109,18 @@ describe('a login that the portal redirects to the hub', () => {
   });
 
   it('a redirect with access_denied ends the pairing, and the page says so', async () => {
-    const { path, login, state } = await openPairing();
+    const { name, path, login, state } = await openPairing();
     const redirect = await login(true);
     expect(redirect).toBe(`${path}?error=access_denied`);
-    expectPage(await client.http(redirect), 200, 'did not allow the access');
+    // Anybody who saw the link may send this.
+    const forged = await client.http(redirect);
+    expectPage(forged, 200, 'did not allow the access');
+    expect(forged.text).toContain('Open the login link again and log in.');
+    expect(await state()).toBe('pairing');
+    await using visitor = await PageVisitor.signedIn(hub);
+    const { headers } = await visitor.get(`/p/${name}`);
+    const browser = sentBrowser(await visitor.get(String(headers['location'])));
+    expectPage(await client.http(redirect, { headers: browser }), 200, 'did not allow the access');
     expectPage(
       await client.http(`${path}?code=${rememberForgedCode('a-code-that-comes-late')}`),
       200,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { FORM, HubClient, type HubResponse } from '../lan/hub-client.ts';
+import { FORM, HubClient, type HubResponse, sentBrowser } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -88,9 +88,9 @@ function expectPage(response: HubResponse, status: number, text: string): void {
 }
 
 describe.each(['http', 'https'] as const)('the redirect of an OAuth 2.0 portal over %s', (scheme) => {
-  const open = (address: string, language = 'en') => {
+  const open = (address: string, language = 'en', browser: Record<string, string> = {}) => {
     const { pathname, search } = new URL(address);
-    return client[scheme](pathname + search, { headers: { 'accept-language': language } });
+    return client[scheme](pathname + search, { headers: { 'accept-language': language, ...browser } });
   };
 
   it('a login connects, and a reload of its page shows the same result without another exchange', async () => {
@@ -110,7 +110,15 @@ describe.each(['http', 'https'] as const)('the redirect of an OAuth 2.0 portal o
     const pairing = await openPairing();
     const address = await logIn(pairing, true);
     expect(new URL(address).searchParams.get('error')).toBe('access_denied');
-    for (let opened = 0; opened < 2; opened++) expectPage(await open(address), 200, en.result.reasons.refused_by_user);
+    // Anybody who saw the link may send this.
+    const forged = await open(address);
+    expectPage(forged, 200, en.result.reasons.refused_by_user);
+    expect(forged.text).toContain(en.result.reopenLink);
+    expect((await hub.appliance(pairing.name)).state).toBe('pairing');
+    const browser = sentBrowser(await visitor.get(pairing.page));
+    for (let opened = 0; opened < 2; opened++) {
+      expectPage(await open(address, 'en', browser), 200, en.result.reasons.refused_by_user);
+    }
     expect((await hub.appliance(pairing.name)).state).toBe('unpaired');
   });
 

@@ -1,6 +1,7 @@
 import { request } from 'undici';
 import { beforeEach, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { sentBrowser } from '../lan/hub-client.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
@@ -66,7 +67,8 @@ it('the page of a pairing shows link, QR code and time left, leads a second star
 it('the page of a pairing shows its refusal or success, and then has no QR code', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });
-  await (await request(location)).body.dump();
+  const sent = await visitor.get(path);
+  await (await request(location, { headers: sentBrowser(sent) })).body.dump();
   const refused = await visitor.get(path);
   expect(refused.text).toContain('did not allow the access, or the portal refused it.');
   expect(refused.text).not.toContain('class="qr"');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { PairingEventMessage } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HubClient, type HubResponse } from '../lan/hub-client.ts';
+import { HubClient, type HubResponse, sentBrowser } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -50,8 +50,8 @@ async function open(path: string, options: Parameters<HubClient['http']>[1] = {}
   return response;
 }
 
-function logIn(link: URL, deny = false): Promise<HubResponse> {
-  return client.logIn(emulator, link.searchParams.get('state') ?? '', deny);
+function logIn(link: URL, deny = false, browser: Record<string, string> = {}): Promise<HubResponse> {
+  return client.logIn(emulator, link.searchParams.get('state') ?? '', deny, browser);
 }
 
 async function expectRedirect(path: string, link: URL): Promise<void> {
@@ -85,7 +85,7 @@ test('a short link shows that its pairing was replaced or refused', async () => 
   expect(newer.path).not.toBe(old.path);
   await expectPage(old.path, 200, 'A newer login link has replaced this one. Use the newer link.');
   await expectRedirect(newer.path, newer.link);
-  await logIn(newer.link, true);
+  await logIn(newer.link, true, sentBrowser(await open(newer.path)));
   await expectPage(newer.path, 200, 'did not allow the access');
 });
 

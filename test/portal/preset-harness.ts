@@ -91,7 +91,7 @@ export class PresetHub implements AsyncDisposable {
     } else {
       const response = await browse(link.authorizeUrl);
       if (response === null) return 'refused by the page of the cloud';
-      await harness.run.pairings.receiveRedirect(response, ...(this.#pastes ? [run.pairing.id] : []));
+      await harness.run.pairings.receiveRedirect(response, null, ...(this.#pastes ? [run.pairing.id] : []));
       await harness.time.settle();
     }
     return run.pairing.lastFailure ?? pairingResult(run.pairing.step);

@@ -7,11 +7,12 @@ import { stateParameterOf } from '../support/hub-process.ts';
 const MINUTE = 60_000;
 
 /** Passes the parameters of the portal's redirect to the hub, as the browser does. */
-function follow({ run: { pairings } }: BrokerHarness, location: string) {
+function follow({ run: { pairings } }: BrokerHarness, location: string, { pairing }: PairingRun) {
   const { pathname, searchParams } = new URL(location);
   const nonce = pathname.split('/').at(-1) ?? '';
   const error = searchParams.get('error');
-  if (error !== null) return pairings.receiveCallback(nonce, { kind: 'error', error }, UNKNOWN_BROWSER);
+  const sentByHub = { ...UNKNOWN_BROWSER, browserToken: pairings.browserToken(pairing.id).reveal() };
+  if (error !== null) return pairings.receiveCallback(nonce, { kind: 'error', error }, sentByHub);
   return pairings.receiveCallback(
     nonce,
     { kind: 'code', code: new Secret(searchParams.get('code') ?? '') },
@@ -23,8 +24,8 @@ it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   ['expired', (home) => home.time.pass(15 * MINUTE)],
   ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.connection, 'cancelled')],
   ['replaced', async (home) => (await home.beginPairing('wallbox')).fail('cancelled')],
-  ['refused_by_user', async (home, run) => follow(home, await home.login(run, true))],
-  ['paired', async (home, run) => follow(home, await home.login(run))],
+  ['refused_by_user', async (home, run) => follow(home, await home.login(run, true), run)],
+  ['paired', async (home, run) => follow(home, await home.login(run), run)],
 ])('the portal is not polled any more after a pairing ended as %s', async (result, end) => {
   await using home = await BrokerHarness.start({
     emulator: { codeUrlAfterExchange: 'served' },

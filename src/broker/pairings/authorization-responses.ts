@@ -1,6 +1,6 @@
 import type { RejectedResponseReason } from '../../core/lan-service.ts';
 import type { AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
-import { linksOf, type PairingFailureReason } from '../../core/pairings/pairing.ts';
+import { linksOf } from '../../core/pairings/pairing.ts';
 import { isFromIssuer, type LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse } from '../../core/portals/portal.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
@@ -12,8 +12,8 @@ export interface ResponseReceiver {
   exchangeCode(response: CodeResponse, link: LoginLink): Promise<void>;
   /** Resolves when no code is being exchanged. */
   whenExchangeIdle(): Promise<void>;
-  /** The login failed at the portal. */
-  failLogin(reason: PairingFailureReason): Promise<void>;
+  /** Handles an error: see `PairingRun.receiveError`. */
+  receiveError(error: string, isTrusted: boolean): Promise<void>;
 }
 
 /**
@@ -39,11 +39,13 @@ export class AuthorizationResponses {
   /**
    * Handles the authorization response for a link. Resolves when its code is exchanged.
    * @param state of the link
+   * @param isTrusted whether an error certainly comes from the portal: see `PairingRun.receiveError`
    * @returns why it was not used; null if it was, now or before
    */
   async receive(
     state: string,
     response: AuthorizationResponse,
+    isTrusted: boolean,
   ): Promise<Exclude<RejectedResponseReason, 'other_pairing'> | null> {
     const { step, spentCodes } = this.#state.pairing;
     const link = linksOf(step).find((one) => one.kind === 'redirect' && one.state === state);
@@ -59,10 +61,9 @@ export class AuthorizationResponses {
       return 'foreign_issuer';
     }
     if (response.kind === 'code') await this.#receiver.exchangeCode({ code: response.code, issuer }, link);
-    else if (response.error === 'access_denied') await this.#receiver.failLogin('refused_by_user');
     else {
-      this.#logRejection(errorCode(response.error));
-      await this.#receiver.failLogin('portal_rejected');
+      if (response.error !== 'access_denied') this.#logRejection(errorCode(response.error));
+      await this.#receiver.receiveError(response.error, isTrusted);
     }
     return null;
   }

@@ -23,13 +23,6 @@ export interface LoginReceiver {
   takeTokens(link: DeviceLink, granted: Extract<PollOutcome, { kind: 'granted' }>, sent: Instant): Promise<void>;
 }
 
-/** What one poll has shown. */
-interface PollReport {
-  /** Why the portal was unreachable; null if it responded. */
-  readonly problem: Unreachable | null;
-  readonly isTooFast: boolean;
-}
-
 /**
  * Polls all links of a pairing that are polled, including those added meanwhile, until the pairing changes its step,
  * because of a polled result or a redirected code.
@@ -47,55 +40,52 @@ export async function pollForResult(
   const { random } = environment;
 
   let retryAfter = progress.retryAfterMs;
-  let slowDown = 0;
   for (let failures = 0; !signal.aborted && progress.isRunning; ) {
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
     const links = pollableLinks(progress);
-    const interval = slowDown + pollInterval(links, times.pollInterval);
+    const interval = Math.max(0, ...links.map((link) => intervalOf(link, times.pollInterval)));
     const delay = Math.max(backoff, pollDelay(interval, retryAfter, random.fraction()));
     // A portal that redirects is not polled.
     const wait = links.length === 0 ? Number.POSITIVE_INFINITY : delay;
     if (!(await progress.pause(wait, signal))) return;
-    const reports = await pollLinks(context, progress, signal, receiver);
+    const problems = await pollLinks(context, progress, signal, receiver);
     if (signal.aborted) return;
     // The portal may reject the poll of an expired link; one usable response shows that it is reachable.
-    const problems = reports.map(({ problem }) => problem);
     const unreachable = problems.every((problem) => problem !== null) ? (problems[0] ?? null) : null;
     progress.recordReachability(unreachable);
     failures = unreachable === null ? 0 : failures + 1;
     retryAfter = Math.max(0, ...problems.map((problem) => problem?.retryAfter ?? 0));
-    if (reports.some(({ isTooFast }) => isTooFast)) slowDown += SLOW_DOWN_MS;
   }
 }
 
 /**
  * Polls each link of a pairing once that is polled.
  * @param signal of the step that the links belong to
+ * @returns for each link why the portal was unreachable; null if it responded
  */
 export function pollLinks(
-  { portalOf, environment }: Pick<PairingContext, 'portalOf' | 'environment'>,
+  { portalOf, environment, times }: Pick<PairingContext, 'portalOf' | 'environment' | 'times'>,
   progress: PairingStateMachine,
   signal: AbortSignal,
   receiver: LoginReceiver,
-): Promise<readonly PollReport[]> {
+): Promise<readonly (Unreachable | null)[]> {
   const portal = portalOf(progress.pairing.portal)?.portal;
 
-  async function poll(link: PollableLink): Promise<PollReport> {
-    const responded = { problem: null, isTooFast: false };
-    if (portal === undefined) return responded;
+  async function poll(link: PollableLink): Promise<Unreachable | null> {
+    if (portal === undefined) return null;
     const sent = environment.clock.now();
     if (link.kind === 'device' && isExpired(link, sent)) {
       await progress.dispatch({ kind: 'link_ended', link });
-      return responded;
+      return null;
     }
     const outcome = await portal.poll(link, signal);
-    if (outcome.kind === 'unreachable') return { problem: outcome, isTooFast: false };
+    if (outcome.kind === 'unreachable') return outcome;
     if (outcome.kind === 'granted' && link.kind === 'device') {
       // Even if the pairing has moved on: these tokens are given only once.
       await receiver.takeTokens(link, outcome, sent);
-      return responded;
+      return null;
     }
-    if (signal.aborted) return responded;
+    if (signal.aborted) return null;
     progress.recordReachability(null);
     switch (outcome.kind) {
       case 'code':
@@ -111,9 +101,16 @@ export function pollLinks(
         progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
         await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
         break;
+      case 'slow_down': {
+        if (link.kind !== 'device') break;
+        // Stored with the link: neither the next run of the hub nor another hub may poll as often as before.
+        const interval = intervalOf(link, times.pollInterval) + SLOW_DOWN_MS;
+        await progress.dispatch({ kind: 'slow_down', link, interval });
+        break;
+      }
       default:
     }
-    return { problem: null, isTooFast: outcome.kind === 'slow_down' };
+    return null;
   }
 
   return Promise.all(pollableLinks(progress).map(poll));
@@ -123,9 +120,9 @@ function pollableLinks({ pairing }: PairingStateMachine): readonly PollableLink[
   return linksOf(pairing.step).filter((link) => link.kind !== 'redirect');
 }
 
-/** Milliseconds between two polls: the longest that a link asks for. */
-function pollInterval(links: readonly PollableLink[], configured: number): number {
-  return Math.max(configured, ...links.map((link) => (link.kind === 'device' ? link.interval : 0)));
+/** Milliseconds between two polls of a link. */
+function intervalOf(link: PollableLink, configured: number): number {
+  return Math.max(configured, link.kind === 'device' ? link.interval : 0);
 }
 
 function isExpired({ begun, lifetime }: DeviceLink, now: Instant): boolean {

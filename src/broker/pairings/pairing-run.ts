@@ -1,5 +1,4 @@
 import type { LoginLinkResult } from '../../core/lan-service.ts';
-import type { AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
 import {
   type DeviceCodes,
   type Pairing,
@@ -28,6 +27,9 @@ import { shortLinkKey } from './short-link-key.ts';
 
 /** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
 const MAX_WAIT = 8000;
+
+/** Errors of a portal that is overloaded or out of order: the next login may succeed. */
+const TRANSIENT_ERRORS: readonly string[] = ['temporarily_unavailable', 'server_error'];
 
 /**
  * Runs one pairing: requests the link, polls for the code (at once if a redirect announces one), and exchanges the
@@ -73,7 +75,7 @@ export class PairingRun implements AsyncDisposable {
     this.#authorizationResponses = new AuthorizationResponses(this.#state, {
       exchangeCode: (response, link) => this.#exchangeCode(response, link),
       whenExchangeIdle: () => exchange.whenIdle(),
-      failLogin: (reason) => this.failLogin(reason),
+      receiveError: (error, isTrusted) => this.receiveError(error, isTrusted),
     });
     this.#redirectedCodes = new RedirectedCodes(context, this.#state, receiver, () => exchange.whenIdle());
   }
@@ -187,9 +189,25 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /** Handles an authorization response that names its link: see {@link AuthorizationResponses.receive}. */
-  async receiveResponse(state: string, response: AuthorizationResponse): ReturnType<AuthorizationResponses['receive']> {
+  async receiveResponse(
+    ...args: Parameters<AuthorizationResponses['receive']>
+  ): ReturnType<AuthorizationResponses['receive']> {
     await this.#ownership.acquireOpen();
-    return this.#authorizationResponses.receive(state, response);
+    return this.#authorizationResponses.receive(...args);
+  }
+
+  /**
+   * Handles an error (RFC 6749, 4.1.2.1) that a browser brought. It ends the pairing only if it is lasting, and the
+   * portal certainly sent it: anybody who saw the link can bring one. Otherwise the portal is asked, and the person may
+   * log in again.
+   * @param isTrusted whether the hub itself sent the browser to the portal, or a person with access to the hub pasted it
+   */
+  async receiveError(error: string, isTrusted: boolean): Promise<void> {
+    const reason = error === 'access_denied' ? 'refused_by_user' : 'portal_rejected';
+    if (isTrusted && !TRANSIENT_ERRORS.includes(error)) return this.failLogin(reason);
+    await this.#ownership.acquireOpen();
+    await this.#redirectedCodes.askPortal();
+    await this.#state.dispatch({ kind: 'login_failed', reason });
   }
 
   /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */

@@ -297,34 +297,40 @@ export class Pairings implements AsyncDisposable {
     const hash = sha256(nonce);
     const run = await this.findCaughtUp(() => this.find(({ nonceHash }) => nonceHash === hash));
     if (run === null) return null;
+    const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
-      const isSent =
-        browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(run.pairing.id).reveal());
-      const received = run.receiveCode(callback.code, { address, wasSentByHub: isSent });
+      const received = run.receiveCode(callback.code, { address, wasSentByHub });
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
-      const refused = run.failLogin(callback.error === 'access_denied' ? 'refused_by_user' : 'portal_rejected');
-      await withTimeout(refused, MAX_WAIT, this.#context.environment.timers);
+      const received = run.receiveError(callback.error, wasSentByHub);
+      await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
   }
 
+  #wasSentByHub({ pairing }: PairingRun, browserToken: string | null): boolean {
+    return browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(pairing.id).reveal());
+  }
+
   /**
    * Handles an authorization response that names its request.
+   * @param browserToken of the browser that the portal redirected; null if it has none
    * @param wanted the id of the pairing that it was pasted for; left out if the portal redirected the browser
    * @returns the pairing, in the state it reaches within the time that a person waits, and why the response was not
    * used; null for an unknown state
    */
   async receiveRedirect(
     { state, response }: StatefulResponse,
+    browserToken: string | null = null,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
     const run = await this.findCaughtUp(() => this.find((candidate) => candidate.knowsState(state)));
     if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
     let rejected: RejectedResponseReason | null = null;
-    const received = run.receiveResponse(state, response).then((reason) => {
+    const isTrusted = wanted !== undefined || this.#wasSentByHub(run, browserToken);
+    const received = run.receiveResponse(state, response, isTrusted).then((reason) => {
       rejected = reason;
     });
     await withTimeout(received, MAX_WAIT, this.#context.environment.timers);

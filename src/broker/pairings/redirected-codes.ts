@@ -130,6 +130,13 @@ export class RedirectedCodes {
     return !isRunning || isHeld || !isPolled || pairing.spentCodes.includes(hash);
   }
 
+  /** Polls the portal at once, if the pairing is polled: a browser has brought what may be forged. */
+  async askPortal(): Promise<void> {
+    const isPolled = linksOf(this.#state.pairing.step).some(({ kind }) => kind === 'poll');
+    if (isPolled && this.#state.isRunning) await this.#checkWithPortal();
+    await this.#whenExchangeIdle();
+  }
+
   #checkWithPortal(): Promise<void> {
     this.#nextCheck ??= this.#check.then(() => {
       this.#nextCheck = null;

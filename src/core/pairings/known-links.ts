@@ -1,17 +1,19 @@
 import type { LoginLink } from '../portals/login-link.ts';
-import type { Pairing } from './pairing.ts';
+import { mapLinks, type Pairing } from './pairing.ts';
 
 /**
  * A pairing as another hub has stored it, with the link objects that this hub has for the same links: a request that
- * is under way names its link by the object.
+ * is under way names its link by the object. A device link that is polled less often by now is another one.
  */
 export function withKnownLinks(pairing: Pairing, known: readonly LoginLink[]): Pairing {
-  const { step } = pairing;
-  const toKnown = (link: LoginLink) => known.find((other) => linkKey(other) === linkKey(link)) ?? link;
-  if (step.kind === 'ended') return pairing;
-  const earlier = step.earlier && { earlier: step.earlier.map(toKnown) };
-  if (step.kind === 'asking') return { ...pairing, step: { ...step, ...earlier } };
-  return { ...pairing, step: { ...step, link: toKnown(step.link), ...earlier } };
+  const isSame = (one: LoginLink, other: LoginLink) =>
+    linkKey(one) === linkKey(other) && intervalOf(one) === intervalOf(other);
+  const step = mapLinks(pairing.step, (link) => known.find((other) => isSame(link, other)) ?? link);
+  return { ...pairing, step };
+}
+
+function intervalOf(link: LoginLink): number | null {
+  return link.kind === 'device' ? link.interval : null;
 }
 
 /** What tells the links of a pairing apart: at some portals, all device codes have the same address. */

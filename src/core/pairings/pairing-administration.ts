@@ -1,7 +1,7 @@
 import { Failure } from '../failure.ts';
 import type { RejectedResponseReason } from '../lan-service.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
-import type { PairingFailureReason } from './pairing.ts';
+import type { Pairing, PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
 
 /**
@@ -57,7 +57,7 @@ export interface PairingView {
   /** The progress; `exchanging`: somebody has logged in, and the hub exchanges the code for tokens. */
   readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** Why the last login failed; another one may follow. Null if none failed. */
-  readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  readonly lastFailure: Pairing['lastFailure'];
   /** Where a person corrects the hub's client_id and client secret for the portal. */
   readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not report, for an installer to confirm. */

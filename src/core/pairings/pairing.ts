@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import type { LoginLink } from '../portals/login-link.ts';
+import type { DeviceLink, LoginLink } from '../portals/login-link.ts';
 
 /** Why a pairing failed, as in `latchkey pair --json`. */
 export type PairingFailureReason = (typeof PAIRING_FAILURE_REASONS)[number];
@@ -66,7 +66,7 @@ export interface Pairing {
   /**
    * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
    */
-  readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | 'refused_by_user' | null;
   /** The device flow (RFC 8628) that an appliance has begun; null if only an installer started the pairing. */
   readonly device: DeviceFlow | null;
   /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
@@ -113,6 +113,10 @@ export type PairingEvent =
    * once.
    */
   | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected' }
+  /** The portal, or somebody who pretends to be it, has reported that a login failed: the link can be opened again. */
+  | { readonly kind: 'login_failed'; readonly reason: 'portal_rejected' | 'refused_by_user' }
+  /** The portal has asked to be polled less often; `interval` in ms, from now on (RFC 8628, 3.5). */
+  | { readonly kind: 'slow_down'; readonly link: DeviceLink; readonly interval: number }
   /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
@@ -182,6 +186,15 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, lastFailure: event.reason, step: afterRefusedCode(step) };
+    case 'login_failed':
+      // Only the first one is written: anybody who saw the link can bring any number of errors.
+      return step.kind === 'exchanging' || pairing.lastFailure !== null
+        ? pairing
+        : { ...pairing, lastFailure: event.reason };
+    case 'slow_down': {
+      const { link, interval } = event;
+      return { ...pairing, step: mapLinks(step, (one) => (one === link ? { ...link, interval } : one)) };
+    }
     case 'answer_lost':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, lastFailure: 'answer_lost', step: { kind: 'asking' } };
@@ -256,6 +269,13 @@ export function resumeAfterRestart(pairing: Pairing): Pairing {
 export function linksOf(step: PairingStep): readonly LoginLink[] {
   if (step.kind === 'ended') return [];
   return [...(step.kind === 'asking' ? [] : [step.link]), ...(step.earlier ?? [])];
+}
+
+/** The same step with other links. */
+export function mapLinks<Step extends PairingStep>(step: Step, map: (link: LoginLink) => LoginLink): Step {
+  if (step.kind === 'ended') return step;
+  const earlier = step.earlier && { earlier: step.earlier.map(map) };
+  return { ...step, ...(step.kind !== 'asking' && { link: map(step.link) }), ...earlier };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Secret } from '../secret.ts';
 
 /**
  * What a person opens to log in: a link of a pairing. The kinds differ in how the hub gets the tokens of the login.
- * None of them changes once it has been shown.
+ * None of them changes once it has been shown, except how often a device code is polled.
  */
 export type LoginLink = PolledLink | RedirectLink | DeviceLink;
 
@@ -51,7 +51,7 @@ export interface DeviceLink extends AnyLink {
   readonly deviceCode: Secret;
   /** The PKCE code verifier, at portals that combine both; null otherwise. */
   readonly verifier: Secret | null;
-  /** Shortest time between two polls, in ms. */
+  /** Shortest time between two polls, in ms. Each `slow_down` makes it longer (RFC 8628, 3.5). */
   readonly interval: number;
   readonly begun: Instant;
   /** Milliseconds from `begun` until the device code expires. */

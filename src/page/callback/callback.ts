@@ -44,8 +44,7 @@ export function serveCallback(
     if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
       address: unmapIpv4(request.socket.remoteAddress ?? ''),
-      browserToken: cookieValue(request, BROWSER_TOKEN_COOKIE),
-      batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
+      ...browserOf(request),
     });
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     const { pairing } = found;
@@ -75,7 +74,7 @@ export function serveStatefulCallback(
       sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
     const stateful = parseStatefulResponse(new URLSearchParams(queryOf(request)));
     if (stateful === null) return sendError(400, texts.malformed, texts.malformedText);
-    const found = await service.receiveRedirect(stateful, cookieValue(request, BATCH_TOKEN_COOKIE));
+    const found = await service.receiveRedirect(stateful, browserOf(request));
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     if (found.rejected === 'used') return sendError(409, texts.usedLink, texts.usedLinkText);
     if (found.rejected === 'foreign_issuer') return sendError(400, texts.foreignIssuer, texts.foreignIssuerText);
@@ -124,6 +123,14 @@ export function serveNextLogin(
         });
     }
   });
+}
+
+/** What the hub has told the browser before. */
+function browserOf(request: FastifyRequest) {
+  return {
+    browserToken: cookieValue(request, BROWSER_TOKEN_COOKIE),
+    batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
+  };
 }
 
 /** Only the first "?" is a delimiter (RFC 3986, 3.4): a code may contain more of them. */

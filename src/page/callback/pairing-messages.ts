@@ -56,9 +56,11 @@ export function loginMessage(
 /** Why the last login did not lead to a grant, if the person can log in again; null if there was no failure. */
 export function loginFailureText(
   { lastFailure }: Pick<Pairing, 'lastFailure'>,
-  { result: { loginFailures } }: Texts,
+  { result: { loginFailures, reasons } }: Texts,
 ): string | null {
   if (lastFailure === null) return null;
+  if (lastFailure === 'refused_by_user') return reasons.refused_by_user;
+  if (lastFailure === 'portal_rejected') return reasons.code_refused;
   return lastFailure === 'answer_lost' ? loginFailures.answer_lost : loginFailures.code_refused;
 }
 

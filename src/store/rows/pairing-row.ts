@@ -56,7 +56,7 @@ const sealedAttributes = v.object({
   lifetime: v.number(),
   spentCodes: v.array(v.string()),
   answeredStates: v.exactOptional(v.array(v.string())),
-  setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
+  setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected', 'refused_by_user'])),
   device: v.nullable(
     v.object({
       // Not in rows of schema 1, where a pairing belonged to an appliance whose id is now that of its connection.
