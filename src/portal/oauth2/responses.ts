@@ -128,7 +128,8 @@ function toStandardMembers(
   for (const [standard, own] of Object.entries(names)) found[standard] = found[own];
   const { scope } = found;
   if (typeof scope === 'string') found['scope'] = scope.replaceAll(separator, ' ');
-  if (Array.isArray(scope)) found['scope'] = scope.join(' ');
+  // Only of names: to join nested lists overflows the stack.
+  if (Array.isArray(scope)) found['scope'] = scope.filter((name) => typeof name === 'string').join(' ');
   return found;
 }
 

@@ -6,6 +6,7 @@ import {
   processDiscoveryResponse,
 } from 'oauth4webapi';
 import * as v from 'valibot';
+import { messageOf } from '../../core/failure.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import type { PooledHttpClient } from '../http.ts';
@@ -30,17 +31,34 @@ const MAX_AGE = 86_400_000;
 /** After a failure the document is not fetched again for this long, in ms. */
 const RETRY_INTERVAL = 5000;
 
+/** The methods of client authentication between which the hub chooses; without the member it is Basic. */
+const AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+
 const address = v.pipe(v.string(), v.maxLength(2048));
-/** What the hub uses of the document (RFC 8414, 2). */
-const documentSchema = v.looseObject({
+/** What the hub uses of the document (RFC 8414, 2). The rest may be of any size and depth, and is not kept. */
+const members = v.object({
   issuer: address,
   authorization_endpoint: v.exactOptional(address),
   token_endpoint: v.exactOptional(address),
   device_authorization_endpoint: v.exactOptional(address),
   revocation_endpoint: v.exactOptional(address),
-  token_endpoint_auth_methods_supported: v.exactOptional(v.array(v.string())),
-  authorization_response_iss_parameter_supported: v.exactOptional(v.boolean()),
+  token_endpoint_auth_methods_supported: v.exactOptional(
+    v.fallback(
+      v.pipe(
+        v.array(v.unknown()),
+        v.transform((offered) => AUTH_METHODS.filter((method) => offered.includes(method))),
+      ),
+      ['client_secret_basic'],
+    ),
+  ),
+  authorization_response_iss_parameter_supported: v.exactOptional(v.fallback(v.boolean(), false)),
 });
+/** A member that is null counts as omitted. */
+const documentSchema = v.pipe(
+  v.record(v.string(), v.unknown()),
+  v.transform((all) => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null))),
+  members,
+);
 /** The metadata of an authorization server, as far as the hub uses it. */
 type Document = v.InferOutput<typeof documentSchema>;
 
@@ -119,8 +137,12 @@ export class MetadataSource {
     if (document !== null && findProblem(document, issuer) === null) this.#document ??= document;
   }
 
+  /** Never rejects: in the background nobody waits for it, and an error would end the hub. */
   async #fetch(issuer: string): Promise<void> {
-    const { document, problem } = await fetchDocument(issuer, this.#http);
+    const { document, problem } = await fetchDocument(issuer, this.#http).catch((error: unknown) => {
+      const detail = `discovery: ${messageOf(error).slice(0, 100)}`;
+      return { document: null, problem: unavailable(detail) };
+    });
     this.#failure = problem;
     if (document === null) {
       this.#failedAt = this.#now();

@@ -26,7 +26,7 @@ async function startIssuer(respond: (socket: Socket, request: RawRequest) => voi
   const issuer = `${server.origin}${path}`;
   const source = (endpoints: Endpoints = NO_ENDPOINTS) =>
     new MetadataSource({ issuer, endpoints }, http, cache, () => 0);
-  return { server, issuer, source };
+  return { server, issuer, source, saved: () => saved };
 }
 
 function documentOf(issuer: string, changes: Record<string, unknown> = {}): string {
@@ -38,6 +38,9 @@ function documentOf(issuer: string, changes: Record<string, unknown> = {}): stri
     ...changes,
   });
 }
+
+/** Nested deeper than `JSON.stringify` can follow. */
+const DEEP = '['.repeat(50_000) + ']'.repeat(50_000);
 
 test('the endpoints of OpenID Connect Discovery are used, and the configured ones win', async () => {
   const { issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, documentOf(issuer))));
@@ -112,6 +115,33 @@ test('a saved document serves the next start while the server is down', async ()
   await source().get();
   isDown = true;
   expect(await source().get()).toMatchObject({ kind: 'server', server: { token_endpoint: `${issuer}/token` } });
+});
+
+test('a monstrous document that is fetched in the background changes nothing, and only what is used is saved', async () => {
+  let own = {};
+  const { server, issuer, source, saved } = await startIssuer((socket) =>
+    socket.end(httpResponse(200, documentOf(issuer, { ...own, revocation_endpoint: null }).replaceAll('"DEEP"', DEEP))),
+  );
+  await source().get();
+  const first = saved();
+  own = { deep: 'DEEP', token_endpoint_auth_methods_supported: 'DEEP', end_session_endpoint: 'http://a.example/' };
+  expect(await source().get()).toMatchObject({ server: { token_endpoint: `${issuer}/token` } });
+  await expect.poll(() => saved()).not.toBe(first);
+  expect(server.requests).toHaveLength(2);
+  expect(JSON.parse(saved() ?? '')).toEqual({
+    ...JSON.parse(first ?? ''),
+    token_endpoint_auth_methods_supported: [],
+  });
+  expect(first).not.toContain('response_types_supported');
+});
+
+test('a saved document of an earlier version is cut down to what is used', async () => {
+  const { issuer } = await startIssuer((socket) => socket.destroy());
+  const saved = documentOf(issuer, { deep: 'DEEP' }).replace('"DEEP"', DEEP);
+  const http = parts.use(new PooledHttpClient([]));
+  const cache = { load: async () => saved, save: async () => undefined };
+  const source = new MetadataSource({ issuer, endpoints: NO_ENDPOINTS }, http, cache, () => 0);
+  expect(JSON.stringify(await source.get())).toContain(`${issuer}/token`);
 });
 
 test('requests at the same time share one fetch', async () => {
