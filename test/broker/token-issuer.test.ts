@@ -163,6 +163,24 @@ test.each([
   expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
 });
 
+test.each([{ kind: 'commit then drop' }, { kind: 'answer', status: 429, headers: { 'retry-after': '60' } }] as const)(
+  'an appliance that waits for the end of the current token does not repeat a refresh that has just failed: %o',
+  async (fault) => {
+    const limits = { refreshEndsAccessToken: true };
+    const { harness, id } = await BrokerHarness.startPaired({ limits, retryLostAnswer: 'late' });
+    const { grants } = harness.run;
+    const managed = grants.get(id);
+    if (managed === undefined) throw new Error('there is no grant');
+    await harness.time.pass((grants.schedule.usable(managed) ?? 0) - 900);
+    const issued = harness.token(id);
+    harness.portal.fail('token', fault);
+    await grants.refresh(id);
+    await harness.time.pass(2000);
+    await issued;
+    expect(harness.refreshes).toBe(1);
+  },
+);
+
 test('the hub issues tokens with a lifetime of 3 s whenever the portal responds', async () => {
   const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 3 } });
   for (let i = 0; i < 60; i += 1) {

@@ -48,7 +48,9 @@ export class TokenIssuer {
     if (schedule.endsAccessToken(managed)) {
       // Appliances may use the current token until then.
       await this.#environment.timers.sleep(schedule.usable(managed, now) ?? 0);
-      if (this.#grants.get(connection)?.grant.generation !== generation) return;
+      // A refresh that a person asked for may have failed meanwhile.
+      const current = this.#grants.get(connection);
+      if (current?.grant.generation !== generation || !this.#mayRefresh(current)) return;
     }
     await this.#grants.refresh(connection);
   }
@@ -56,13 +58,16 @@ export class TokenIssuer {
   #isWorthWaiting(managed: ManagedGrant, minTtl: number, now: Instant): boolean {
     const { schedule } = this.#grants;
     const left = schedule.usable(managed, now) ?? 0;
-    const isRefreshing = managed.refreshing !== null || managed.endedElsewhere !== null;
-    const mayRefresh = () => isRefreshing || schedule.mayRefreshOnDemand(managed);
     // A refresh because of `min_ttl` would end the token of the other appliances before the time that they were told.
     const isNeeded = schedule.endsAccessToken(managed)
       ? left < 1000
       : needsRefreshBeforeIssue(managed.grant, left, minTtl);
-    return isNeeded && mayRefresh();
+    return isNeeded && this.#mayRefresh(managed);
+  }
+
+  #mayRefresh(managed: ManagedGrant): boolean {
+    const isRefreshing = managed.refreshing !== null || managed.endedElsewhere !== null;
+    return isRefreshing || this.#grants.schedule.mayRefreshOnDemand(managed);
   }
 
   /** The result for the current state of the grant. */
