@@ -59,6 +59,7 @@ function observePortal(portal: Portal, name: string, { onAvailable, onTime }: Re
     },
     requestLink: (...args) => observe(portal.requestLink(...args)),
     poll: (...args) => observe(portal.poll(...args)),
+    prepareTokenRequest: (signal) => portal.prepareTokenRequest(signal),
     exchangeCode: (...args) => observe(portal.exchangeCode(...args)),
     refresh: (...args) => observe(portal.refresh(...args)),
     revoke: (...args) => portal.revoke(...args),

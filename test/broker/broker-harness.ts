@@ -196,6 +196,7 @@ export class BrokerHarness implements AsyncDisposable {
       requestLink: (...args) => client.requestLink(...args),
       poll: (...args) => client.poll(...args),
       fetchTime: () => client.fetchTime(),
+      prepareTokenRequest: (signal) => client.prepareTokenRequest(signal),
       exchangeCode: (...args) => client.exchangeCode(...args),
       revoke: (...args) => client.revoke(...args),
       refresh: async (token) => {
@@ -268,7 +269,7 @@ export class BrokerHarness implements AsyncDisposable {
     return connectOAuth2Portal(this.emulator, {
       ...{ issuer: oauth2.discovers === true ? this.emulator.frontendUrl : null, endpoints },
       ...{ clientId, clientAuth: 'post', clientSecret, ...oauth2 },
-      ...{ clock: this.time, timers: this.time },
+      ...{ clock: this.time, timers: this.#activity.sleepless(this.time) },
     });
   }
 

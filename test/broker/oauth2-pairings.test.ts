@@ -5,7 +5,7 @@ import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pai
 import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals/login-link.ts';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { eventually } from '../support/hub-process.ts';
-import { BrokerHarness, pairingResult } from './broker-harness.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback';
 const CLIENT = {
@@ -14,10 +14,14 @@ const CLIENT = {
   redirectUris: [CALLBACK],
 };
 
-async function startHub(login: 'device' | 'redirect', emulator: EmulatorOptions = {}, discovers?: true) {
+async function startHub(
+  login: 'device' | 'redirect',
+  emulator: EmulatorOptions = {},
+  oauth2: BrokerHarnessOptions['oauth2'] = {},
+) {
   const harness = await BrokerHarness.start({
     emulator: { clients: [CLIENT], autoLogin: true, ...emulator },
-    oauth2: { login, redirectUri: CALLBACK, ...(discovers && { discovers }) },
+    oauth2: { login, redirectUri: CALLBACK, ...oauth2 },
   });
   await harness.addAppliance('wallbox');
   return { harness, run: await harness.beginPairing('wallbox') };
@@ -169,7 +173,7 @@ describe('a login by redirect', () => {
   });
 
   test('a login by redirect does not use the answer of another issuer, and takes the right one after it', async () => {
-    const { harness, run } = await startHub('redirect', {}, true);
+    const { harness, run } = await startHub('redirect', {}, { discovers: true });
     const { state, response } = await logIn(redirectLinkOf(run));
     if (response.kind !== 'code') throw new Error('there is no code');
     for (const issuer of ['https://evil.example', undefined]) {
@@ -266,5 +270,54 @@ describe('a login by redirect', () => {
       rejected: null,
     });
     expect(pairingResult(run.pairing.step)).toBe('paired');
+  });
+});
+
+describe('requests that wait for their turn at a portal', () => {
+  /** Two logins at a portal that is asked every 20 s at most; the second one waits. */
+  async function startWaiting() {
+    const { harness, run } = await startHub('redirect', {}, { minRequestInterval: 20_000 });
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await harness.addAppliance('heater');
+    const second = await harness.beginPairing('heater');
+    const response = await logIn(redirectLinkOf(second));
+    void harness.run.pairings.receiveRedirect(response);
+    await harness.time.pass(1000);
+    const [wallbox, heater] = [harness.connection('wallbox').id, harness.connection('heater').id];
+    const requests = () => harness.portal.requests('token').length;
+    return { harness, wallbox, heater, second, requests };
+  }
+
+  test.each(['crash', 'stop'] as const)('a %s of the hub meanwhile loses nothing', async (how) => {
+    const { harness, wallbox, second, requests } = await startWaiting();
+    const refreshed = harness.run.grants.refresh(wallbox);
+    await harness.time.pass(1000);
+    expect([second.pairing.step.kind, requests()]).toEqual(['exchanging', 1]);
+    // Time does not pass here: a stop does not wait for a turn.
+    await harness[how]();
+    if (how === 'stop') await refreshed;
+    await harness.start();
+    expect(harness.events.filter(({ event }) => event === 'refresh_interrupted')).toEqual([]);
+    expect(harness.statusOf('wallbox')).toMatchObject({ state: 'active', problem: null });
+    const resumed = harness.run.pairings.newestFor(harness.connection('heater').id);
+    expect(resumed?.pairing.step.kind).toBe('waiting');
+    expect(requests()).toBe(1);
+  });
+
+  test('they are sent when their turn has come', async () => {
+    const { harness, wallbox, second, requests } = await startWaiting();
+    const refreshed = harness.run.grants.refresh(wallbox);
+    const passed = async (seconds: number, isDone: () => boolean) => {
+      await harness.time.pass(seconds * 1000);
+      await eventually(async () => {
+        await harness.time.pass(50);
+        return isDone();
+      });
+    };
+    await passed(20, () => pairingResult(second.pairing.step) === 'paired');
+    expect(requests()).toBe(2);
+    await passed(20, () => harness.run.grants.get(wallbox)?.grant.generation === 2);
+    await refreshed;
+    expect(requests()).toBe(3);
   });
 });

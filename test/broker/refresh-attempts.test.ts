@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { RefreshAttempts } from '../../src/broker/grants/refresh-attempts.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
-import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { NotSent, TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
 import { attemptFor, found, type GrantHolder, holdGrant, START } from './grant-database.ts';
@@ -22,7 +22,7 @@ const granted = (changes: Partial<Extract<TokenOutcome, { kind: 'granted' }>['to
   portalTime: instantAt(START).wall,
 });
 const refused: TokenOutcome = { kind: 'refused', detail: 'HTTP 400 invalid_grant', portalTime: null };
-const notSent: TokenOutcome = { kind: 'not_sent', detail: 'no route' };
+const notSent: NotSent = { kind: 'not_sent', detail: 'no route' };
 const ambiguous: TokenOutcome = { kind: 'ambiguous', detail: 'HTTP 500' };
 
 /** A version of the grant that another hub has written. */
@@ -54,14 +54,18 @@ function attempting(
   const holder = holdGrant(sampleGrant(grant), unsaved);
   const sent: string[] = [];
   const portal = {
+    prepareTokenRequest: async () => hub.prepare(),
     refresh: async (token: Secret, maySend: () => boolean = () => true) => {
       if (maySend()) sent.push(token.reveal());
       return respond(maySend);
     },
   };
   const attempts = new RefreshAttempts(holder.context, holder.held);
-  const make = () => attempts.make({ name: 'wallbox', portal, identity });
-  return Object.assign(holder, { sent, attempts, make });
+  const make = (isWanted = () => true) => attempts.make({ name: 'wallbox', portal, identity }, isWanted);
+  /** What happens while the attempt waits for the portal's turn. */
+  const prepare = (): NotSent | null => null;
+  const hub = Object.assign(holder, { sent, attempts, make, prepare });
+  return hub;
 }
 
 const problemOf = ({ held: { health } }: GrantHolder) => (health.kind === 'good' ? null : health.problem.code);
@@ -138,6 +142,26 @@ describe('attempt that brings no tokens', () => {
 });
 
 describe('attempt that is not sent', () => {
+  test('nothing is written ahead before the portal can be asked, or if it is no longer wanted then', async () => {
+    const unreachable = attempting();
+    unreachable.prepare = () => notSent;
+    await unreachable.make();
+    expect([unreachable.database.writes, unreachable.sent, problemOf(unreachable)]).toEqual([
+      [],
+      [],
+      'portal_unreachable',
+    ]);
+    for (const change of CHANGES) {
+      const hub = attempting();
+      hub.prepare = () => {
+        change(hub);
+        return null;
+      };
+      await hub.make(() => !hub.held.hasEnded);
+      expect([hub.database.writes, hub.sent, hub.held.health]).toEqual([[], [], { kind: 'good' }]);
+    }
+  });
+
   test('nothing is sent while another hub refreshes the grant, and its lease is known from then on', async () => {
     const hub = attempting();
     hub.database.start = { kind: 'under_way', until: HOUR };

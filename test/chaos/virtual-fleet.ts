@@ -133,6 +133,7 @@ export class VirtualFleet implements AsyncDisposable {
       requestLink: (...args) => current().requestLink(...args),
       poll: (...args) => current().poll(...args),
       fetchTime: () => current().fetchTime(),
+      prepareTokenRequest: (signal) => current().prepareTokenRequest(signal),
       exchangeCode: (...args) => current().exchangeCode(...args),
       refresh: (token) => current().refresh(token),
       revoke: (token) => current().revoke(token),

@@ -75,6 +75,8 @@ export class GrantImports implements AsyncDisposable {
     if ((stored !== null || grants.get(id) !== undefined) && !replace) {
       throw new Failure('not_allowed', `the connection ${name} has a grant already: add --yes to replace it`);
     }
+    const problem = await connected.portal.prepareTokenRequest(grants.stopping);
+    if (problem !== null) throw importFailure(problem);
     const isNew = connections.byId(id) === undefined;
     if (isNew && !(await connections.save(() => ({ addedConnections: [connection] })))) {
       throw new Failure('connection_exists', `there is a connection ${name} by now: try again`);
@@ -144,7 +146,7 @@ export class GrantImports implements AsyncDisposable {
       );
     }
     await this.#undo(placeholder, isNew, former);
-    throw new Failure('import_failed', `${IMPORT_FAILURES[kind]} (${detail}); nothing was kept`);
+    throw importFailure(outcome);
   }
 
   /**
@@ -192,6 +194,10 @@ function newerOf(stored: Grant | null, held: ManagedGrant | undefined): Grant | 
   if (held === undefined || stored === null) return stored ?? held?.grant ?? null;
   const isHeldNewer = held.hasUnwrittenEnd || held.grant.generation > stored.generation;
   return isHeldNewer ? held.grant : stored;
+}
+
+function importFailure({ kind, detail }: Exclude<TokenOutcome, { kind: 'granted' | 'ambiguous' }>): Failure {
+  return new Failure('import_failed', `${IMPORT_FAILURES[kind]} (${detail}); nothing was kept`);
 }
 
 const SUPERSEDED = 'the connection was removed or got another login meanwhile';

@@ -312,6 +312,11 @@ export class Grants implements AsyncDisposable {
     this.onStoreWritable();
   }
 
+  /** Aborted when no further refresh will be started. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
   /** Whether no further refresh will be started. */
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;

@@ -164,9 +164,9 @@ export class ManagedGrant {
     if (isAwaited) limiter.promote(connection);
     const refresh = () =>
       limiter.run(connection, isAwaited, async (isStillAwaited) => {
-        // While the task was queued, the connection may have been removed, or the age of its token become known.
-        if (stopping.aborted || this.#held.hasEnded) return;
-        if (isStillAwaited || schedule.isDue(this)) await this.#attempts.make(connectionPortal);
+        // While it waited, the connection may have been removed, or the age of its token become known.
+        const isWanted = () => !stopping.aborted && !this.#held.hasEnded && (isStillAwaited || schedule.isDue(this));
+        if (isWanted()) await this.#attempts.make(connectionPortal, isWanted);
       });
     this.#refreshing ??= (this.#held.grant.refreshToken === null ? this.#attempts.commitEnd() : refresh())
       .catch((error: unknown) => {

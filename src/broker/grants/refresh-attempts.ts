@@ -19,7 +19,7 @@ const LEASE_CHECK_DELAY = 5000;
 
 /** Where an attempt is sent. */
 interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
-  readonly portal: Pick<Portal, 'refresh'>;
+  readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh'>;
 }
 
 /** The attempts to refresh a grant, one after another: each is written ahead, sent once, and its outcome committed. */
@@ -32,11 +32,18 @@ export class RefreshAttempts {
     this.#held = held;
   }
 
-  /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
-  async make(connectionPortal: RefreshingPortal): Promise<void> {
-    const { refreshToken } = this.#held.grant;
+  /**
+   * Makes one attempt, when the portal's turn has come: written ahead, sent once, and its outcome committed before it
+   * becomes visible.
+   * @param isWanted asked after the wait for the turn
+   */
+  async make(connectionPortal: RefreshingPortal, isWanted: () => boolean): Promise<void> {
+    const { refreshToken, generation } = this.#held.grant;
     if (refreshToken === null) return this.commitEnd();
     if (this.#held.leasedUntil !== null) return this.endElsewhere();
+    const problem = await connectionPortal.portal.prepareTokenRequest(this.#context.stopping);
+    if (!isWanted() || this.#held.grant.generation !== generation) return;
+    if (problem !== null) return this.#held.fail(problem);
     try {
       const writeAhead = await this.#writeAhead(refreshToken);
       if (writeAhead === 'postponed') return;

@@ -88,17 +88,10 @@ export class PairingExchange {
     const { ownership } = progress;
     const connected = this.#context.portalOf(portal);
     if (connected === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
-    try {
-      // Another hub may exchange this code, or another one, or have ended the pairing.
-      if (!(await progress.save(progress.pairing))) return;
-    } catch (error) {
-      progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
-      // An exchange that can't be written ahead is not started.
-      return progress.dispatch({ kind: 'not_sent' });
-    }
     const isWanted = () => !ownership.aborted && progress.isRunning && progress.pairing.step.kind === 'exchanging';
     const request = { link, response, scope };
-    const exchange = await exchangeCode(this.#context, connected.portal, request, isWanted, progress.signal);
+    const options = { writeAhead: () => this.#writeAhead(), isWanted, signal: progress.signal };
+    const exchange = await exchangeCode(this.#context, connected.portal, request, options);
     // If another hub has become the owner, because this one seemed dead, it counts the exchange as lost.
     const isLate = ownership.aborted;
     // The hub stops, or the pairing has ended; then the event does not apply.
@@ -114,6 +107,19 @@ export class PairingExchange {
       detail: outcome.detail,
     });
     if (!isLate) await progress.dispatch(exchangeFailureEvent(outcome));
+  }
+
+  /**
+   * Saves that the code is about to be sent.
+   * @returns false if it must not be: that can't be saved, or another hub exchanges this code, or another one, or has
+   * ended the pairing
+   */
+  #writeAhead(): Promise<boolean> {
+    const progress = this.#state;
+    return progress.save(progress.pairing).catch((error: unknown) => {
+      progress.log.error('store_unwritable', { connection: progress.name, error: messageOf(error) });
+      return false;
+    });
   }
 
   /**
@@ -247,23 +253,31 @@ interface ExchangeResult {
 
 /**
  * Exchanges a code once. It retries only if the code was certainly not sent, or the portal asked for a later retry.
- * @param code must be written ahead, because it must not be sent again after a crash
+ * @param writeAhead saves that the code is about to be sent, because it must not be sent again after a crash
  * @param isWanted whether a further attempt is still wanted
- * @param signal ends the wait before a further attempt
- * @returns null if the exchange is no longer wanted and the code was not sent
+ * @param signal ends the wait before an attempt
+ * @returns null if the code was not sent, because the exchange is no longer wanted or could not be written ahead
  */
 async function exchangeCode(
   { environment }: Pick<PairingContext, 'environment'>,
   portal: Portal,
   request: { readonly link: LoginLink; readonly response: CodeResponse; readonly scope: string | null },
-  isWanted: () => boolean,
-  signal: AbortSignal,
+  options: {
+    readonly writeAhead: () => Promise<boolean>;
+    readonly isWanted: () => boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ExchangeResult | null> {
   const { clock, timers, random } = environment;
+  const { isWanted, signal } = options;
   const since = clock.now().uptime;
+  let isWritten = false;
   for (let attempt = 1; isWanted(); attempt++) {
+    const problem = await portal.prepareTokenRequest(signal);
+    if (problem === null && isWanted()) isWritten ||= await options.writeAhead();
+    if (!isWanted() || (problem === null && !isWritten)) break;
     const sent = clock.now();
-    const outcome = await portal.exchangeCode(request.link, request.response, request.scope);
+    const outcome = problem ?? (await portal.exchangeCode(request.link, request.response, request.scope));
     if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
     const retryAfter = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
     const delay = Math.max(retryAfter, backoffDelay(BACKOFF, attempt, random.fraction()));

@@ -24,14 +24,20 @@ export interface TokenResponse {
   readonly refreshTokenLifetime?: number;
 }
 
+/** It failed before anything was written to a new connection: the portal has not seen the request. */
+export interface NotSent {
+  readonly kind: 'not_sent';
+  readonly detail: string;
+  readonly certificateError?: CertificateDateError;
+}
+
 /**
  * The outcome of one request to the portal's token endpoint. Every possible response is one of these, because the next
  * step depends on one question: may the portal have invalidated the code or the refresh token that was sent?
  */
 export type TokenOutcome =
   | { readonly kind: 'granted'; readonly tokens: TokenResponse; readonly portalTime: number | null }
-  /** It failed before anything was written to a new connection: the portal has not seen the request. */
-  | { readonly kind: 'not_sent'; readonly detail: string; readonly certificateError?: CertificateDateError }
+  | NotSent
   /** 429, 503, or a firewall that names a time: try again later; `retryAfter` in ms, null if no time is named. */
   | {
       readonly kind: 'deferred';

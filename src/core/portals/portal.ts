@@ -1,5 +1,5 @@
 import type { CertificateDateError } from '../clock.ts';
-import type { TokenOutcome, TokenResponse } from '../grants/token-outcome.ts';
+import type { NotSent, TokenOutcome, TokenResponse } from '../grants/token-outcome.ts';
 import type { Secret } from '../secret.ts';
 import type { DeviceLink, LoginLink, PolledLink } from './login-link.ts';
 
@@ -84,6 +84,13 @@ export interface Portal {
   requestLink(request: LoginLinkRequest, signal: AbortSignal): Promise<LoginLinkOutcome>;
   /** Polls for the result of a login; only for links that yield it so. */
   poll(link: PolledLink | DeviceLink, signal: AbortSignal): Promise<PollOutcome>;
+  /**
+   * Waits until a code or a refresh token can be sent: for the portal's addresses, and for the shortest time between two
+   * requests, or until the signal is aborted. Call it before each, and before it is written ahead: a hub that is killed
+   * while it waits has sent nothing.
+   * @returns why nothing can be sent now; null if it can
+   */
+  prepareTokenRequest(signal: AbortSignal): Promise<NotSent | null>;
   /** The portal's clock from the `Date` of any response, in ms since 1970; null if none came. Sends no secret. */
   fetchTime(): Promise<number | null>;
   /** Exchanges a code for tokens. Never aborted, because the portal may act on the request at once. */

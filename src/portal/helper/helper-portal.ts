@@ -117,6 +117,10 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return code === null ? unusableResponse(response) : { kind: 'code', code, portalTime };
   }
 
+  async prepareTokenRequest(): Promise<null> {
+    return null;
+  }
+
   async fetchTime(): Promise<number | null> {
     const exchange = await this.#requests.send('HEAD', new URL('/', this.#options.baseUrl));
     return exchange.kind === 'answer' ? exchange.response.portalTime : null;

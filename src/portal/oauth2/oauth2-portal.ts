@@ -12,7 +12,7 @@ import {
 } from 'oauth4webapi';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
+import type { NotSent, TokenOutcome } from '../../core/grants/token-outcome.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
 import type {
@@ -64,6 +64,13 @@ export interface OAuth2PortalOptions {
 const POLL_LIMITS: RequestLimits = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20_000, totalTimeout: 30_000 };
 /** The link survives a restart, and the configuration may have changed meanwhile. */
 const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
+/** The hub stops, or the login has ended, before the turn of a request. */
+const NOT_WAITED_FOR = {
+  kind: 'unreachable',
+  detail: 'the request is no longer wanted',
+  retryAfter: null,
+  portalTime: null,
+} as const;
 
 /** A portal that is an ordinary OAuth 2.0 authorization server (RFC 6749). */
 export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
@@ -97,23 +104,24 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return this.#redirectUri;
   }
 
-  async requestLink({ scope }: LoginLinkRequest): Promise<LoginLinkOutcome> {
+  async requestLink({ scope }: LoginLinkRequest, signal?: AbortSignal): Promise<LoginLinkOutcome> {
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return metadata.problem;
     const { server } = metadata;
     const requested = scope ?? this.#options.settings.defaultScope;
     return this.#usesDeviceCode(endpointsOf(server).deviceAuthorization)
-      ? this.#requestDeviceCode(server, requested)
+      ? this.#requestDeviceCode(server, requested, signal)
       : this.#createAuthorizationLink(server, requested);
   }
 
-  /** Is not aborted, because the portal gives the tokens of a device code only once. */
-  async poll(link: PolledLink | DeviceLink): Promise<PollOutcome> {
+  /** Only its wait is aborted, because the portal gives the tokens of a device code only once. */
+  async poll(link: PolledLink | DeviceLink, signal?: AbortSignal): Promise<PollOutcome> {
     if (link.kind !== 'device') return { kind: 'ended', portalTime: null };
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return metadata.problem;
     const { server } = metadata;
-    await this.#pacer.turn();
+    await this.#pacer.turn(signal);
+    if (signal?.aborted) return NOT_WAITED_FOR;
     const { deviceCode, verifier } = link;
     const additionalParameters = verifier === null ? {} : { code_verifier: verifier.reveal() };
     const outcome = await this.#send(server, 'device_token', (client, authentication, options) =>
@@ -121,6 +129,13 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     return toPollOutcome(this.#readTokens(outcome, 'device_token'));
+  }
+
+  async prepareTokenRequest(signal: AbortSignal): Promise<NotSent | null> {
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable') return { ...metadata.problem, kind: 'not_sent' };
+    await this.#pacer.turn(signal);
+    return signal.aborted ? { kind: 'not_sent', detail: NOT_WAITED_FOR.detail } : null;
   }
 
   async fetchTime(): Promise<number | null> {
@@ -238,7 +253,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return { kind: 'link', link, portalTime: null };
   }
 
-  async #requestDeviceCode(server: AuthorizationServer, scope: string | null): Promise<LoginLinkOutcome> {
+  async #requestDeviceCode(
+    server: AuthorizationServer,
+    scope: string | null,
+    signal?: AbortSignal,
+  ): Promise<LoginLinkOutcome> {
     const { settings, clock } = this.#options;
     if (server.device_authorization_endpoint === undefined) {
       return rejected(
@@ -253,7 +272,8 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         code_challenge_method: 'S256',
       }),
     };
-    await this.#pacer.turn();
+    await this.#pacer.turn(signal);
+    if (signal?.aborted) return NOT_WAITED_FOR;
     const begun = clock.now();
     const outcome = await this.#send(server, 'device_authorization', (client, authentication, options) =>
       deviceAuthorizationRequest(server, client, authentication, parameters, options),
@@ -288,7 +308,6 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       const detail = 'the portal has no token endpoint: name it in the configuration';
       return { kind: 'misconfigured', detail, portalTime: null };
     }
-    await this.#pacer.turn();
     const limits = { ...TOKEN_REQUEST_LIMITS, ...(maySend && { maySend }) };
     const outcome = await this.#send(server, operation, requestFor(server), limits).catch(messageOf);
     if (typeof outcome === 'string') {

@@ -15,11 +15,14 @@ export class RequestPacer {
     this.#timers = timers;
   }
 
-  /** Waits until the next request may be sent. Callers go on in the order in which they came. */
-  async turn(): Promise<void> {
+  /**
+   * Waits until the next request may be sent, or until the signal is aborted. Callers go on in the order in which they
+   * came.
+   */
+  async turn(signal?: AbortSignal): Promise<void> {
     const now = this.#clock.now().uptime;
     const at = Math.max(now, this.#next);
     this.#next = at + this.#interval;
-    if (at > now) await this.#timers.sleep(at - now);
+    if (at > now) await this.#timers.sleep(at - now, signal);
   }
 }

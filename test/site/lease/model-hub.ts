@@ -287,8 +287,9 @@ export class ModelHub {
     const connectionPortal = {
       name: CONNECTION,
       portal: {
+        prepareTokenRequest: async () => null,
         refresh: (token, maySend = () => true) => portal.refresh(this.name, token, database.begun(this.name), maySend),
-      } as Portal,
+      } as Partial<Portal> as Portal,
       identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
       credentialLocation: { portal: 'home' },
       ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
