@@ -1,39 +1,80 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
-import type { PortalResponse, RequestOutcome } from './http.ts';
+import type { RequestOutcome } from './http.ts';
 import { describeError } from './token-outcome.ts';
 import { parseErrorCode } from './token-response.ts';
 
-/** No portal has issued it. */
-export const INVALID_REFRESH_TOKEN = 'not-a-token-of-this-portal';
+/** A refresh token and an authorization code that no portal has issued. */
+export const MADE_UP = 'not-a-token-of-this-portal';
+/** A client secret that no portal has issued. */
+export const WRONG_SECRET = 'not-the-secret-of-this-client';
+
+/** The answer to a request of a check. */
+export interface ProbeAnswer {
+  readonly kind: TokenOutcome['kind'];
+  /** As part of a sentence. */
+  readonly answer: string;
+}
 
 /**
- * Whether a portal accepts the hub as its client, by its response to a token request with
- * {@link INVALID_REFRESH_TOKEN}. A
- * portal authenticates the client before it looks at the token (RFC 6749, 5.2).
- * @param classify what the response means
+ * Sends one request that yields nothing: as the hub, or as a wrong client, which differs from the hub in its secret or
+ * key, or without one in its client ID.
  */
-export function checkClient(
+export type ClientProbe = (client: 'hub' | 'wrong') => Promise<ProbeAnswer>;
+
+/** The answer to a token request. @param classify what a response means */
+export function probeAnswer(
   outcome: RequestOutcome,
-  classify: (response: PortalResponse) => TokenOutcome['kind'],
-  location: CredentialLocation,
-): PortalCheck {
-  if (outcome.kind !== 'answer') return clientUnchecked(`the token endpoint did not respond (${outcome.detail})`);
-  const { status } = outcome.response;
-  const answer = describeError(status, parseErrorCode(outcome.response));
-  const meaning = classify(outcome.response);
-  if (meaning === 'refused') return clientAccepted(answer);
-  if (meaning === 'misconfigured' || status === 401) return clientRejected(answer, location);
-  if (meaning === 'deferred') return clientUnchecked(`the portal asked to wait (${answer}); try again later`);
-  if (meaning === 'ambiguous') return clientUnchecked(`the token endpoint has a problem (${answer}); try again later`);
-  return clientUnchecked(
-    `the token endpoint answers an invalid refresh token with ${answer}, which does not tell; only a login shows it`,
-  );
+  classify: (response: Extract<RequestOutcome, { kind: 'answer' }>['response']) => TokenOutcome['kind'],
+): ProbeAnswer {
+  if (outcome.kind !== 'answer') return { kind: 'not_sent', answer: outcome.detail };
+  const { response } = outcome;
+  return { kind: classify(response), answer: describeError(response.status, parseErrorCode(response)) };
+}
+
+/** The portal itself has answered, and does not blame the client. */
+const TELLING: readonly TokenOutcome['kind'][] = ['granted', 'refused', 'rejected'];
+
+/**
+ * Whether a portal accepts the hub as its client. Some portals look at the token before the client, so their error says
+ * nothing: it does only if a wrong client gets another answer.
+ */
+export async function checkClient(probes: readonly ClientProbe[], location: CredentialLocation): Promise<PortalCheck> {
+  const answers: { readonly probe: ClientProbe; readonly own: ProbeAnswer }[] = [];
+  for (const probe of probes) answers.push({ probe, own: await probe('hub') });
+  const rejection = answers.find(({ own }) => own.kind === 'misconfigured');
+  if (rejection !== undefined) return clientRejected(rejection.own.answer, location);
+  const telling = answers.filter(({ own }) => TELLING.includes(own.kind));
+  for (const { probe, own } of telling) {
+    const wrong = await probe('wrong');
+    const isOfPortal = [...TELLING, 'misconfigured'].includes(wrong.kind) || wrong.answer === 'HTTP 401';
+    if (isOfPortal && wrong.answer !== own.answer)
+      return clientAccepted(`${own.answer}, and ${wrong.answer} for a wrong client`);
+  }
+  const { own } = telling[0] ?? answers[0] ?? { own: null };
+  return clientUnchecked(own === null ? 'the portal has no token endpoint' : whyUnknown(own));
+}
+
+function whyUnknown({ kind, answer }: ProbeAnswer): string {
+  switch (kind) {
+    case 'not_sent':
+      return `the token endpoint did not respond (${answer})`;
+    case 'deferred':
+      return `the portal asked to wait (${answer}); try again later`;
+    case 'ambiguous':
+      return `the token endpoint has a problem (${answer}); try again later`;
+    case 'blocked':
+      return answer === 'HTTP 401'
+        ? 'the token endpoint responds with HTTP 401 and no error code, so the client secret may be wrong; only a login shows it'
+        : `something before the portal refuses the hub, or the address of the token endpoint is wrong (${answer})`;
+    default:
+      return `it answers a wrong client in the same way (${answer}); only a login shows it`;
+  }
 }
 
 /** @param answer what the portal responded */
-export function clientAccepted(answer: string): PortalCheck {
+function clientAccepted(answer: string): PortalCheck {
   return { name: 'client', result: 'ok', detail: `the portal accepts the hub as its client (${answer})` };
 }
 

@@ -291,7 +291,8 @@ test.each(['stop', 'crash'] as const)(
 
 test('the log contains no user code and no device code', async () => {
   const { harness, flow } = await startFlow(REDIRECT);
-  await followRedirect(harness, await logInAt(harness, await openFlow(harness, flow), true));
+  const location = await logInAt(harness, await openFlow(harness, flow), true);
+  await Promise.all([followRedirect(harness, location), harness.time.pass(10 * SECOND)]);
   const log = JSON.stringify(harness.events);
   expect(log).toContain('pairing_started');
   expect(log).not.toContain(flow.userCode);

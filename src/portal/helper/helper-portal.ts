@@ -13,7 +13,7 @@ import type {
 } from '../../core/portals/portal.ts';
 import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Secret } from '../../core/secret.ts';
-import { checkClient, clientRejected, INVALID_REFRESH_TOKEN } from '../client-check.ts';
+import { type ClientProbe, checkClient, clientRejected, MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
 import {
   PooledHttpClient,
@@ -156,23 +156,37 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   }
 
   async check(wall: () => number): Promise<readonly PortalCheck[]> {
-    const { baseUrl, frontendUrl, credentialLocation, limits = TOKEN_REQUEST_LIMITS } = this.#options;
+    const { baseUrl, frontendUrl, clientSecret, credentialLocation, limits = TOKEN_REQUEST_LIMITS } = this.#options;
     const { portal } = credentialLocation;
     const connections = checkConnections([baseUrl, frontendUrl], { http: this.#requests, portal, wall });
     const link = await this.#requestLink(null);
     const endpoints = checkConfigEndpoint(link, portal);
     if (link.kind === 'rejected' && link.clientUnknown)
       return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
-    const form = { grant_type: 'refresh_token', refresh_token: INVALID_REFRESH_TOKEN };
-    const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits);
-    const client = checkClient(outcome, (response) => classifyTokenResponse(response).kind, credentialLocation);
-    return [endpoints, ...(await connections), client];
+    const forms = [
+      { grant_type: 'refresh_token', refresh_token: MADE_UP },
+      { grant_type: 'authorization_code', code: MADE_UP },
+    ];
+    const probes = forms.map(
+      (form): ClientProbe =>
+        async (client) => {
+          const secret = client === 'hub' ? clientSecret.reveal() : WRONG_SECRET;
+          const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits, secret);
+          return probeAnswer(outcome, (response) => classifyTokenResponse(response).kind);
+        },
+    );
+    return [endpoints, ...(await connections), await checkClient(probes, credentialLocation)];
   }
 
   /** Sends a form with the hub's client authentication. */
-  #postAsClient(url: URL, form: Record<string, string>, limits: RequestLimits): Promise<RequestOutcome> {
-    const { clientId, clientSecret, ca } = this.#options;
-    const credentials = { client_id: clientId, client_secret: clientSecret.reveal() };
+  #postAsClient(
+    url: URL,
+    form: Record<string, string>,
+    limits: RequestLimits,
+    secret = this.#options.clientSecret.reveal(),
+  ): Promise<RequestOutcome> {
+    const { clientId, ca } = this.#options;
+    const credentials = { client_id: clientId, client_secret: secret };
     return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, ca, limits);
   }
 

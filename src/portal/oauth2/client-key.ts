@@ -26,6 +26,13 @@ export async function parseClientKey(text: string): Promise<ClientKey> {
   return { key: signingKey, ...(typeof kid === 'string' && { kid }), thumbprints: thumbprintsOf(jwk, text) };
 }
 
+/** Another key of the same kind, which no portal knows. */
+export async function anotherKey(clientKey: ClientKey): Promise<ClientKey> {
+  const pair = await crypto.subtle.generateKey(clientKey.key.algorithm, false, ['sign', 'verify']);
+  if (!('privateKey' in pair)) throw new TypeError('no key pair');
+  return { ...clientKey, key: pair.privateKey };
+}
+
 /** Microsoft Entra accepts no assertion without the thumbprint of the certificate. */
 function thumbprintsOf(jwk: Record<string, unknown> | null, text: string): Record<string, string> {
   const [pem] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(text) ?? [];

@@ -27,6 +27,7 @@ import type {
 import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
+import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
 import {
   PooledHttpClient,
   REVOCATION_LIMITS,
@@ -37,10 +38,11 @@ import {
 import { describeError, withCredentialHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
+import { anotherKey } from './client-key.ts';
 import { parseDeviceAuthorization } from './device-authorization.ts';
 import { checkAuthorizationServer } from './portal-checks.ts';
 import { RequestPacer } from './request-pacer.ts';
-import { RequestSender } from './request-sender.ts';
+import { type LibraryRequest, RequestSender } from './request-sender.ts';
 import { readTokenEndpointResponse, standardErrorCode, toPollOutcome, toTokenOutcome } from './responses.ts';
 import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
 import type { OAuth2Settings } from './settings.ts';
@@ -85,7 +87,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     this.#options = options;
     this.#http = new PooledHttpClient(ca);
     this.#metadata = new MetadataSource(settings, this.#http, metadataCache, () => clock.now().uptime);
-    this.#sender = new RequestSender(settings, ca, { clock, timers, fetchTime: () => this.fetchTime() });
+    this.#sender = this.#createSender(settings);
     this.#pacer = new RequestPacer(settings.minRequestInterval, clock, timers);
   }
 
@@ -110,7 +112,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const { server } = metadata;
     const requested = scope ?? this.#options.settings.defaultScope;
     return this.#usesDeviceCode(endpointsOf(server).deviceAuthorization)
-      ? this.#requestDeviceCode(server, requested, signal)
+      ? this.#requestDeviceCode(server, requested, { signal })
       : this.#createAuthorizationLink(server, requested);
   }
 
@@ -154,26 +156,12 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       // Without a configured issuer, that of the library is a stand-in.
       const iss = link.issuer === null || issuer === null ? {} : { iss: issuer };
       const response = { code: code.reveal(), state: link.state, ...iss };
-      return (client, authentication, options) =>
-        authorizationCodeGrantRequest(
-          server,
-          client,
-          authentication,
-          validateAuthResponse(server, client, new URLSearchParams(response), link.state),
-          link.redirect,
-          link.verifier?.reveal() ?? nopkce,
-          options,
-        );
+      return codeRequest(server, response, link.redirect, link.verifier?.reveal() ?? null);
     });
   }
 
   refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome> {
-    return this.#requestTokens(
-      'refresh',
-      (server) => (client, authentication, options) =>
-        refreshTokenGrantRequest(server, client, authentication, refreshToken.reveal(), options),
-      maySend,
-    );
+    return this.#requestTokens('refresh', (server) => refreshRequest(server, refreshToken.reveal()), maySend);
   }
 
   async revoke({ refreshToken, accessToken }: RevokedTokens): Promise<RevocationOutcome> {
@@ -207,21 +195,36 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
 
   check(wall: () => number): Promise<readonly PortalCheck[]> {
     const { settings, credentialLocation } = this.#options;
+    const wrong = wrongClient(settings).then((changed) => this.#createSender(changed));
+    const senderOf = (client: 'hub' | 'wrong') => (client === 'hub' ? this.#sender : wrong);
     return checkAuthorizationServer({
       ...{ settings, credentialLocation, wall, metadata: this.#metadata, http: this.#http },
       usesDeviceCode: () => this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization),
-      requestDeviceCode: (server) => this.#requestDeviceCode(server, settings.defaultScope),
-      refresh: async (server, token) => {
+      requestDeviceCode: async (server, client) =>
+        this.#requestDeviceCode(server, settings.defaultScope, { sender: await senderOf(client) }),
+      requestTokens: async (server, operation, client) => {
         await this.#pacer.turn();
-        return this.#send(
-          server,
-          'refresh',
-          (client, authentication, options) => refreshTokenGrantRequest(server, client, authentication, token, options),
-          POLL_LIMITS,
-        ).catch(notSent);
+        const request = operation === 'refresh' ? refreshRequest(server, MADE_UP) : this.#madeUpCodeRequest(server);
+        const outcome = await this.#send(server, operation, request, POLL_LIMITS, await senderOf(client)).catch(
+          notSent,
+        );
+        return probeAnswer(
+          outcome,
+          (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, operation)).kind,
+        );
       },
-      classify: (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, 'refresh')).kind,
     });
+  }
+
+  #madeUpCodeRequest(server: AuthorizationServer): LibraryRequest {
+    const redirect = this.#redirectUri ?? 'http://localhost/callback';
+    const response = { code: MADE_UP, state: MADE_UP, iss: server.issuer };
+    return codeRequest(server, response, redirect, this.#options.settings.pkce ? generateRandomCodeVerifier() : null);
+  }
+
+  #createSender(settings: OAuth2Settings): RequestSender {
+    const { ca, clock, timers } = this.#options;
+    return new RequestSender(settings, ca, { clock, timers, fetchTime: () => this.fetchTime() });
   }
 
   get #redirectUri(): string | null {
@@ -256,7 +259,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   async #requestDeviceCode(
     server: AuthorizationServer,
     scope: string | null,
-    signal?: AbortSignal,
+    {
+      signal,
+      sender = this.#sender,
+    }: { readonly signal?: AbortSignal | undefined; readonly sender?: RequestSender } = {},
   ): Promise<LoginLinkOutcome> {
     const { settings, clock } = this.#options;
     if (server.device_authorization_endpoint === undefined) {
@@ -275,9 +281,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#pacer.turn(signal);
     if (signal?.aborted) return NOT_WAITED_FOR;
     const begun = clock.now();
-    const outcome = await this.#send(server, 'device_authorization', (client, authentication, options) =>
-      deviceAuthorizationRequest(server, client, authentication, parameters, options),
-    ).catch(notSent);
+    const request: LibraryRequest = (client, authentication, options) =>
+      deviceAuthorizationRequest(server, client, authentication, parameters, options);
+    const outcome = await this.#send(server, 'device_authorization', request, POLL_LIMITS, sender).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime } = outcome.response;
     const ownCode = parseErrorCode(outcome.response);
@@ -298,7 +304,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
 
   async #requestTokens(
     operation: 'code' | 'refresh',
-    requestFor: (server: AuthorizationServer) => Parameters<RequestSender['send']>[1],
+    requestFor: (server: AuthorizationServer) => LibraryRequest,
     maySend?: () => boolean,
   ): Promise<TokenOutcome> {
     const metadata = await this.#metadata.get();
@@ -330,10 +336,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   #send(
     server: AuthorizationServer,
     operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
-    request: Parameters<RequestSender['send']>[1],
+    request: LibraryRequest,
     limits: RequestLimits = POLL_LIMITS,
+    sender = this.#sender,
   ): Promise<RequestOutcome> {
-    return this.#sender.send({ server, operation, limits }, request);
+    return sender.send({ server, operation, limits }, request);
   }
 
   #readTokens(
@@ -342,6 +349,35 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   ) {
     return readTokenEndpointResponse(response, operation, this.#options.settings);
   }
+}
+
+/** @param verifier the PKCE code verifier; null without PKCE */
+function codeRequest(
+  server: AuthorizationServer,
+  response: { readonly code: string; readonly state: string; readonly iss?: string },
+  redirect: string,
+  verifier: string | null,
+): LibraryRequest {
+  return (client, authentication, options) =>
+    authorizationCodeGrantRequest(
+      ...([server, client, authentication] as const),
+      validateAuthResponse(server, client, new URLSearchParams(response), response.state),
+      ...([redirect, verifier ?? nopkce, options] as const),
+    );
+}
+
+function refreshRequest(server: AuthorizationServer, refreshToken: string): LibraryRequest {
+  return (client, authentication, options) =>
+    refreshTokenGrantRequest(server, client, authentication, refreshToken, options);
+}
+
+/** The settings of a client that the portal must not accept. */
+async function wrongClient(settings: OAuth2Settings): Promise<OAuth2Settings> {
+  const { clientSecret, clientKey } = settings;
+  if (clientSecret !== null) return { ...settings, clientSecret: new Secret(WRONG_SECRET) };
+  return clientKey === null
+    ? { ...settings, clientId: MADE_UP }
+    : { ...settings, clientKey: await anotherKey(clientKey) };
 }
 
 function notSent(error: unknown): RequestOutcome {

@@ -1,17 +1,10 @@
 import type { AuthorizationServer } from 'oauth4webapi';
-import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import type { PortalCheck } from '../../core/portals/portal-status.ts';
-import {
-  checkClient,
-  clientAccepted,
-  clientRejected,
-  clientUnchecked,
-  INVALID_REFRESH_TOKEN,
-} from '../client-check.ts';
+import { type ClientProbe, checkClient, clientUnchecked, type ProbeAnswer } from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
-import type { PooledHttpClient, PortalResponse, RequestOutcome } from '../http.ts';
+import type { PooledHttpClient } from '../http.ts';
 import type { MetadataSource } from './server-metadata.ts';
 import type { Endpoints, OAuth2Settings } from './settings.ts';
 
@@ -25,10 +18,16 @@ interface CheckContext {
   readonly wall: () => number;
   /** Whether a person logs in with a device code, as far as the endpoints are known. */
   readonly usesDeviceCode: () => boolean;
-  readonly requestDeviceCode: (server: AuthorizationServer) => Promise<LoginLinkOutcome>;
-  readonly refresh: (server: AuthorizationServer, token: string) => Promise<RequestOutcome>;
-  /** What the response to a refresh means. */
-  readonly classify: (response: PortalResponse) => TokenOutcome['kind'];
+  readonly requestDeviceCode: (
+    server: AuthorizationServer,
+    client: Parameters<ClientProbe>[0],
+  ) => Promise<LoginLinkOutcome>;
+  /** Sends a made-up code or refresh token. */
+  readonly requestTokens: (
+    server: AuthorizationServer,
+    operation: 'code' | 'refresh',
+    client: Parameters<ClientProbe>[0],
+  ) => Promise<ProbeAnswer>;
 }
 
 /** Checks an authorization server without a login. */
@@ -62,19 +61,25 @@ async function checkDiscovery({ settings, credentialLocation, metadata }: CheckC
   return { name, result: 'fail', detail: `${problem.replace(/^discovery: /, '')}: ${advice}` };
 }
 
-/** A device authorization request says whether a public client is known, a token request also whether its secret is. */
+/** Asks the endpoints of a refresh and of a login. */
 async function checkClientAt(
   server: AuthorizationServer,
   usesDeviceCode: boolean,
-  { credentialLocation, requestDeviceCode, refresh, classify }: CheckContext,
+  { credentialLocation, requestDeviceCode, requestTokens }: CheckContext,
 ): Promise<PortalCheck> {
-  const device = usesDeviceCode ? await requestDeviceCode(server) : null;
-  if (device?.kind === 'rejected' && device.clientUnknown) return clientRejected(device.detail, credentialLocation);
   if (server.token_endpoint === undefined) return clientUnchecked('the portal has no token endpoint');
-  const byToken = checkClient(await refresh(server, INVALID_REFRESH_TOKEN), classify, credentialLocation);
-  if (device === null || byToken.result === 'fail') return byToken;
-  if (device.kind === 'link') return clientAccepted('it issues device codes to it');
-  return clientUnchecked(device.detail);
+  const login: ClientProbe = usesDeviceCode
+    ? async (client) => deviceAnswer(await requestDeviceCode(server, client))
+    : (client) => requestTokens(server, 'code', client);
+  return checkClient([(client) => requestTokens(server, 'refresh', client), login], credentialLocation);
+}
+
+function deviceAnswer(outcome: LoginLinkOutcome): ProbeAnswer {
+  if (outcome.kind === 'link') return { kind: 'granted', answer: 'a device code' };
+  const { detail: answer } = outcome;
+  if (outcome.kind === 'unreachable') return { kind: 'ambiguous', answer };
+  const isClientRefused = outcome.kind === 'misconfigured' || (outcome.kind === 'rejected' && outcome.clientUnknown);
+  return { kind: isClientRefused ? 'misconfigured' : 'rejected', answer };
 }
 
 /**

@@ -21,7 +21,7 @@ import type { PortalOperation } from './responses.ts';
 import type { ClientAuthMethod, OAuth2Settings } from './settings.ts';
 
 /** Sends a request with the library: with this client, this client authentication and these options. */
-type LibraryRequest = (
+export type LibraryRequest = (
   client: Client,
   authentication: ClientAuth,
   options: HttpRequestOptions<'POST', URLSearchParams>,
