@@ -71,14 +71,16 @@ export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> 
   const { configuration, env, hub } = context;
   const hasStateDirectory = isConfigurationKeyValid(context, 'hub.state_dir') && !isTestMode(hub);
   const { stateDirectory } = configuration;
-  // In a container the hub refuses to start without a volume.
-  const volatile = hasStateDirectory && !isInContainer(env) ? await describeVolatileState(stateDirectory) : null;
-  const state = !hasStateDirectory
-    ? []
-    : volatile === null
-      ? [{ ...(await checkFileSystem('hub.state_dir', stateDirectory, fail, env)), name: '.state' }]
-      : [warn(`${volatile}: nothing in it outlives a reboot (docs/state.md)`, '.state')];
+  const state = hasStateDirectory ? [{ ...(await checkStateDirectory(stateDirectory, env)), name: '.state' }] : [];
   return [...state, { ...(await checkFileSystem('temporary files', tmpdir(), warn, env)), name: '.tmp' }];
+}
+
+async function checkStateDirectory(path: string, env: NodeJS.ProcessEnv): Promise<CheckResult> {
+  const writable = await checkFileSystem('hub.state_dir', path, fail, env);
+  // In a container the hub refuses to start without a volume.
+  if (writable.result !== 'ok' || isInContainer(env)) return writable;
+  const volatile = await describeVolatileState(path);
+  return volatile === null ? writable : warn(`${volatile}: nothing in it outlives a reboot (docs/state.md)`);
 }
 
 /** @param severity the result if nothing can be written */
