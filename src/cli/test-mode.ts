@@ -33,7 +33,7 @@ export function emulatorCloudConfiguration(
       ...{ clientId, clientAuth: null, clientSecret: new Secret(clientSecret), clientKey: null },
       ...{ login: 'device', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
       ...{ authorizationParams: {}, tokenParams: {}, headers: {}, errorCodes: {}, protocol: {} },
-      ...{ tokenLifetime: 3_600_000, minRequestInterval: 0 },
+      ...{ tokenLifetime: null, minRequestInterval: 0 },
     },
   };
 }
@@ -57,6 +57,7 @@ export function emulatorPortalConfiguration(
     redirect,
     appliedBy,
     revocationEndpoint: `${baseUrl}/oauth2/revoke`,
+    tokenLifetime: null,
     loginLifetime: null,
     idleLifetime: null,
     refreshEndsAccessToken: false,

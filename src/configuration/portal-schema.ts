@@ -55,6 +55,7 @@ const loginDuration = duration(LOGIN_LIFETIME, 3_600_000, 3650 * 86_400_000);
 const COMMON = {
   ca_file: v.optional(v.string(PATH), ''),
   retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
+  token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000)),
   login_lifetime: v.optional(loginDuration),
   idle_lifetime: v.optional(loginDuration),
   refresh_ends_access_token: v.optional(v.boolean(BOOLEAN), false),
@@ -128,7 +129,6 @@ export const oauth2PortalSchema = v.strictObject(
     authorization_params: v.optional(parameters, {}),
     token_params: v.optional(parameters, {}),
     headers: v.optional(headers, {}),
-    token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000), '1h'),
     error_codes: v.optional(errorCodes, {}),
     min_request_interval: v.optional(duration(REQUEST_INTERVAL, 1000, 3_600_000)),
     ...COMMON,

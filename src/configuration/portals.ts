@@ -38,6 +38,8 @@ export interface HelperPortalConfiguration extends AnyPortalConfiguration {
   readonly clientSecret: Secret;
   /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
   readonly redirect: string;
+  /** As in `OAuth2Settings`. */
+  readonly tokenLifetime: number | null;
   /** The revocation endpoint (RFC 7009), on the origin of `baseUrl` or `frontendUrl`; null if there is none. */
   readonly revocationEndpoint: string | null;
 }
@@ -89,6 +91,7 @@ export function readPortals(
         frontendUrl: table.frontend_url,
         clientSecret: (await readOptionalSecret(name, 'client_secret_file', table.client_secret_file, context)) ?? NONE,
         redirect: table.redirect,
+        tokenLifetime: table.token_lifetime ?? null,
         revocationEndpoint: checkRevocationEndpoint(name, table, context),
       };
     }),
@@ -170,7 +173,7 @@ async function readOAuth2Portal(
       authorizationParams: table.authorization_params,
       tokenParams: table.token_params,
       headers: Object.fromEntries(headers),
-      tokenLifetime: table.token_lifetime,
+      tokenLifetime: table.token_lifetime ?? null,
       errorCodes: table.error_codes,
       minRequestInterval: table.min_request_interval ?? 0,
       protocol: used?.protocol ?? {},

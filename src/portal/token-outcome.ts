@@ -4,11 +4,14 @@ import type { PollOutcome } from '../core/portals/portal.ts';
 import type { PortalResponse } from './http.ts';
 import { parseErrorCode, parseErrorDescription, parseTokenResponse } from './token-response.ts';
 
-/** Maps a response of the token endpoint to its outcome (docs/portal.md). */
-export function classifyTokenResponse(response: PortalResponse): TokenOutcome {
+/**
+ * Maps a response of the token endpoint to its outcome (docs/portal.md).
+ * @param tokenLifetime as for `readTokenResponse`
+ */
+export function classifyTokenResponse(response: PortalResponse, tokenLifetime: number | null = null): TokenOutcome {
   const { status, body, retryAfter, portalTime } = response;
   if (status >= 200 && status < 300) {
-    const tokens = parseTokenResponse(body);
+    const tokens = parseTokenResponse(body, tokenLifetime);
     if (tokens !== null) return { kind: 'granted', tokens, portalTime };
     return { kind: 'ambiguous', detail: `HTTP ${status} without a token response` };
   }

@@ -7,9 +7,12 @@ import type { PortalResponse } from './http.ts';
 
 /** Seconds that an access token lives if neither the response nor the configuration says (docs/portal.md). */
 const DEFAULT_LIFETIME = 3600;
-/** Upper limit of the lifetime of a refresh token, in seconds: ten years. A longer value is treated as this one. */
+/**
+ * Upper limit of the lifetime of a refresh token, in seconds: ten years. A longer value is treated as this one. An
+ * `expires_in` that is longer can't be true: it may be a time, or milliseconds.
+ */
 const MAX_REFRESH_TOKEN_LIFETIME = 3650 * 86_400;
-/** Upper limit of `expires_in`, in seconds. A longer value is treated as this one. */
+/** Upper limit of a lifetime, in seconds. A longer value is treated as this one. */
 const MAX_LIFETIME = 365 * 86_400;
 
 /**
@@ -18,16 +21,8 @@ const MAX_LIFETIME = 365 * 86_400;
  */
 const EXPIRED_LIFETIME = 0.999;
 
-const seconds = v.pipe(
-  v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,10}$/), v.transform(Number))]),
-  v.finite(),
-  v.minValue(0),
-);
-
-const accessTokenLifetime = v.pipe(
-  seconds,
-  v.transform((value) => Math.min(Math.max(value, EXPIRED_LIFETIME), MAX_LIFETIME)),
-);
+/** Some clouds send a text, and some a text with a fraction. */
+const seconds = v.union([v.number(), v.pipe(v.string(), v.regex(/^-?\d{1,20}(?:\.\d{1,9})?$/), v.transform(Number))]);
 
 /**
  * Characters of a token (RFC 6749, appendix A.12 and A.17). Appliances put it into a header, and `latchkey token`
@@ -48,6 +43,7 @@ const idToken = v.pipe(v.string(), v.maxLength(16_384), v.regex(/^[\w-]+(?:\.[\w
 /** Zero is a refresh token that does not expire (Keycloak), so it counts as absent. */
 const refreshTokenLifetime = v.pipe(
   seconds,
+  v.finite(),
   v.minValue(1),
   v.transform((value) => Math.round(1000 * Math.min(value, MAX_REFRESH_TOKEN_LIFETIME))),
 );
@@ -63,7 +59,7 @@ const tokenResponse = v.object({
   access_token: token,
   refresh_token: v.optional(v.union([absentToken, token]), null),
   scope: v.optional(v.fallback(v.nullable(scope), null), null),
-  expires_in: v.optional(v.fallback(v.nullable(accessTokenLifetime), null), null),
+  expires_in: v.optional(v.fallback(v.nullable(seconds), null), null),
   id_token: v.optional(v.unknown()),
   refresh_token_expires_in: v.optional(v.fallback(v.nullable(refreshTokenLifetime), null), null),
   /** Keycloak's name for `refresh_token_expires_in`. */
@@ -94,16 +90,17 @@ const errorResponse = v.union([
 ]);
 
 /** Parses the body of a token response, see {@link readTokenResponse}. */
-export function parseTokenResponse(body: string): TokenResponse | null {
-  return readTokenResponse(parseJsonBody(v.unknown(), body), DEFAULT_LIFETIME);
+export function parseTokenResponse(body: string, tokenLifetime: number | null = null): TokenResponse | null {
+  return readTokenResponse(parseBody(v.unknown(), body), tokenLifetime);
 }
 
 /**
  * The tokens of a response with the members of RFC 6749, 5.1; null if it is invalid. Empty or invalid members other than
  * the tokens count as absent.
- * @param defaultLifetime seconds that an access token lives if the response does not say
+ * @param tokenLifetime how long an access token lives, in ms, if the response does not say it, or what can't be true;
+ * null if that is not configured
  */
-export function readTokenResponse(members: unknown, defaultLifetime: number): TokenResponse | null {
+export function readTokenResponse(members: unknown, tokenLifetime: number | null): TokenResponse | null {
   const { success, output: parsed } = v.safeParse(tokenResponse, members);
   if (!success) return null;
   const refreshLifetime = parsed.refresh_token_expires_in ?? parsed.refresh_expires_in;
@@ -113,11 +110,22 @@ export function readTokenResponse(members: unknown, defaultLifetime: number): To
     accessToken: new Secret(parsed.access_token),
     refreshToken: parsed.refresh_token === null ? null : new Secret(parsed.refresh_token),
     scope: parsed.scope,
-    lifetime: 1000 * (parsed.expires_in ?? defaultLifetime),
+    ...readLifetime(parsed.expires_in, tokenLifetime),
     ...(account !== null && { account }),
     ...(jwt.success && { idToken: new Secret(jwt.output) }),
     ...(refreshLifetime !== null && { refreshTokenLifetime: refreshLifetime }),
   };
+}
+
+function readLifetime(
+  expiresIn: number | null,
+  tokenLifetime: number | null,
+): Pick<TokenResponse, 'lifetime' | 'impossibleLifetime'> {
+  const isPossible = expiresIn === null || (expiresIn >= 1 && expiresIn <= MAX_REFRESH_TOKEN_LIFETIME);
+  if (isPossible && expiresIn !== null) return { lifetime: 1000 * Math.min(expiresIn, MAX_LIFETIME) };
+  const lifetime = tokenLifetime ?? 1000 * DEFAULT_LIFETIME;
+  if (isPossible || tokenLifetime !== null) return { lifetime };
+  return { lifetime: expiresIn < 1 ? 1000 * EXPIRED_LIFETIME : lifetime, impossibleLifetime: expiresIn };
 }
 
 /**
@@ -126,7 +134,7 @@ export function readTokenResponse(members: unknown, defaultLifetime: number): To
  * gateways write it.
  */
 export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' | 'body'>): string | null {
-  const code = parseJsonBody(errorResponse, body);
+  const code = parseBody(errorResponse, body);
   const isStatusName = code?.replaceAll('_', ' ').toLowerCase() === STATUS_CODES[status]?.toLowerCase();
   return isStatusName ? null : code;
 }
@@ -139,17 +147,22 @@ const MAX_DESCRIPTION_LENGTH = 160;
 
 /** What the portal itself says about an error, for people; empty if it says nothing. */
 export function parseErrorDescription(body: string): string {
-  const text = parseJsonBody(errorDescription, body)?.error_description ?? '';
+  const text = parseBody(errorDescription, body)?.error_description ?? '';
   return text.replaceAll(POSSIBLE_TOKEN, '…').slice(0, MAX_DESCRIPTION_LENGTH).trim();
 }
 
-/** Parses a JSON body; null if it is invalid. */
-export function parseJsonBody<const Schema extends v.GenericSchema>(
+/** A form, as some clouds answer requests for tokens and device codes. */
+const FORM_PATTERN = /^[\w.-]+=[^<>\s]*$/;
+
+/** Parses a body: JSON, or a form (as in drafts of OAuth 2.0), whatever its media type says. Null if it is invalid. */
+export function parseBody<const Schema extends v.GenericSchema>(
   schema: Schema,
   body: string,
 ): v.InferOutput<Schema> | null {
   try {
-    const result = v.safeParse(schema, JSON.parse(body));
+    const isForm = FORM_PATTERN.test(body.trim());
+    const members = isForm ? Object.fromEntries(new URLSearchParams(body.trim())) : JSON.parse(body);
+    const result = v.safeParse(schema, members);
     return result.success ? result.output : null;
   } catch {
     return null;

@@ -45,6 +45,50 @@ describe('portal with invalid tokens', () => {
   });
 });
 
+describe('portal that says an impossible lifetime', () => {
+  const altered = (expiresIn: string) =>
+    ({ kind: 'alter', with: (body: string) => body.replace(/"expires_in":\d+/, `"expires_in":${expiresIn}`) }) as const;
+
+  test.each(['0', '-1', '"0.0"'])(
+    'expires_in %s is a problem that names the key, and the portal is asked less and less often',
+    async (expiresIn) => {
+      const { harness, id } = await BrokerHarness.startPaired();
+      harness.portal.fail('token', ...Array.from({ length: 300 }, () => altered(expiresIn)));
+      await harness.run.grants.refresh(id);
+      await harness.time.pass(6 * 60 * MINUTE);
+      expect(harness.refreshes).toBeLessThan(40);
+      expect(harness.statusOf('wallbox')).toMatchObject({
+        ...{ state: 'retrying', problem: { code: 'portal_rejected' } },
+        problem: { message: expect.stringMatching(/live -?\d s, .*: set portals\.\w+\.token_lifetime$/) },
+      });
+      expect(await harness.token(id)).toBe('unavailable');
+      harness.portal.clearFaults('token');
+      await harness.time.pass(61 * MINUTE);
+      expect(harness.statusOf('wallbox')).toMatchObject({ state: 'active', problem: null });
+      expect(await harness.whoami(await harness.token(id))).toBe(200);
+    },
+  );
+
+  test('with an expires_in that is a time the token is issued, and the problem names the key', async () => {
+    const { harness, id } = await BrokerHarness.startPaired();
+    harness.portal.fail('token', ...Array.from({ length: 300 }, () => altered('1764400000')));
+    await harness.run.grants.refresh(id);
+    await harness.time.pass(6 * 60 * MINUTE);
+    expect(harness.refreshes).toBeLessThan(10);
+    expect(harness.statusOf('wallbox')).toMatchObject({ state: 'retrying', problem: { code: 'portal_rejected' } });
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+
+  test('after a lost answer, an expires_in of 0 is that of the same tokens again: the hub gets new ones at once', async () => {
+    const { harness, id } = await BrokerHarness.startPaired();
+    harness.portal.fail('token', { kind: 'drop' }, altered('0'));
+    await harness.run.grants.refresh(id);
+    await harness.time.pass(10 * SECOND);
+    expect(harness.statusOf('wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+});
+
 describe('portal with very short-lived tokens', () => {
   const PERIOD = 15 * MINUTE;
   /** The most refreshes in this time: a burst of 60, and one more every 30 s, the last one at its end. */

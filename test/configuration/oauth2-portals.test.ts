@@ -47,7 +47,7 @@ describe('a portal of type oauth2', () => {
       ...{ issuer: 'https://id.cloud.example', clientId: 'latchkey', clientAuth: null, clientSecret: null },
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
       ...{ clientKey: null, login: 'auto', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
-      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: 3_600_000, minRequestInterval: 0 },
+      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: null, minRequestInterval: 0 },
       ...{ errorCodes: {}, protocol: {} },
     });
   });

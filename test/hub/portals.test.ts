@@ -15,6 +15,7 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
   ca: [],
   retryLostAnswer: 'late',
   redirect: 'off',
+  tokenLifetime: null,
   loginLifetime: 604_800_000,
   idleLifetime: 86_400_000,
   refreshEndsAccessToken: true,

@@ -25,15 +25,48 @@ describe('token response', () => {
   test.each([
     [59.5, 59.5],
     ['3600', 3600],
-    [1e300, 365 * 86_400],
-    ['9999999999', 365 * 86_400],
-    [0, 0.999],
-    [0.5, 0.999],
+    ['3600.0', 3600],
+    [100_000_000, 365 * 86_400],
+    [1, 1],
   ])('a token response with expires_in %j has a lifetime of %d s', (expires_in, seconds) => {
     expect(tokens({ expires_in })).toMatchObject({ lifetime: 1000 * seconds });
   });
 
-  test.each([undefined, null, -1, '-1', '', 'soon', '3600 s', true, [[]], {}, '99999999999'])(
+  test.each([
+    [0, 999],
+    ['0', 999],
+    [0.5, 999],
+    [-1, 999],
+    ['-1.0', 999],
+    // A time, milliseconds, and beyond doubles.
+    [1_764_400_000, 3_600_000],
+    ['31536000000', 3_600_000],
+    [1e300, 3_600_000],
+  ])('an expires_in of %j can not be true: what is configured wins, otherwise it is told', (expires_in, lifetime) => {
+    const told = Number(expires_in);
+    expect(tokens({ expires_in })).toMatchObject({ lifetime, impossibleLifetime: told });
+    const configured = parseTokenResponse(JSON.stringify({ ...whole, expires_in }), 600_000);
+    expect([configured?.lifetime, configured?.impossibleLifetime]).toEqual([600_000, undefined]);
+    const beyond = JSON.stringify(whole).replace('3600', '1e400');
+    expect(parseTokenResponse(beyond)).toMatchObject({ impossibleLifetime: Number.POSITIVE_INFINITY });
+  });
+
+  test('a configured lifetime does not win over what the response says, and counts where it says nothing', () => {
+    const lifetimes = [7200, null, undefined, 'soon'].map(
+      (expires_in) => parseTokenResponse(JSON.stringify({ ...whole, expires_in }), 600_000)?.lifetime,
+    );
+    expect(lifetimes).toEqual([7_200_000, 600_000, 600_000, 600_000]);
+  });
+
+  test('a token response in a form is read, and a page is not', () => {
+    const form = String(new URLSearchParams({ ...whole, expires_in: '3600', access_token: 'a+/=&a' }));
+    const parsed = parseTokenResponse(`${form}\n`);
+    expect(parsed).toMatchObject({ scope: 'A B', lifetime: 3_600_000 });
+    expect([parsed?.accessToken.reveal(), parsed?.refreshToken?.reveal()]).toEqual(['a+/=&a', 'rrr']);
+    for (const page of [`<p>${form}</p>`, `please: ${form}`, `${form} ok`]) expect(parseTokenResponse(page)).toBeNull();
+  });
+
+  test.each([undefined, null, '', 'soon', '3600 s', true, [[]], {}])(
     'a token response with expires_in %j has a lifetime of one hour, and keeps its tokens',
     (expires_in) => {
       const parsed = tokens({ expires_in });
@@ -47,6 +80,8 @@ describe('token response', () => {
     [{ refresh_token_expires_in: 1 }, 1],
     [{ refresh_token_expires_in: 1.000_000_1 }, 1],
     [{ refresh_token_expires_in: 1e300 }, 3650 * 86_400],
+    [{ refresh_token_expires_in: '59.5' }, 59.5],
+    [{ refresh_token_expires_in: '99999999999' }, 3650 * 86_400],
     [{ refresh_expires_in: 1800 }, 1800],
     [{ refresh_token_expires_in: 60, refresh_expires_in: 1800 }, 60],
     [{ refresh_token_expires_in: 'soon', refresh_expires_in: 1800 }, 1800],
@@ -55,13 +90,14 @@ describe('token response', () => {
   });
 
   describe.each(['refresh_token_expires_in', 'refresh_expires_in'])('the member %s', (member) => {
-    test.each([
-      ...[undefined, null, 0, 0.5, -1, '', '7d', '0x10', '1e3', '59.5', true, [[3600]], '99999999999', '3600\n'],
-    ])('a token response with the value %j has no lifetime of its refresh token, and keeps its tokens', (value) => {
-      const parsed = tokens({ [member]: value });
-      expect(parsed).not.toHaveProperty('refreshTokenLifetime');
-      expect(parsed?.refreshToken?.reveal()).toBe('rrr');
-    });
+    test.each([...[undefined, null, 0, 0.5, -1, '', '7d', '0x10', '1e3', '59.', true, [[3600]], '3600\n']])(
+      'a token response with the value %j has no lifetime of its refresh token, and keeps its tokens',
+      (value) => {
+        const parsed = tokens({ [member]: value });
+        expect(parsed).not.toHaveProperty('refreshTokenLifetime');
+        expect(parsed?.refreshToken?.reveal()).toBe('rrr');
+      },
+    );
   });
 
   test.each([

@@ -127,12 +127,15 @@ export class RefreshAttempts {
   }
 
   async #commitTokens(
-    { tokens }: Extract<TokenOutcome, { kind: 'granted' }>,
+    { tokens: received }: Extract<TokenOutcome, { kind: 'granted' }>,
     identity: ConfiguredPortal,
     sent: Instant,
   ): Promise<'committed' | 'superseded'> {
     const { store, logger, referenceClock } = this.#context;
     const previous = { ...this.#held.grant, issuer: portalIdentityOf(identity) };
+    const { impossibleLifetime, ...tokens } = received;
+    // After a lost answer the portal may send the same tokens again, and they may have ended since.
+    const isUnknown = impossibleLifetime !== undefined && previous.doubt === null;
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
     const time = referenceClock.timeAt(identity.name, sent);
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, time);
@@ -143,7 +146,10 @@ export class RefreshAttempts {
     const accessTokenRejectedAt = carryOverRejection(successor.accessToken, this.#held.grant);
     this.#held.hasUnwrittenRejection = accessTokenRejectedAt !== successor.accessTokenRejectedAt;
     this.#held.grant = { ...successor, accessTokenRejectedAt };
-    if (written === true) {
+    if (written === true && isUnknown) {
+      const detail = `The portal says that its access tokens live ${impossibleLifetime} s, which can't be true: set portals.${identity.name}.token_lifetime`;
+      this.#held.fail({ kind: 'lifetime_unknown', detail }, sent);
+    } else if (written === true) {
       this.#held.health = { kind: 'good' };
       logger.refreshed(successor, tokens.lifetime, sent);
     } else {

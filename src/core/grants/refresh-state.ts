@@ -25,7 +25,9 @@ import type { TokenOutcome } from './token-outcome.ts';
 /** An attempt's outcome without new tokens in the store: the portal issued none, or the store can't be written. */
 export type RefreshFailure =
   | Exclude<TokenOutcome, { kind: 'granted' }>
-  | { readonly kind: 'store_unwritable'; readonly detail: string };
+  | { readonly kind: 'store_unwritable'; readonly detail: string }
+  /** The new tokens are stored, but how long they live is not known. */
+  | { readonly kind: 'lifetime_unknown'; readonly detail: string };
 
 /** A grant's state after an attempt: `health` is only in memory; the store keeps the rest with the grant. */
 export interface RefreshState extends Pick<Grant, 'doubt' | 'refused' | 'misconfigured'> {
@@ -128,6 +130,11 @@ export function afterFailure(
       const before = isTokenSuspect ? ', although it accepted the same request before' : '';
       const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}${before}`, delays);
       return refusedAfterRejections(grant, state, isTokenSuspect ? 0 : HOUR, context);
+    }
+    case 'lifetime_unknown': {
+      const delays = fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction));
+      const period = refreshPeriod(grant, context);
+      return failing('portal_rejected', outcome.detail, { ...delays, background: Math.max(delays.background, period) });
     }
     case 'store_unwritable':
       return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, fixedDelays(onDemand));

@@ -8,8 +8,10 @@ export interface TokenResponse {
   readonly refreshToken: Secret | null;
   /** Null if the response has none: the scope is as requested, or as before. */
   readonly scope: string | null;
-  /** Lifetime of the access token, in ms. */
+  /** Lifetime of the access token, in ms; below 1000 if it has ended, or if the portal says nothing that can be true. */
   readonly lifetime: number;
+  /** The portal's `expires_in`, in seconds, if that can't be true; left out if it can. */
+  readonly impossibleLifetime?: number;
   /**
    * The account with which somebody logged in, for display only: at most 128 characters. Left out if the portal does
    * not report it.

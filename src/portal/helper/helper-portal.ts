@@ -41,6 +41,8 @@ export interface HelperPortalOptions {
   readonly redirectUrl?: (nonce: string) => string | null;
   /** The revocation endpoint (RFC 7009); null or left out if the portal has none. */
   readonly revocationEndpoint?: string | null;
+  /** How long an access token lives, in ms, if the response does not say it, or what can't be true; null or left out if not configured. */
+  readonly tokenLifetime?: number | null;
   readonly clientId: string;
   readonly clientSecret: Secret;
   /** Where a person corrects the client ID and secret, for error messages. */
@@ -195,7 +197,10 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
     switch (exchange.kind) {
       case 'answer':
-        return withCredentialHint(classifyTokenResponse(exchange.response), this.#options.credentialLocation);
+        return withCredentialHint(
+          classifyTokenResponse(exchange.response, this.#options.tokenLifetime),
+          this.#options.credentialLocation,
+        );
       case 'not_sent':
         return exchange;
       case 'no_answer':

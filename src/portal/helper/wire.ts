@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { Secret } from '../../core/secret.ts';
-import { parseJsonBody } from '../token-response.ts';
+import { parseBody } from '../token-response.ts';
 
 /** The three URLs of one login (docs/portal.md). */
 export interface LoginEndpoints {
@@ -26,7 +26,7 @@ const codeResponse = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1
 
 /** Parses the response of the config endpoint; null if it is invalid. */
 export function parseLoginEndpoints(body: string): LoginEndpoints | null {
-  const parsed = parseJsonBody(helperConfiguration, body);
+  const parsed = parseBody(helperConfiguration, body);
   if (parsed === null) return null;
   const { authorize_url, code_url, accesstoken_request_url } = parsed;
   return { authorizeUrl: authorize_url, codeUrl: code_url, tokenUrl: accesstoken_request_url };
@@ -34,6 +34,6 @@ export function parseLoginEndpoints(body: string): LoginEndpoints | null {
 
 /** Parses the response to a poll once there is a code; null if it is invalid. */
 export function parseAuthorizationCode(body: string): Secret | null {
-  const parsed = parseJsonBody(codeResponse, body);
+  const parsed = parseBody(codeResponse, body);
   return parsed === null ? null : new Secret(parsed.code);
 }

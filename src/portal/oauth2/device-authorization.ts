@@ -3,7 +3,7 @@ import type { Instant } from '../../core/clock.ts';
 import type { DeviceLink } from '../../core/portals/login-link.ts';
 import { Secret } from '../../core/secret.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
-import { parseJsonBody } from '../token-response.ts';
+import { parseBody } from '../token-response.ts';
 
 /** The interval of polls if the response names none, in seconds (RFC 8628, 3.2). */
 const DEFAULT_INTERVAL = 5;
@@ -38,7 +38,7 @@ const deviceResponse = v.object({
  * @param begun when the request was sent
  */
 export function parseDeviceAuthorization(body: string, verifier: Secret | null, begun: Instant): DeviceLink | null {
-  const parsed = parseJsonBody(deviceResponse, body);
+  const parsed = parseBody(deviceResponse, body);
   const address = parsed?.verification_uri ?? parsed?.verification_url;
   if (parsed === null || address === undefined) return null;
   const complete = parsed.verification_uri_complete ?? null;

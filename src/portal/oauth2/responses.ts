@@ -12,7 +12,7 @@ import {
   meaningOfError,
   toErrorOutcome,
 } from '../token-outcome.ts';
-import { parseErrorCode, parseJsonBody, readTokenResponse } from '../token-response.ts';
+import { parseBody, parseErrorCode, readTokenResponse } from '../token-response.ts';
 import type { OAuth2Settings } from './settings.ts';
 
 /** A request to an authorization server, as in the protocol of a preset. */
@@ -72,7 +72,7 @@ export function readTokenEndpointResponse(
   const byCode = error === null ? null : meaningOfCode(error);
   if (status >= 200 && status < 300 && !isVendorError) {
     const members = body && toStandardMembers(body, protocol, scopeSeparator);
-    const tokens = readTokenResponse(members, tokenLifetime / 1000);
+    const tokens = readTokenResponse(members, tokenLifetime);
     if (tokens !== null) return { kind: 'granted', tokens: withAccount(tokens, members, protocol), portalTime };
     // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
     return failed(byCode ?? 'ambiguous');
@@ -145,7 +145,7 @@ function withAccount(
 }
 
 function parseObject(text: string): Record<string, unknown> | null {
-  const parsed = parseJsonBody(v.unknown(), text);
+  const parsed = parseBody(v.unknown(), text);
   return isObject(parsed) ? parsed : null;
 }
 

@@ -10,7 +10,7 @@ import { messageOf } from '../../core/failure.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import type { PooledHttpClient } from '../http.ts';
-import { parseJsonBody } from '../token-response.ts';
+import { parseBody } from '../token-response.ts';
 import type { Endpoints, OAuth2Settings } from './settings.ts';
 
 /** Keeps the metadata of a portal for the next start. */
@@ -133,7 +133,7 @@ export class MetadataSource {
 
   async #loadSaved(issuer: string): Promise<void> {
     const saved = await this.#cache.load();
-    const document = saved === null ? null : parseJsonBody(documentSchema, saved);
+    const document = saved === null ? null : parseBody(documentSchema, saved);
     if (document !== null && findProblem(document, issuer) === null) this.#document ??= document;
   }
 
@@ -200,7 +200,7 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
 }
 
 function describeUnusable(body: string, issuer: string): string {
-  const named = parseJsonBody(v.looseObject({ issuer: v.string() }), body)?.issuer;
+  const named = parseBody(v.looseObject({ issuer: v.string() }), body)?.issuer;
   return named === undefined || isSameIssuerIdentifier(named, issuer)
     ? `discovery: the document at ${issuer} is no authorization server metadata (RFC 8414)`
     : `discovery: the document at ${issuer} names another issuer, ${JSON.stringify(named.slice(0, 100))}: correct the key issuer`;

@@ -43,8 +43,8 @@ export interface OAuth2Settings {
   readonly tokenParams: Readonly<Record<string, string>>;
   /** Headers added to token and device authorization requests. */
   readonly headers: Readonly<Record<string, Secret>>;
-  /** Lifetime of an access token if the response does not say. */
-  readonly tokenLifetime: number;
+  /** Lifetime of an access token if the response does not say it, or what can't be true; null if not configured. */
+  readonly tokenLifetime: number | null;
   /** The portal's own error codes, and those of RFC 6749 and RFC 8628 that mean the same. */
   readonly errorCodes: Readonly<Record<string, string>>;
   /** Shortest time between two requests to the token endpoint. */
