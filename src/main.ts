@@ -28,6 +28,10 @@ Object.defineProperties(process.getBuiltinModule('node:http'), {
   MessageEvent: unused,
 });
 
+// Of a host with several addresses, Node gives up one that has not connected in 250 ms, and tries the next. A handshake
+// over a mobile network, a satellite or a full uplink takes longer, and then never succeeds.
+process.getBuiltinModule('node:net').setDefaultAutoSelectFamilyAttemptTimeout(2500);
+
 const { run } = await import('./cli/program.ts');
 await run(process.argv.slice(2));
 
