@@ -165,6 +165,13 @@ export class ChaosHarness implements AsyncDisposable {
     });
   }
 
+  /** How often the faults of a kind were applied. */
+  async hits(kind: string): Promise<number> {
+    const { answer } = await this.portal.ask('GET', '/_emulator/faults');
+    const { faults } = answer as { faults: { kind: string; hits: number }[] };
+    return faults.reduce((sum, fault) => sum + (fault.kind === kind ? fault.hits : 0), 0);
+  }
+
   /** The status of each connection. */
   async statuses(): Promise<readonly ConnectionResponse[]> {
     return (await this.hub.ask((control) => control.status())).connections;

@@ -13,6 +13,7 @@ import {
   mergeResults,
   prefixFigures,
 } from './experiment.ts';
+import { FIREWALL } from './portal-faults.ts';
 import { PORTAL_KINDS } from './portal-kinds.ts';
 
 /** How a portal handles a refresh token that is used again. */
@@ -30,11 +31,18 @@ interface Portal {
 
 const KEEPS_PREVIOUS: Portal = {
   name: 'previous token valid',
-  flags: ['--refresh-grace', '1'],
+  flags: ['--refresh-grace', '1', '--content-encoding', 'gzip'],
   oneLossInARow: true,
 };
-const SAME_AGAIN: Portal = { name: 'same response again', flags: ['--refresh-grace-time', '1h'] };
-const REFUSES: Portal = { name: 'reuse refused', flags: ['--refresh-grace', '0'], refusesReuse: true };
+const SAME_AGAIN: Portal = {
+  name: 'same response again',
+  flags: ['--refresh-grace-time', '1h', '--content-encoding', 'deflate'],
+};
+const REFUSES: Portal = {
+  name: 'reuse refused',
+  flags: ['--refresh-grace', '0', '--content-encoding', 'br'],
+  refusesReuse: true,
+};
 
 /** The number of grants. The short form has fewer, and kills the hub during forced refreshes. */
 const [LONG_GRANTS, SHORT_GRANTS] = [20, 4];
@@ -73,6 +81,7 @@ async function run(scale: ExperimentOptions, portal: Portal, wanted: number, see
     ['--token-lifetime', `${TOKEN_LIFETIME}s`, '--seed', String(seed), ...portal.flags],
     PORTAL_KINDS,
   );
+  await home.portal.addFault({ ...FIREWALL, grant_type: 'refresh_token', every: 10 });
   // Delays before and after the portal acts, so that a kill more often hits a refresh.
   const slow = { kind: 'delay', endpoint: 'token', times: null, probability: 0.5 };
   await home.portal.addFault({ ...slow, seconds: 0.15, commit: true });
@@ -174,8 +183,13 @@ class Killing {
   async conclude({ handOuts, refused }: TokenLoad): Promise<ExperimentResult> {
     const { name, refusesReuse } = this.#portal;
     await this.#checkGrants(RECOVERY);
-    for (const appliance of this.#names) await this.#checkRefresh(appliance);
-    for (const guest of GUESTS) await this.#pairAgain(guest);
+    const refreshes = (await this.#home.sends('refresh_token')).filter(({ status }) => status === 200);
+    const refusedByFirewall = await this.#home.hits('status');
+    await this.#home.portal.ask('DELETE', '/_emulator/faults');
+    await Promise.all([
+      ...this.#names.map((appliance) => this.#checkRefresh(appliance)),
+      ...GUESTS.map((guest) => this.#pairAgain(guest)),
+    ]);
     const codes = new Set<string>();
     for (const { token } of await this.#home.sends('authorization_code')) {
       if (codes.has(token)) this.broken.push(`${name}: a code was sent twice`);
@@ -194,6 +208,8 @@ class Killing {
       'tokens issued meanwhile': handOuts.length,
       'pairings meanwhile': this.#pairings.length,
       'pairings meanwhile at an oauth2 portal': this.#atOAuth2(this.#pairings),
+      'refreshes with a compressed answer': refreshes.length,
+      'refreshes refused by a firewall': refusedByFirewall,
       'grants lost': refusesReuse
         ? `${lost}, ${this.#explained} of them by a kill and reported`
         : `${lost} of ${this.#names.length}`,

@@ -31,7 +31,7 @@ export const experiment: Experiment = {
 /** A portal that repeats the same response for 10 s, and `early`: nothing is lost. */
 async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   const [wanted, lifetime] = scale.long ? [200, 12] : [4, 6];
-  const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s'];
+  const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s', '--content-encoding', 'gzip'];
   const names = namesOf(scale, 4);
   await using home = await ChaosHarness.startWithSeparateClients(new Map(names.map((name) => [name, 'early'])), flags);
   const broken: string[] = [];
@@ -58,7 +58,7 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   }
   await load[Symbol.asyncDispose]();
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
-  return resultOf('grace time, early', broken, {
+  return resultOf(home, 'grace time, early', broken, {
     'lost answers': lost.length,
     'lost answers of an oauth2 portal': lost.filter(({ oauth2 }) => oauth2).length,
     'grants lost': (await home.statuses()).filter(({ state }) => state !== 'active').length,
@@ -73,7 +73,7 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
  */
 async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResult> {
   const [wanted, lifetime] = scale.long ? [100, 20] : [4, 12];
-  const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
+  const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family', '--content-encoding', 'deflate'];
   const names = namesOf(scale, 4);
   await using home = await ChaosHarness.startWithSeparateClients(new Map(names.map((name) => [name, 'late'])), flags);
   const broken: string[] = [];
@@ -101,7 +101,7 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
   if (early.length > 0) broken.push(`${early.length} families were revoked while their access token was valid`);
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   const lost = await losses(home);
-  return resultOf('revoke-family, late', broken, {
+  return resultOf(home, 'revoke-family, late', broken, {
     'lost answers': lost.length,
     'lost answers of an oauth2 portal': lost.filter(({ oauth2 }) => oauth2).length,
     'families revoked': (await home.grants()).filter(({ revoked }) => revoked).length,
@@ -120,7 +120,12 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
     names.map((name, index): [string, LostAnswerRetry] => [name, index % 2 === 0 ? 'early' : 'late']),
   );
   const lifetime = scale.long ? 30 : 10;
-  await using home = await ChaosHarness.startWithSeparateClients(modes, ['--token-lifetime', `${lifetime}s`]);
+  await using home = await ChaosHarness.startWithSeparateClients(modes, [
+    '--token-lifetime',
+    `${lifetime}s`,
+    '--content-encoding',
+    'br',
+  ]);
   const broken: string[] = [];
   const fleet = await home.pairAppliances(names);
   for (const client of home.clients) await home.portal.addFault({ ...LOSS, client, times: 1 });
@@ -138,7 +143,7 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
     broken.push(`${appliance} got no token (HTTP ${status}) although one was valid`);
   if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   const lost = (await home.statuses()).filter(({ state }) => state === 'needs_pairing');
-  return resultOf('reuse refused, both modes', broken, {
+  return resultOf(home, 'reuse refused, both modes', broken, {
     'grants lost, each reported as a lost answer': lost.length,
     'grants lost at an oauth2 portal': lost.filter(({ name }) => home.usesOAuth2(name)).length,
     'shortest remaining lifetime of an issued token, s': Math.min(...load.handOuts.map(({ expiresIn }) => expiresIn)),
@@ -187,6 +192,15 @@ function wrongReport({ name, problem }: Pick<ApplianceResponse, 'name' | 'proble
   return reported ? [] : [`${name} does not report a lost answer, but: ${problem?.message}`];
 }
 
-function resultOf(portal: string, broken: readonly string[], figures: ExperimentResult['figures']): ExperimentResult {
-  return { figures: prefixFigures(portal, figures), broken: broken.map((sentence) => `${portal}: ${sentence}`) };
+async function resultOf(
+  home: ChaosHarness,
+  portal: string,
+  broken: readonly string[],
+  figures: ExperimentResult['figures'],
+): Promise<ExperimentResult> {
+  const compressed = (await home.sends('refresh_token')).filter(({ status }) => status !== null);
+  return {
+    figures: prefixFigures(portal, { ...figures, 'refreshes with a compressed answer': compressed.length }),
+    broken: broken.map((sentence) => `${portal}: ${sentence}`),
+  };
 }

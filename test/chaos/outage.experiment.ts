@@ -87,6 +87,7 @@ async function simulateFleet(
     await watchReturn('power cut');
     progress(`power cut: all fresh after ${figures['power cut: all fresh after, min']} min`);
   }
+  figures['refreshes with a compressed answer'] = attempts.filter(({ granted }) => granted).length;
   const { refreshTokensRepeated } = fleet.emulator.observations;
   promises.expect(refreshTokensRepeated === 0, `${refreshTokensRepeated} refresh tokens were sent twice`);
   promises.expect(

@@ -1,5 +1,3 @@
-// Faults of the portal that several experiments use, in the form that the emulator's API and its library share.
-
 /** What stands before the portal, such as the firewall of a CDN, refuses each refresh with a web page. */
 export const FIREWALL = {
   kind: 'status',

@@ -95,8 +95,10 @@ async function injectEachFault(site: ChaosSite, faults: SiteFaults, random: Seed
   const [first = 'fast', second = 'immediate', third = 'kill'] = restarts;
   const guest = faults.guest(8);
   await Promise.all([faults.kill(one, 2), faults.pause(two, 5), faults.harmDatabase(first)]);
+  const firewall = faults.blockPortal(10);
   await Promise.all([faults.cut(three, 'database', 5), faults.cut(one, 'portal', 5), faults.cut(two, 'lan', 5)]);
   await faults.harmDatabase('promotion');
+  await firewall;
   for (const restart of [second, third]) {
     await sleep(2000);
     await faults.harmDatabase(restart);

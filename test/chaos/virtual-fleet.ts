@@ -75,7 +75,7 @@ export class VirtualFleet implements AsyncDisposable {
   static async build(hubs: number, each: number, random: SeededRandom): Promise<VirtualFleet> {
     const activity = new PendingWork();
     const time = new FakeTime(activity);
-    const emulator = await startEmulator({ clock: time });
+    const emulator = await startEmulator({ clock: time, contentEncoding: 'br' });
     const fleet = new VirtualFleet(emulator, random, time, activity, await createRoutes(emulator, time));
     for (let index = 0; index < hubs; index++) {
       const kinds = Array.from({ length: each }, (_, grant) => kindInTurn(index + grant));
@@ -105,6 +105,7 @@ export class VirtualFleet implements AsyncDisposable {
   async setOutage(outage: Outage | null): Promise<void> {
     this.#outage = outage;
     await this.emulator.clearFaults();
+    this.emulator.change({ contentEncoding: this.random.pick(['gzip', 'deflate', 'br'] as const) });
     const fault = outage === null ? undefined : OUTAGE_FAULTS[outage];
     if (fault !== undefined) this.emulator.addFault(fault);
   }

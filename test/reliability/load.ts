@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { Agent, fetch } from 'undici';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
@@ -208,9 +208,10 @@ function agentOf({ ca = null }: Portal): Agent {
 
 async function useToken({ baseUrl }: Portal, token: unknown, dispatcher: Agent): Promise<Verdict> {
   const headers = { authorization: `Bearer ${token}` };
-  const { statusCode, body } = await request(`${baseUrl}/api/whoami`, { headers, dispatcher });
-  const text = await body.text();
-  return { ...(text === '' ? {} : JSON.parse(text)), status: statusCode };
+  // It decodes answers that the portal compresses.
+  const response = await fetch(`${baseUrl}/api/whoami`, { headers, dispatcher });
+  const text = await response.text();
+  return { ...(text === '' ? {} : JSON.parse(text)), status: response.status };
 }
 
 /** The parts of an emulator's token, which are in clear text. */

@@ -7,6 +7,7 @@ import { eventually } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { createLan, type Lan, type Process } from '../../support/netns.ts';
 import { stateFolder } from '../../support/state-folder.ts';
+import { FIREWALL } from '../portal-faults.ts';
 import { Appliances } from './appliances.ts';
 import { ReplicatedDatabase } from './database.ts';
 import { FaultLog } from './fault-log.ts';
@@ -76,7 +77,7 @@ export class ChaosSite implements AsyncDisposable {
     const portal = resources.use(
       await PortalOnHost.startNamed(hosts.portal, hosts.portal.address, {
         ...{ port: 8001, frontendPort: 8002, caFile, showSecrets: true, redirectRule: 'any' },
-        ...{ tokenLifetime: options.tokenLifetime, onReuse: 'revoke-family' },
+        ...{ tokenLifetime: options.tokenLifetime, onReuse: 'revoke-family', contentEncoding: 'br' },
         clients: [{ id: clientId, secret: portalSecret }],
         users: [...passwords].map(([name, password]) => ({ name, password })),
       }),
@@ -165,6 +166,19 @@ export class ChaosSite implements AsyncDisposable {
     const link = await process.beginPairing(name);
     const page = await this.appliances.logIn(link.href, name, this.#passwords.get(name) ?? '');
     if (!/ (is|are) connected/.test(page)) throw new Error(`${name} was not paired: ${page.slice(0, 200)}`);
+  }
+
+  /** A firewall refuses all refreshes. @returns ends that; call it for the number of refused requests */
+  async blockPortals(): Promise<() => Promise<number>> {
+    const { id } = await this.appliances.askPortal<{ id: string }>('POST', '/_emulator/faults', FIREWALL);
+    return async () => {
+      const { faults } = await this.appliances.askPortal<{ faults: { id: string; hits: number }[] }>(
+        'GET',
+        '/_emulator/faults',
+      );
+      await this.appliances.askPortal('DELETE', `/_emulator/faults/${id}`);
+      return faults.find((fault) => fault.id === id)?.hits ?? 0;
+    };
   }
 
   /** Adds a hub to the site, which appliances ask as well. */

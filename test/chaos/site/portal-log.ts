@@ -1,3 +1,4 @@
+import { FIREWALL } from '../portal-faults.ts';
 import type { Appliances } from './appliances.ts';
 import type { TokenSend } from './send-audit.ts';
 
@@ -56,6 +57,11 @@ export class PortalLog {
       this.#last = Math.max(this.#last, number);
       const token = form['refresh_token'];
       if (endpoint !== 'token' || token === undefined) continue;
+      if (status === FIREWALL.status) {
+        // The portal has not seen it.
+        this.#sends.delete(number);
+        continue;
+      }
       const [grant = '', generation] = token.split('.');
       this.#sends.set(number, {
         ...{ token, grant, generation: Number(generation), hub: form['hub'] ?? '', at: Date.parse(time), status },

@@ -22,6 +22,8 @@ export class SiteFaults {
   readonly databaseFaults: Record<DatabaseFault, number> = { smart: 0, fast: 0, immediate: 0, kill: 0, promotion: 0 };
   /** How often a hub was added and removed. */
   guests = 0;
+  /** How many requests a firewall has refused. */
+  refusedByFirewall = 0;
   /** What went wrong that must not. */
   readonly broken: string[] = [];
   readonly #site: ChaosSite;
@@ -41,6 +43,7 @@ export class SiteFaults {
   async run(seed: number): Promise<void> {
     await Promise.all([
       ...this.#site.hubs.map((hub, index) => this.#hubFaults(hub, new SeededRandom(seed + index))),
+      this.#portalFaults(new SeededRandom(seed + 300)),
       this.#databaseFaults(new SeededRandom(seed + 100)),
       this.#guestHubs(new SeededRandom(seed + 200)),
     ]);
@@ -79,6 +82,14 @@ export class SiteFaults {
     const heal = await hub.cut(`cut_from_${from}`, addresses[from]);
     await this.#wait(seconds);
     await heal();
+  }
+
+  /** A firewall before the portals refuses all refreshes. */
+  async blockPortal(seconds: number): Promise<void> {
+    this.#progress(`a firewall blocks the portal for ${seconds} s`);
+    const end = await this.#site.blockPortals();
+    await this.#wait(seconds);
+    this.refusedByFirewall += await end();
   }
 
   async harmDatabase(fault: DatabaseFault): Promise<void> {
@@ -122,6 +133,15 @@ export class SiteFaults {
       await this.#wait(gap);
       if (this.#stop.aborted) return;
       await this.harmDatabase(fault);
+    }
+  }
+
+  async #portalFaults(random: SeededRandom): Promise<void> {
+    for (;;) {
+      const [gap, seconds] = [random.whole(120, 300), random.whole(20, 90)];
+      await this.#wait(gap);
+      if (this.#stop.aborted) return;
+      await this.blockPortal(seconds);
     }
   }
 

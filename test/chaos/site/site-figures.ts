@@ -41,7 +41,7 @@ export async function summarize({ site, faults, lost, counts, seconds }: SiteRun
   const { databaseFaults } = faults;
   return {
     figures: {
-      refreshes: portalLog.refreshes,
+      'refreshes, each with a compressed answer': portalLog.refreshes,
       'refreshes a second': round(portalLog.refreshes / seconds),
       kills: log.count('killed'),
       pauses: log.count('paused'),
@@ -62,6 +62,7 @@ export async function summarize({ site, faults, lost, counts, seconds }: SiteRun
       'after a pause beyond the lease': because('hub_paused'),
       'after the answer was cut': because('answer_cut'),
       'grants revoked by the portal': revoked.size,
+      'refreshes refused by a firewall': faults.refusedByFirewall,
       'grants lost': lost.count,
       'tokens issued': counts.tokens,
       'of them tried': counts.tried,

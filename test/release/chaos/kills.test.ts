@@ -13,6 +13,8 @@ test('killing the hub loses no grant that the portal would still accept', async 
     'pairings meanwhile',
     'pairings meanwhile at an oauth2 portal',
     'tokens issued meanwhile',
+    'refreshes with a compressed answer',
+    'refreshes refused by a firewall',
   ];
   for (const portal of ['previous token valid', 'reuse refused']) {
     for (const event of events) expect(figures[`${portal}: ${event}`], `${portal}: ${event}`).toBeGreaterThan(0);

@@ -14,5 +14,6 @@ test('a lost answer loses a grant only if the portal makes that unavoidable', as
   }
   for (const portal of ['grace time, early', 'revoke-family, late', 'reuse refused, both modes']) {
     expect(figures[`${portal}: tokens issued`], portal).toBeGreaterThan(0);
+    expect(figures[`${portal}: refreshes with a compressed answer`], portal).toBeGreaterThan(0);
   }
 });

@@ -6,7 +6,8 @@ test('a site loses no grant and sends no token twice while hubs and the database
   const figures = await runShortForm(experiment);
   if (SKIPPED in figures) return ctx.skip(String(figures[SKIPPED]));
   const events = [
-    'refreshes',
+    'refreshes, each with a compressed answer',
+    'refreshes refused by a firewall',
     'kills',
     'pauses',
     'partitions from the database',
