@@ -28,6 +28,7 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   hub_missing: 'another hub of the site is missing',
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
+  portal_moved: 'a portal has moved, which a person must confirm',
   database_unavailable: "can't reach the database of the site",
   not_announced: "can't be found by mDNS",
   wrong_setup_codes: 'wrong setup codes were entered',

@@ -88,6 +88,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
   const nameClaimed = timed(() => advertising.nameClaimed);
+  const portalMoved = timed(() => portals.moved);
   const administration = createBrokerAdministration(broker, endpoints);
 
   /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
@@ -127,6 +128,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       volatileReason: local?.volatileReason ?? null,
       ...{ databaseUnavailable: databaseUnavailable(), missingHubs: site && findMissingHubs(site) },
       ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
+      portalMoved: portalMoved(),
     });
     const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
     return { connections: logins.map(([, status]) => status), appliances: statuses, problems, facts };

@@ -32,6 +32,8 @@ interface HubProblemSources {
   readonly idTaken: ObservedProblem | null;
   /** The problem that another device claims the hub's host name; null if none does. */
   readonly nameClaimed: ObservedProblem | null;
+  /** The problem that a portal has moved an endpoint, which a person must confirm; null if none has. */
+  readonly portalMoved: ObservedProblem | null;
   /** What keeps the hub from being announced; null if nothing does. */
   readonly unannounced: ObservedProblem | null;
 }
@@ -42,12 +44,15 @@ export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 /** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
-  const { databaseUnavailable, missingHubs, volatileReason } = sources;
+  const { databaseUnavailable, missingHubs, portalMoved, volatileReason } = sources;
   const problems: HubProblem[] = [];
   const unwritable = findStoreWriteProblem(sources);
   if (databaseUnavailable !== null) problems.push({ ...databaseUnavailable, code: 'database_unavailable' });
   else if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
   if (missingHubs !== null) problems.push({ ...missingHubs, code: 'hub_missing' });
+  if (portalMoved !== null) {
+    problems.push({ ...portalMoved, code: 'portal_moved', message: capitalized(portalMoved.message) });
+  }
   if (certificate !== null) problems.push(certificate);
   if (volatileReason !== null) {
     const message = `${volatileReason}, so nothing that the hub stores outlives a reboot: then all appliances and logins are gone`;

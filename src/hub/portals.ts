@@ -7,7 +7,7 @@ import type {
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { samePortal } from '../core/portals/identity.ts';
-import type { InspectedPortal, PortalStatus } from '../core/portals/portal-status.ts';
+import { describeMovedEndpoint, type InspectedPortal, type PortalStatus } from '../core/portals/portal-status.ts';
 import type { Random } from '../core/random.ts';
 import type { Store } from '../core/store.ts';
 import { HelperPortal } from '../portal/helper/helper-portal.ts';
@@ -17,8 +17,10 @@ import { urlHost } from '../system/addresses.ts';
 
 /** The configured portals, connected. */
 export interface Portals extends ConnectedPortals, AsyncDisposable {
+  /** What to report about a portal that has moved an endpoint; null if none has. */
+  readonly moved: string | null;
   /** A portal as people inspect it; undefined if none has this name. */
-  inspect(name: string): (InspectedPortal & Pick<PortalStatus, 'type'>) | undefined;
+  inspect(name: string): (Omit<InspectedPortal, 'movedEndpoint'> & Pick<PortalStatus, 'type'>) | undefined;
 }
 
 /** What the portals work with. */
@@ -66,6 +68,17 @@ export async function connectPortals(
   return {
     names: [...connected.keys()],
     get: (name) => connected.get(name),
+    get moved() {
+      const [first] = [...connected].flatMap(
+        ([
+          name,
+          {
+            portal: { movedEndpoint },
+          },
+        ]) => (movedEndpoint === null ? [] : describeMovedEndpoint(name, movedEndpoint)),
+      );
+      return first ?? null;
+    },
     inspect(name) {
       const found = connected.get(name);
       if (found === undefined) return undefined;

@@ -30,6 +30,7 @@ async function healthOf(harness: BrokerHarness) {
       databaseUnavailable: null,
       missingHubs: null,
       unannounced: null,
+      portalMoved: null,
     },
   });
   const input = await collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');

@@ -222,6 +222,21 @@ describe('a login by redirect', () => {
     expect(harness.statusOf('wallbox').state).toBe('active');
   });
 
+  test('a login by redirect without a known issuer does not use the code of another configured portal', async () => {
+    const { harness, run } = await startHub('redirect');
+    const { state, response } = await logIn(redirectLinkOf(run));
+    const identity = { origin: harness.portal.frontendUrl, clientId: harness.emulator.clientId };
+    await harness.stop();
+    harness.identity = { ...identity, otherOrigins: ['https://other.example'] };
+    await harness.start();
+    const receive = (issuer: string) =>
+      harness.run.pairings.receiveRedirect({ state, response: { ...response, issuer } as typeof response });
+    expect(await receive('https://other.example')).toMatchObject({ rejected: 'foreign_issuer' });
+    expect(harness.exchanges).toBe(0);
+    expect(await receive('https://portal.example')).toMatchObject({ rejected: null });
+    expect(harness.statusOf('wallbox').state).toBe('active');
+  });
+
   test.each([
     ['access_denied', 'refused_by_user'],
     ['invalid_scope', 'portal_rejected'],

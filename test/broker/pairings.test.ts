@@ -153,6 +153,20 @@ describe('pairing by redirect', () => {
     },
   );
 
+  test('a redirected code of another configured portal is not used, not even from a browser that the hub sent', async () => {
+    const { harness, run } = await startPairing(REDIRECT);
+    const origin = harness.portal.frontendUrl;
+    await harness.stop();
+    harness.identity = { origin, clientId: harness.emulator.clientId, otherOrigins: ['https://other.example'] };
+    await harness.start();
+    const code = new Secret('a-code-of-another-portal');
+    rememberSecrets([code.reveal()]);
+    const foreign = { kind: 'code', code, issuer: 'https://other.example' } as const;
+    await harness.run.pairings.receiveCallback(run.pairing.nonce, foreign, sentBy(harness, run));
+    expect(harness.exchanges).toBe(0);
+    expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('waiting');
+  });
+
   test('a portal that rejects the redirect address is asked again without it, and polled', async () => {
     const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
     const clients = [{ id, secret: 'a-secret-that-no-log-may-hold', redirectUrl: 'refuse' as const }];

@@ -247,6 +247,7 @@ function ofHub(fact: HubConditionInput): HubCondition {
 test.each([
   ['not_announced', 10 * MINUTE, 10 * MINUTE, 'warning'],
   ['hub_id_taken', 0, 0, 'error'],
+  ['portal_moved', 0, 0, 'error'],
   ['hub_name_claimed', 10 * MINUTE, 10 * MINUTE, 'warning'],
   ['store_changed', 0, 0, 'error'],
   ['store_recovered', 0, 0, 'warning'],

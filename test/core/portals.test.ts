@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type ConfiguredPortal,
   clientIdApplyMethod,
+  isIssuerOfAnother,
   isSameIssuer,
   portalIdentityOf,
 } from '../../src/core/portals/identity.ts';
@@ -31,6 +32,20 @@ describe('issuer of a grant', () => {
     ['the same, while another portal has its origin, too', { otherOrigins: ['https://old.example'] }, true],
   ])('a grant is used at the portal that issued it, and at no other: %s', (_, changes, isSame) => {
     expect(isSameIssuer(issuer, portal(changes))).toBe(isSame);
+  });
+
+  test.each<[string, Partial<ConfiguredPortal>, boolean]>([
+    ['of no other portal', {}, false],
+    ['of another portal', { otherOrigins: ['https://other.example/realms/a'] }, true],
+    ['at the origin of the token endpoint of another portal', { otherOrigins: ['https://other.example/token'] }, true],
+    [
+      'at an origin that both have',
+      { origin: 'https://other.example/b', otherOrigins: ['https://other.example/token'] },
+      false,
+    ],
+    ['at no origin, of a portal without a URL', { otherOrigins: [''] }, false],
+  ])('an issuer identifier %s is told from that of the portal itself', (_, changes, isOther) => {
+    expect(isIssuerOfAnother('https://other.example/realms/a', portal(changes))).toBe(isOther);
   });
 
   test('the identity that is stored with a grant does not name the other portals', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { withResponseListeners } from '../../src/broker/portal-availability.ts';
-import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
+import type { HelperPortalConfiguration, PortalConfiguration } from '../../src/configuration/portals.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
@@ -48,4 +48,51 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   expect(await observed.get('home')?.portal.revoke(TOKENS)).toEqual({ kind: 'revoked' });
   expect(await observed.get('other')?.portal.revoke(TOKENS)).toEqual({ kind: 'unsupported' });
   expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /revoke']);
+});
+
+test('a portal that has moved its token endpoint is reported with both addresses, and by its check', async () => {
+  await using server = await startRawServer((socket) =>
+    socket.end(httpResponse(200, documentAt('https://new.example'))),
+  );
+  function documentAt(origin: string): string {
+    const endpoints = { authorization_endpoint: `${server.origin}/authorize`, token_endpoint: `${origin}/token` };
+    return JSON.stringify({ issuer: server.origin, response_types_supported: ['code'], ...endpoints });
+  }
+  const { type: _, redirect: _redirect, ...common } = CONFIGURATION;
+  const CLIENT = { clientId: 'latchkey', clientSecret: CONFIGURATION.clientSecret };
+  const endpoints = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
+  const configured: PortalConfiguration = {
+    ...{ ...common, ...CLIENT, name: 'cloud', type: 'oauth2', preset: null },
+    settings: {
+      ...{
+        ...CLIENT,
+        issuer: server.origin,
+        endpoints,
+        clientAuth: null,
+        clientKey: null,
+        login: 'redirect',
+        redirectUri: null,
+      },
+      ...{ pkce: true, scopeSeparator: ' ', defaultScope: null, authorizationParams: {}, tokenParams: {}, headers: {} },
+      ...{ errorCodes: {}, tokenLifetime: 3_600_000, minRequestInterval: 0, protocol: {} },
+    },
+  };
+  const saved = new Map([['metadata of cloud', documentAt(server.origin)]]);
+  await using portals = await connectPortals([configured], {
+    ...{ address: () => null, httpPort: 8480, clock: systemClock(), timers: systemTimers, random: systemRandom },
+    log: logTo(() => undefined),
+    store: {
+      setting: async (name) => saved.get(name) ?? null,
+      saveSetting: async (name, value) => void saved.set(name, value),
+    },
+  });
+  const message = expect.stringMatching(
+    /has moved its token_endpoint from http:\/\/127.0.0.1:\d+ to https:\/\/new.example.*set portals.cloud.token_endpoint = "https:\/\/new.example\/token"/,
+  );
+  expect(await portals.inspect('cloud')?.check(Date.now)).toMatchObject([
+    { name: 'discovery', result: 'fail', detail: message },
+    ...['endpoints', 'tls', 'clock', 'client'].map((name) => ({ name })),
+  ]);
+  expect(portals.moved).toEqual(message);
+  expect([...saved.values()]).toEqual([documentAt(server.origin)]);
 });

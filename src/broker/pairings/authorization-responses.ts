@@ -8,6 +8,8 @@ import type { PairingStateMachine } from './pairing-state-machine.ts';
 
 /** What follows from the authorization responses of a pairing. */
 export interface ResponseReceiver {
+  /** Whether an `iss` is that of another configured portal. */
+  isIssuerOfAnother(issuer: string): boolean;
   /** Exchanges a code. Resolves when the exchange has ended, or another one that is under way. */
   exchangeCode(response: CodeResponse, link: LoginLink): Promise<void>;
   /** Resolves when no code is being exchanged. */
@@ -56,7 +58,7 @@ export class AuthorizationResponses {
     }
     if (link?.kind !== 'redirect' || step.kind === 'exchanging') return step.kind === 'ended' ? null : 'used';
     const issuer = response.issuer ?? null;
-    if (!isFromIssuer(link, issuer)) {
+    if (!isFromIssuer(link, issuer) || (issuer !== null && this.#receiver.isIssuerOfAnother(issuer))) {
       this.#logRejection('foreign_issuer');
       return 'foreign_issuer';
     }

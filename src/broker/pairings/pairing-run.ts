@@ -6,7 +6,7 @@ import {
   resumeAfterRestart,
 } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
-import type { CredentialLocation } from '../../core/portals/identity.ts';
+import { type CredentialLocation, isIssuerOfAnother } from '../../core/portals/identity.ts';
 import type { LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse } from '../../core/portals/portal.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
@@ -22,7 +22,7 @@ import { PairingExchange } from './pairing-exchange.ts';
 import { MAX_OWNERSHIP_TRIES, PairingOwnership } from './pairing-ownership.ts';
 import { PairingStateMachine } from './pairing-state-machine.ts';
 import { type PairingParts, runPairing } from './pairing-steps.ts';
-import { type RedirectedBrowser, RedirectedCodes } from './redirected-codes.ts';
+import { type RedirectedBrowser, type RedirectedCode, RedirectedCodes } from './redirected-codes.ts';
 import { shortLinkKey } from './short-link-key.ts';
 
 /** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
@@ -73,6 +73,7 @@ export class PairingRun implements AsyncDisposable {
     const renewal = new LinkRenewal(context.environment, this.#state, links);
     this.#parts = { context, state: this.#state, links, renewal, exchange, receiver };
     this.#authorizationResponses = new AuthorizationResponses(this.#state, {
+      isIssuerOfAnother: (issuer) => this.#isIssuerOfAnother(issuer),
       exchangeCode: (response, link) => this.#exchangeCode(response, link),
       whenExchangeIdle: () => exchange.whenIdle(),
       receiveError: (error, isTrusted) => this.receiveError(error, isTrusted),
@@ -176,9 +177,10 @@ export class PairingRun implements AsyncDisposable {
 
   /**
    * Handles a code that a browser brought, see {@link RedirectedCodes}. Resolves when it is exchanged, held or
-   * discarded.
+   * discarded, as that of another portal is.
    */
-  async receiveCode(code: Secret, browser: RedirectedBrowser): Promise<void> {
+  async receiveCode({ code, issuer }: RedirectedCode, browser: RedirectedBrowser): Promise<void> {
+    if (issuer !== undefined && this.#isIssuerOfAnother(issuer)) return;
     await this.#ownership.acquireOpen();
     await this.#redirectedCodes.receive(code, browser);
   }
@@ -336,6 +338,11 @@ export class PairingRun implements AsyncDisposable {
     this.#redirectedCodes.clear();
     await Promise.all([this.#done, this.#parts.exchange.whenIdle()]);
     await this.#state.whenSaved();
+  }
+
+  #isIssuerOfAnother(issuer: string): boolean {
+    const portal = this.#context.portalOf(this.pairing.portal);
+    return portal !== undefined && isIssuerOfAnother(issuer, portal.identity);
   }
 
   /** This hub has become the owner of the pairing as it is stored. */

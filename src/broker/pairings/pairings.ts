@@ -299,7 +299,7 @@ export class Pairings implements AsyncDisposable {
     if (run === null) return null;
     const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
-      const received = run.receiveCode(callback.code, { address, wasSentByHub });
+      const received = run.receiveCode(callback, { address, wasSentByHub });
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {

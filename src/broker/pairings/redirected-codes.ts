@@ -24,6 +24,12 @@ const MAX_UNCONFIRMED = 3;
 /** How often a code is checked again because the pairing changed its step meanwhile. */
 const MAX_CHECKS = 3;
 
+/** A code that a browser has brought, and its `iss` (RFC 9207) if it has one. */
+export interface RedirectedCode {
+  readonly code: Secret;
+  readonly issuer?: string;
+}
+
 /** A browser that has brought a code. */
 export interface RedirectedBrowser {
   readonly address: string;

@@ -86,6 +86,11 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
     what_to_do:
       'See the hub\'s log (with systemd: "sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
   },
+  portal_moved: {
+    severity: 'error',
+    what_to_do:
+      'Ask the cloud whether it has moved: if it has, confirm it in the configuration as this message says; if not, its metadata may have been changed by somebody else, and the hub goes on using the former address',
+  },
   database_unavailable: { severity: 'warning', what_to_do: SITE_AWAY_ADVICE },
   store_changed: {
     severity: 'error',

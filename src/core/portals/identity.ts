@@ -70,6 +70,17 @@ export function isSameIssuer(issuer: PortalIdentity, portal: ConfiguredPortal): 
   return issuer.name === portal.name && samePortal(moved, portal) && !portal.otherOrigins.includes(issuer.origin);
 }
 
+/**
+ * Whether an issuer identifier in an authorization response (RFC 9207, 2) is that of another configured portal: then the
+ * code is not for this one (RFC 9700, 4.4). That portal may be configured only by its token endpoint.
+ */
+export function isIssuerOfAnother(issuer: string, { origin, otherOrigins }: ConfiguredPortal): boolean {
+  const originOf = (address: string) => URL.parse(address)?.origin;
+  return otherOrigins.some(
+    (other) => other === issuer || (originOf(other) === originOf(issuer) && originOf(other) !== originOf(origin)),
+  );
+}
+
 /** The issuer to store with a grant of this portal. */
 export function portalIdentityOf({ origin, clientId, name }: ConfiguredPortal): PortalIdentity {
   return { origin, clientId, name };

@@ -30,8 +30,25 @@ export interface PortalCheck {
   readonly detail: string;
 }
 
+/** An endpoint that the portal's metadata has moved to another origin. The hub uses the former one meanwhile. */
+export interface MovedEndpoint {
+  /** The endpoint's name in the metadata and key in the configuration. */
+  readonly key: string;
+  /** The origin until now. */
+  readonly from: string;
+  /** The new address. */
+  readonly to: string;
+}
+
+/** What has happened, and how a person confirms it. @param portal its name */
+export function describeMovedEndpoint(portal: string, { key, from, to }: MovedEndpoint): string {
+  return `the portal ${portal} has moved its ${key} from ${from} to ${new URL(to).origin}, and the hub does not follow before a person has confirmed it: if the cloud says the same, set portals.${portal}.${key} = "${to}" and run "latchkey reload"`;
+}
+
 /** What people can ask a portal, beside its service. No method throws because of the portal or the network. */
 export interface InspectedPortal {
+  /** Null if the portal has moved no endpoint, or has no metadata. */
+  readonly movedEndpoint: MovedEndpoint | null;
   describeLogin(): Promise<PortalLogin>;
   /**
    * Checks the portal without a login, and sends no token that it has issued.

@@ -78,6 +78,7 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   hub_id_taken: 0,
   hub_missing: 0,
   hub_name_claimed: 10 * MINUTE,
+  portal_moved: 0,
   database_unavailable: 10 * MINUTE,
   store_changed: 0,
   store_recovered: 0,

@@ -22,6 +22,7 @@ export const HUB_PROBLEM_CODES = [
   'hub_missing',
   'hub_name_claimed',
   'not_announced',
+  'portal_moved',
   'database_unavailable',
   'store_changed',
   'store_recovered',

@@ -72,6 +72,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#requests[Symbol.asyncDispose]();
   }
 
+  /** A helper portal has no metadata. */
+  readonly movedEndpoint = null;
+
   get redirectAddress(): string | null {
     return this.#options.redirectUrl?.('') ?? null;
   }

@@ -24,7 +24,7 @@ import type {
   RevocationOutcome,
   RevokedTokens,
 } from '../../core/portals/portal.ts';
-import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
+import type { InspectedPortal, MovedEndpoint, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
@@ -99,6 +99,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   async loadMetadata(): Promise<string | null> {
     const metadata = await this.#metadata.get();
     return metadata.kind === 'unavailable' ? metadata.problem.detail : null;
+  }
+
+  get movedEndpoint(): MovedEndpoint | null {
+    return this.#metadata.moved;
   }
 
   get redirectAddress(): string | null {

@@ -1,7 +1,7 @@
 import type { AuthorizationServer } from 'oauth4webapi';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
-import type { PortalCheck } from '../../core/portals/portal-status.ts';
+import { describeMovedEndpoint, type PortalCheck } from '../../core/portals/portal-status.ts';
 import { type ClientProbe, checkClient, clientUnchecked, type ProbeAnswer } from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
 import type { PooledHttpClient } from '../http.ts';
@@ -56,6 +56,8 @@ async function checkDiscovery({ settings, credentialLocation, metadata }: CheckC
   const { issuer } = settings;
   if (issuer === null) return { name, result: 'ok', detail: 'not needed: the configuration names the endpoints' };
   const problem = await metadata.check();
+  const { moved } = metadata;
+  if (moved !== null) return { name, result: 'fail', detail: describeMovedEndpoint(credentialLocation.portal, moved) };
   if (problem === null) return { name, result: 'ok', detail: `${issuer} describes its endpoints` };
   const advice = `check the internet connection and portals.${credentialLocation.portal}.issuer`;
   return { name, result: 'fail', detail: `${problem.replace(/^discovery: /, '')}: ${advice}` };

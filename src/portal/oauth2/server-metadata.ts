@@ -8,6 +8,7 @@ import {
 import * as v from 'valibot';
 import { messageOf } from '../../core/failure.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
+import type { MovedEndpoint } from '../../core/portals/portal-status.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import type { PooledHttpClient } from '../http.ts';
 import { parseBody } from '../token-response.ts';
@@ -62,10 +63,20 @@ const documentSchema = v.pipe(
 /** The metadata of an authorization server, as far as the hub uses it. */
 type Document = v.InferOutput<typeof documentSchema>;
 
+/** The endpoints by their names in the document, to which the hub sends secrets or people. */
+const ENDPOINT_NAMES = {
+  authorization: 'authorization_endpoint',
+  token: 'token_endpoint',
+  deviceAuthorization: 'device_authorization_endpoint',
+  revocation: 'revocation_endpoint',
+} as const;
+
 /**
  * The metadata of one authorization server: discovered from its issuer (RFC 8414, OpenID Connect Discovery), kept for
  * the next start, with the configured endpoints in place of those of the document. Only an https origin, or the
- * issuer's own, may be named there: the hub sends its secrets to these endpoints.
+ * issuer's own, may be named there: the hub sends its secrets to these endpoints. A later document that moves one of them
+ * to another origin is not used until a person has written the endpoint into the configuration: whoever can change a
+ * document at the issuer would get every refresh token otherwise.
  */
 export class MetadataSource {
   readonly #settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>;
@@ -77,6 +88,7 @@ export class MetadataSource {
   #failedAt = Number.NEGATIVE_INFINITY;
   #failure: Unavailable | null = null;
   #fetching: Promise<void> | null = null;
+  #moved: MovedEndpoint | null = null;
 
   /** @param now the boot clock in ms */
   constructor(
@@ -94,6 +106,11 @@ export class MetadataSource {
   /** The endpoints that are known now, without asking the server. */
   get endpoints(): Endpoints {
     return endpointsOf(this.#server(this.#document ?? {}));
+  }
+
+  /** The endpoint that the newest document moves, so that the one before it stays in use; null if it moves none. */
+  get moved(): MovedEndpoint | null {
+    return this.#moved;
   }
 
   /** Waits for the first document; later ones are fetched in the background. */
@@ -115,6 +132,7 @@ export class MetadataSource {
   async check(): Promise<string | null> {
     const { issuer } = this.#settings;
     if (issuer === null) return null;
+    if (this.#document === null) await this.#loadSaved(issuer);
     await this.#fetch(issuer);
     return this.#failure?.detail ?? null;
   }
@@ -148,10 +166,27 @@ export class MetadataSource {
       this.#failedAt = this.#now();
       return;
     }
-    this.#document = document;
     this.#fetchedAt = this.#now();
+    this.#moved = this.#document && findMovedEndpoint(this.#document, document, this.#settings.endpoints);
+    if (this.#moved !== null) return;
+    this.#document = document;
     await this.#cache.save(JSON.stringify(document));
   }
+}
+
+/** @param configured the endpoints that the hub uses in place of those of the documents */
+function findMovedEndpoint(before: Document, now: Document, configured: Endpoints): MovedEndpoint | null {
+  const originOf = (endpoint: string) => new URL(endpoint).origin;
+  const known = [...Object.values(ENDPOINT_NAMES).map((name) => before[name]), ...Object.values(configured)];
+  for (const [endpoint, name] of Object.entries(ENDPOINT_NAMES)) {
+    const [from, to] = [before[name], now[name]];
+    if (to === undefined || configured[endpoint as keyof Endpoints] !== null) continue;
+    // One that is new may only be where others are.
+    const allowed = (from === undefined ? known : [from]).flatMap((one) => (one ? originOf(one) : []));
+    const [first] = allowed;
+    if (first !== undefined && !allowed.includes(originOf(to))) return { key: name, from: first, to };
+  }
+  return null;
 }
 
 /** The endpoints of a server as the hub uses them. */

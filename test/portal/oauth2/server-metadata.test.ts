@@ -151,3 +151,60 @@ test('requests at the same time share one fetch', async () => {
   await metadata.get();
   expect(server.requests).toHaveLength(1);
 });
+
+describe('a later document that moves an endpoint to another origin', () => {
+  const elsewhere = 'https://elsewhere.example';
+
+  /** An issuer whose document changes after the first fetch. */
+  async function startMoving(changes: Record<string, string>) {
+    let current = {};
+    const { issuer, source } = await startIssuer((socket) =>
+      socket.end(httpResponse(200, documentOf(issuer, current))),
+    );
+    expect(await source().get()).toMatchObject({ server: { token_endpoint: `${issuer}/token` } });
+    current = changes;
+    const moveBack = () => {
+      current = {};
+    };
+    return { issuer, source, moveBack };
+  }
+
+  test.each(['token_endpoint', 'authorization_endpoint', 'device_authorization_endpoint', 'revocation_endpoint'])(
+    'a later document that moves the %s is not used, also after a restart, until the endpoint is configured',
+    async (key) => {
+      const { issuer, source, moveBack } = await startMoving({ [key]: `${elsewhere}/new` });
+      for (const metadata of [source(), source()]) {
+        await metadata.get();
+        expect(await metadata.check()).toBeNull();
+        expect(metadata.moved).toEqual({ key, from: issuer, to: `${elsewhere}/new` });
+        expect(JSON.stringify(await metadata.get())).not.toContain(elsewhere);
+        expect(JSON.stringify(metadata.endpoints)).not.toContain(elsewhere);
+      }
+      const name = {
+        token_endpoint: 'token',
+        authorization_endpoint: 'authorization',
+        device_authorization_endpoint: 'deviceAuthorization',
+        revocation_endpoint: 'revocation',
+      }[key];
+      const returned = source();
+      await returned.check();
+      moveBack();
+      await returned.check();
+      expect(returned.moved).toBeNull();
+      const confirmed = source({ ...NO_ENDPOINTS, [String(name)]: `${elsewhere}/new` });
+      await confirmed.check();
+      expect(confirmed.moved).toBeNull();
+      expect(await confirmed.get()).toMatchObject({ server: { [key]: `${elsewhere}/new` } });
+    },
+  );
+
+  test('a later document may add an endpoint, and move one, at the origins of the one before', async () => {
+    const changes: Record<string, string> = {};
+    const { issuer, source } = await startMoving(changes);
+    Object.assign(changes, { revocation_endpoint: `${issuer}/revoke`, token_endpoint: `${issuer}/v2/token` });
+    const metadata = source();
+    await metadata.check();
+    expect(metadata.moved).toBeNull();
+    expect(await metadata.get()).toMatchObject({ server: changes });
+  });
+});

@@ -169,6 +169,8 @@ export const health: typeof english.health = {
       'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
+    portal_moved:
+      'Ein Portal meldet, dass es eine neue Adresse hat. Bevor der Hub Ihren Zugang dorthin sendet, fragen Sie beim Portal nach, ob das stimmt. „sudo latchkey status“ auf dem Hub zeigt beide Adressen und wie Sie die neue bestätigen.',
     database_unavailable:
       'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Verbundene Geräte behalten ihren Zugang, er wird aber nicht erneuert. Prüfen Sie den Datenbankserver und das Netzwerk; danach geht es automatisch weiter.',
     store_changed:

@@ -178,6 +178,8 @@ export const health = {
       'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
     not_announced:
       'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
+    portal_moved:
+      'A portal says that it has moved to another address. Before the hub sends your access there, ask the portal’s support whether that is true. “sudo latchkey status” on the hub shows both addresses, and how to confirm the new one.',
     database_unavailable:
       'The hub cannot reach the database that it shares with other hubs. Appliances that are connected keep the access that they have, but it is not refreshed. Check the database server and the network; the hub then continues automatically.',
     store_changed:
