@@ -29,9 +29,12 @@ export class MakerKeyRing implements AsyncDisposable {
    * Creates a key. @param options of gpg @param passphrase of the key; none by default
    * @returns the file with the exported secret key; `.public` is appended for that with the public one
    */
-  async create(name: string, { passphrase = '', options = '', validity = 'never' } = {}): Promise<string> {
+  async create(
+    name: string,
+    { passphrase = '', options = '', algorithm = 'ed25519', validity = 'never' } = {},
+  ): Promise<string> {
     const gpg = `gpg --batch --quiet --pinentry-mode loopback --passphrase '${passphrase}'`;
-    await this.sh(`${gpg} ${options} --quick-generate-key ${name} ed25519 sign ${validity}`);
+    await this.sh(`${gpg} ${options} --quick-generate-key ${name} ${algorithm} sign ${validity}`);
     const file = join(this.folder, `${name}.asc`);
     await writeFile(file, await this.sh(`${gpg} --armor --export-secret-keys =${name}`), { mode: 0o600 });
     await writeFile(`${file}.public`, await this.sh(`${gpg} --armor --export =${name}`));

@@ -182,11 +182,29 @@ it('the published key file has only the keys that sign, whatever else the files 
   }
 });
 
+const createSha1Key = () => ring.create('old', { algorithm: 'rsa2048', options: '--cert-digest-algo SHA1' });
+
 const UNUSABLE_KEYS: readonly [string, () => Promise<string>, RegExp][] = [
   ['a file that is missing', async () => join(folder, 'missing'), /can't be read/],
   ['a public key', async () => `${key}.public`, /has no secret key/],
+  [
+    'a key that is bound with SHA-1',
+    () => createSha1Key(),
+    /SHA-1.*'gpg --cert-digest-algo SHA512 --quick-set-expire [0-9A-F]{40} 0'/,
+  ],
+  ['a short RSA key', () => ring.create('short', { algorithm: 'rsa1024' }), /RSA with less than 2048 bits/],
   ['a key with a passphrase', () => ring.create('locked', { passphrase: 'secret words' }), /has a passphrase/],
 ];
+
+it('a key that was bound with SHA-1 signs after its owner has done what the script says', async () => {
+  const old = await ring.create('renewed', { algorithm: 'rsa2048', options: '--cert-digest-algo SHA1' });
+  const { stderr } = await buildApt(['--key', old, '--output', join(folder, 'renewed'), '--deb', amd64]);
+  const [, command = ''] = /'gpg (--cert-digest-algo [^']*)'/.exec(stderr) ?? [];
+  const gpg = "gpg --batch --quiet --pinentry-mode loopback --passphrase ''";
+  // The new signature must be newer than the old one.
+  await ring.sh(`sleep 1; ${gpg} ${command}; ${gpg} --armor --export-secret-keys =renewed > renewed.asc`);
+  await repository('renewed', [amd64], [old]);
+});
 
 it.each(UNUSABLE_KEYS)(
   'an apt repository is not signed with %s, and one line says why',
