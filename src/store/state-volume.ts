@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { Failure } from '../core/failure.ts';
 import { findMount, isInAnyContainer, type Mount } from '../system/container.ts';
 
@@ -10,21 +11,22 @@ const MEMORY_DEVICE = /^\/dev\/zram\d+$/;
  * whose changes are ("Overlay File System" of raspi-config, a live system). Null if it is on a disk, or if the kernel
  * does not say where it is.
  * @param isContainer whether the upper directory of an overlay may be out of sight because it is the host's
+ * @param exists whether a path exists
  */
 export async function describeVolatileState(
   path: string,
   find: (path: string) => Promise<Mount | null> = findMount,
   isContainer: boolean = isInAnyContainer(),
+  exists: (path: string) => boolean = existsSync,
 ): Promise<string | null> {
   const mount = await find(path);
   if (mount === null) return null;
   const subject = `The state directory ${path} (hub.state_dir)`;
   if (isInMemory(mount)) return `${subject} is in memory (${mount.type})`;
   if (mount.upperDirectory === null) return null;
-  const upper = await find(mount.upperDirectory);
-  // Older versions of raspi-config leave it in the initramfs: then its name leads back to the overlay.
-  const isOutOfSight = upper === null || upper.upperDirectory === mount.upperDirectory;
-  const isVolatile = isOutOfSight ? !isContainer : isInMemory(upper);
+  const upper = exists(mount.upperDirectory) ? await find(mount.upperDirectory) : null;
+  // Older versions of raspi-config leave it in the initramfs, out of sight.
+  const isVolatile = upper === null ? !isContainer : isInMemory(upper);
   return isVolatile ? `${subject} is on an overlay file system, which keeps all changes in memory` : null;
 }
 
