@@ -297,6 +297,10 @@ describe('the doctor and the machine', () => {
       return `${found?.result}: ${found?.detail}`;
     };
     expect(await check('failed', 'enabled', 'exit-code', 78)).toMatch(/^fail: .*exit status 78\).*journalctl/);
+    for (const status of [217, 226])
+      expect(await check('failed', 'enabled', 'exit-code', status)).toMatch(
+        /^fail: .*nesting=1.*without-namespaces\.conf/,
+      );
     expect(await check('active', 'disabled', 'success')).toMatch(/^warn: .*systemctl enable/);
     expect(await check('active', 'enabled', 'watchdog', 0, 3)).toMatch(/^warn: .*3 times.*watchdog/);
     expect(await check('active', 'enabled', 'success', 0, 1)).toMatch(/^warn: .*was restarted once: /);

@@ -15,6 +15,11 @@ const skipReason =
 /** The programs that the units run, at the paths where the packages install them. */
 const PROGRAMS = ['usr/bin/env', 'usr/bin/latchkey', 'usr/lib/latchkey/bin/node', 'bin/sh'];
 
+/** The settings that need no namespace (systemd.exec(5)); any other one of a sandbox is taken for one that does. */
+const WITHOUT_NAMESPACES = /^(RestrictAddressFamilies|RestrictNamespaces|RestrictRealtime|RestrictSUIDSGID|RemoveIPC)$/;
+const SANDBOX =
+  /^(Private|Protect|Proc|Dynamic|LoadCredential|ReadOnly|ReadWrite|Inaccessible|Bind|TemporaryFile|Restrict|Remove)/;
+
 function directives(unit: string, name: string): string[] {
   const text = readFileSync(join(root, 'systemd', unit), 'utf8');
   return text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
@@ -68,6 +73,23 @@ describe.skipIf(skipReason)('the systemd units', () => {
       expect(Number(exposure)).toBeLessThanOrEqual(1.3);
     },
   );
+});
+
+test('the drop-in for containers that forbid mounts turns off each setting of the service that needs a namespace', () => {
+  const settingsOf = (file: string) =>
+    new Map(
+      readFileSync(join(root, 'systemd', file), 'utf8')
+        .split('\n')
+        .flatMap((line): [string, string][] => {
+          const [, name, value] = /^(\w+)=(.*)$/.exec(line) ?? [];
+          return name === undefined || value === undefined || !SANDBOX.test(name) || WITHOUT_NAMESPACES.test(name)
+            ? []
+            : [[name, value]];
+        }),
+    );
+  const off = settingsOf('without-namespaces.conf');
+  expect([...off.keys()].toSorted()).toEqual([...settingsOf('latchkey.service').keys()].toSorted());
+  expect(new Set(off.values())).toEqual(new Set(['no', '', 'all', 'default']));
 });
 
 test('the default ports of the hub are those of its socket unit, for IPv4 and IPv6', () => {

@@ -120,6 +120,11 @@ async function checkFileSystem(
   return ok(`${subject} has ${free} MiB left`);
 }
 
+/** systemd's exit statuses for a user or mount namespace that can't be set up (systemd.exec(5)). */
+const NAMESPACE_STATUSES = [217, 226];
+const NAMESPACE_ADVICE =
+  'in an LXC container turn on nesting ("pct set ID --features nesting=1" on a Proxmox host), or use the drop-in /usr/lib/latchkey/without-namespaces.conf (docs/deploy.md, "In an LXC container")';
+
 const JOURNAL_HINT = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
 
 /** Checks whether systemd runs the hub, starts it at boot, and had to restart it. */
@@ -128,7 +133,12 @@ export async function checkService({ unit, env }: Pick<DoctorContext, 'unit' | '
     return [ok('the hub runs in a container: its engine starts and restarts it ("--restart")')];
   if (unit === null) return [ok('the hub is not a systemd service: nothing to check')];
   const { activeState: state, unitFileState: enabled, result, exitStatus, restarts } = unit;
-  if (state === 'failed' || (state === 'activating' && result !== 'success')) {
+  const isDown = state === 'failed' || (state === 'activating' && result !== 'success');
+  if (isDown && NAMESPACE_STATUSES.includes(exitStatus)) {
+    const why = `this machine does not let systemd set up the sandbox of latchkey.service (exit status ${exitStatus})`;
+    return [fail(`${why}: ${NAMESPACE_ADVICE}`)];
+  }
+  if (isDown) {
     return [
       fail(
         `latchkey.service is not running (${result}, exit status ${exitStatus}): ${JOURNAL_HINT}; then "sudo systemctl restart latchkey"`,

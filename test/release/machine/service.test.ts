@@ -32,6 +32,35 @@ describe('a service that a restart can not fix', () => {
     expect(await restarts()).toEqual(['failed', '243', '0']);
     await hub.machine.sh('mv /root/credentials /etc/latchkey/credentials; systemctl reset-failed latchkey');
   });
+
+  it('systemd does not restart a service whose sandbox it may not set up, and a drop-in starts it without one', async () => {
+    const directory = '/etc/systemd/system/latchkey.service.d';
+    // Like a container that forbids mounts: this one fails.
+    await hub.machine.sh(
+      `mkdir -p ${directory}; printf '[Service]\\nBindPaths=/nowhere:/mnt\\n' > ${directory}/a.conf; systemctl daemon-reload`,
+    );
+    expect((await hub.machine.run('systemctl start latchkey', { seconds: 30 })).status).toBe(1);
+    expect(await restarts()).toEqual(['failed', '226', '0']);
+    expect((await hub.machine.run('latchkey doctor')).stdout).toMatch(/^fail +service .*without-namespaces\.conf/m);
+    await hub.machine.sh(
+      [
+        `printf '[Service]\\nBindPaths=\\n' > ${directory}/a.conf`,
+        'useradd --system --no-create-home --shell /usr/sbin/nologin --gid latchkey-admin latchkey',
+        'chown -R latchkey /etc/latchkey/credentials',
+        `install -D -m 644 /usr/lib/latchkey/without-namespaces.conf ${directory}/zzzz-without-namespaces.conf`,
+        'systemctl daemon-reload; systemctl reset-failed latchkey; systemctl start latchkey',
+      ].join('; '),
+      { seconds: 30 },
+    );
+    // It has only the namespaces of the machine.
+    const spaces = (pid: string) =>
+      hub.machine.sh(`readlink /proc/${pid}/ns/mnt /proc/${pid}/ns/user /proc/${pid}/ns/ipc`);
+    expect(await spaces(await hub.machine.property('latchkey', 'MainPID'))).toBe(await spaces('1'));
+    expect(await restarts()).toEqual(['active', '0', '0']);
+    await hub.machine.sh(
+      `systemctl stop latchkey; rm -r ${directory}; userdel latchkey; chown -R root /etc/latchkey/credentials; systemctl daemon-reload`,
+    );
+  });
 });
 
 describe('a hub that is started by hand', () => {
