@@ -169,9 +169,28 @@ describe('the page that takes the address of a finished login', () => {
     const pasting = await visitor.get(`${pairing.page}/address`);
     expect(pasting.status).toBe(200);
     expect(pasting.text).toContain('<svg class="picture"');
+    expect(pasting.text).toContain(en.pairing.paste.httpsOnly);
     expect(pasting.text).toMatch(/<input id="address"[^>]* autocomplete="off"/);
     // It does not reload without scripts: that would empty the field.
     expect(pasting.text).not.toContain('http-equiv');
+  });
+
+  it('for a login that ends at an app, it says which browser shows the address, and takes it', async () => {
+    const options = { emulator, here: true, portalType: 'oauth2', portal: 'redirect_uri = "maker.app:/back"' } as const;
+    await using own = await HubProcess.start(options);
+    await own.addAppliance('wallbox');
+    await using browser = await PageVisitor.signedIn(own);
+    const { headers } = await browser.post('/appliances/wallbox/pair', { csrf: await browser.csrf() });
+    const page = String(headers['location']);
+    const address = await logIn({ link: await linkOn(page, undefined, browser) });
+    expect(address).toMatch(/^maker\.app:\/back\?/);
+    const { text } = await browser.get(`${page}/address`);
+    const { chrome, firefox, phone, safari } = en.pairing.paste.browsers;
+    for (const said of [chrome('maker.app:'), firefox, phone, safari]) expect(text).toContain(said);
+    expect(text).not.toContain('<svg class="picture"');
+    const sent = await browser.post(`${page}/address`, { address, csrf: await browser.csrf() });
+    expect(sent.status).toBe(303);
+    expect((await own.appliance('wallbox')).state).toBe('active');
   });
 
   it('a pasted address connects, and is accepted a second time', async () => {

@@ -109,15 +109,19 @@ describe.each([
   });
 
   it.each([
-    ['https://portal.example/a?redirect_uri=http%3A%2F%2Flocalhost%3A8765%2Fback', true],
-    ['https://portal.example/a?redirect_uri=http%3A%2F%2F127.0.0.1%3A8480%2Fcallback', false],
-    ['https://portal.example/a?redirect_uri=https%3A%2F%2Fyou.example%2Frelay.html', false],
+    ['https://portal.example/a?redirect_uri=http%3A%2F%2Flocalhost%3A8765%2Fback', 'page'],
+    ['https://portal.example/a?redirect_uri=maker.app%3A%2F%2Fback', 'app'],
+    ['https://portal.example/a?redirect_uri=http%3A%2F%2F127.0.0.1%3A8480%2Fcallback', 'hub'],
+    ['https://portal.example/a?redirect_uri=https%3A%2F%2F127.0.0.1%3A8443%2Fcallback', 'hub'],
+    ['https://portal.example/a?redirect_uri=https%3A%2F%2Fyou.example%2Frelay.html', 'hub'],
   ])(
-    'the page of a login by redirect says beforehand if it ends on an error page (%s: %s)',
-    (authorizeUrl, isExpected) => {
+    'the page of a login by redirect says beforehand if it ends on an error page or at an app (%s: %s)',
+    (authorizeUrl, end) => {
+      const isExpected = end !== 'hub';
       const status = { event: 'waiting', authorizeUrl, expiresIn: 840, acceptsAddress: true } as const;
       const html = shown(texts, { status });
-      expect(html.includes(texts.pairing.paste.expected)).toBe(isExpected);
+      expect(html.includes(texts.pairing.paste.expected)).toBe(end === 'page');
+      expect(html.includes(texts.pairing.paste.expectedApp('maker.app:'))).toBe(end === 'app');
       expect(html.includes(texts.pairing.paste.question)).toBe(!isExpected);
       expect(html.includes('target="_blank"')).toBe(isExpected);
       expect(html).toContain('href="/pairings/one/address"');

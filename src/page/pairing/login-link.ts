@@ -20,9 +20,11 @@ export function renderLoginLink(req: AuthenticatedRequest, pairing: string, stat
   const isFramed = ingress !== undefined;
   const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false } = status;
   const pastePath = pasteAddressPath(pairing);
-  if (acceptsAddress && redirectsNowhere(authorizeUrl, req)) {
-    return html`!${renderButton(texts, authorizeUrl, true)}
-<p>${texts.paste.expected}</p>
+  const end = acceptsAddress ? loginEnd(authorizeUrl, req) : null;
+  if (end !== null) {
+    const expected = end.kind === 'app' ? texts.paste.expectedApp(end.scheme) : texts.paste.expected;
+    return html`<p>${expected}</p>
+!${renderButton(texts, authorizeUrl, true)}
 <a class="button" id="paste" href="${pastePath}">${texts.paste.open}</a>`;
   }
   const code =
@@ -51,13 +53,17 @@ function renderQrCode({ scan, qr }: Texts['pairing'], authorizeUrl: string, isRe
   return code === null ? '' : html`<p>${text}</p>!${code}`;
 }
 
+/** The end of a login on an address that no browser can open: an error page, or an app (RFC 8252, 7). */
+type LoginEnd = { readonly kind: 'page' } | { readonly kind: 'app'; readonly scheme: string };
+
 /**
- * Whether the login ends on an address that no browser can open: that of a program on its own machine, or of an app
- * (RFC 8252, 7). It is in the authorization request (RFC 6749, 4.1.1).
+ * Where a login ends if no browser can open that address: that of a program on its own machine, or of an app. It is in
+ * the authorization request (RFC 6749, 4.1.1). Null if it ends on the web.
  */
-function redirectsNowhere(authorizeUrl: string, { request }: AuthenticatedRequest): boolean {
+export function loginEnd(authorizeUrl: string, { request }: AuthenticatedRequest): LoginEnd | null {
   const redirect = URL.parse(URL.parse(authorizeUrl)?.searchParams.get('redirect_uri') ?? '');
-  if (redirect === null) return false;
-  const isWeb = redirect.protocol === 'http:' || redirect.protocol === 'https:';
-  return !isWeb || (isLoopbackHost(redirect.hostname) && redirect.hostname !== request.hostname);
+  if (redirect === null) return null;
+  const { protocol, hostname } = redirect;
+  if (protocol !== 'http:' && protocol !== 'https:') return { kind: 'app', scheme: protocol };
+  return isLoopbackHost(hostname) && hostname !== request.hostname ? { kind: 'page' } : null;
 }

@@ -6,6 +6,8 @@ import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, redirectTo, sendInstallerPage } from '../installer-page.ts';
 import { pairingBatchPath, pairingPath, pasteAddressPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+import { loginEnd } from './login-link.ts';
 
 /** Characters of the field: a code, a state and an issuer, and the redirect address before them. */
 const MAX_ADDRESS_LENGTH = 8192;
@@ -57,12 +59,13 @@ function pathAbove({ id, batch }: PairingView): string {
 }
 
 function pasteAddressPage(
-  { context: { texts }, session }: AuthenticatedRequest,
+  req: AuthenticatedRequest,
   view: PairingView,
   typed: string,
   problem: string | null,
 ): InstallerPage {
-  const { paste } = texts.pairing;
+  const { context, session } = req;
+  const { paste } = context.texts.pairing;
   const field = {
     id: 'address',
     label: paste.address,
@@ -76,11 +79,23 @@ function pasteAddressPage(
     narrow: true,
     body: html`!${backLink(pathAbove(view), paste.back)}
 <h1>${paste.title}</h1>
-<section class="card"><p>${paste.why}</p>
-!${renderPicture(paste.picture)}
-<ol class="steps"><li>${paste.steps.open}</li><li>${paste.steps.copy}</li><li>${paste.steps.paste}</li></ol>
+<section class="card">!${renderSteps(paste, req, view)}
 !${csrfForm(session, pasteAddressPath(view.id), content, 'fields')}</section>`,
   };
+}
+
+/** How a person gets the address, from an error page or from a browser that did not open an app. */
+function renderSteps(paste: Texts['pairing']['paste'], req: AuthenticatedRequest, { status }: PairingView): string {
+  const end = status.event === 'waiting' ? loginEnd(status.authorizeUrl, req) : null;
+  if (end?.kind === 'app') {
+    const { safari, chrome, firefox, phone } = paste.browsers;
+    return html`<p>${paste.whyApp(end.scheme)}</p>
+<ul class="steps"><li>${safari}</li><li>${chrome(end.scheme)}</li><li>${firefox}</li><li>${phone}</li></ul>`;
+  }
+  return html`<p>${paste.why}</p>
+!${renderPicture(paste.picture)}
+<ol class="steps"><li>${paste.steps.open}</li><li>${paste.steps.copy}</li><li>${paste.steps.paste}</li></ol>
+!${end === null ? html`<p>${paste.httpsOnly}</p>` : ''}`;
 }
 
 /**

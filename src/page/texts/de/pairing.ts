@@ -22,9 +22,11 @@ export const pairing: typeof english.pairing = {
     'Geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
   compareCode: 'Vergleichen Sie diesen Code. Machen Sie am Portal nur weiter, wenn dort derselbe steht.',
   paste: {
-    question: 'Der Browser zeigt nach der Anmeldung einen Fehler oder eine leere Seite?',
+    question: 'Der Browser zeigt nach der Anmeldung eine Warnung, einen Fehler oder eine leere Seite?',
     expected:
       'Nach der Anmeldung zeigt der Browser einen Fehler oder eine leere Seite. Das ist in Ordnung: Der Hub braucht die Adresse jener Seite. Das Portal öffnet sich in einem neuen Tab, damit Sie hierher zurückkommen können.',
+    expectedApp: (scheme) =>
+      `Diese Anmeldung endet bei einer App, und der Hub braucht deren Adresse, die mit „${scheme}“ beginnt. Melden Sie sich an einem Computer an. Lesen Sie vorher auf der nächsten Seite, welcher Browser diese Adresse zeigt. Das Portal öffnet sich in einem neuen Tab.`,
     open: 'Adresse einfügen',
     back: 'Zum Anmeldelink',
     title: 'Der Browser zeigt einen Fehler oder eine leere Seite',
@@ -35,7 +37,19 @@ export const pairing: typeof english.pairing = {
       copy: 'Kopieren Sie die ganze Adresse. Sie ist lang.',
       paste: 'Kommen Sie hierher zurück, fügen Sie die Adresse in das Feld ein und tippen Sie auf „Verbinden“.',
     },
-    address: 'Adresse der Seite mit dem Fehler',
+    httpsOnly:
+      'Warnt der Browser nur, dass die Seite nicht sicher ist? Dann ist er so eingestellt, dass er nur sichere Seiten öffnet. Machen Sie dort trotzdem weiter: Dann öffnet sich die Seite des Hubs, und es ist nichts zu kopieren.',
+    whyApp: (scheme) =>
+      `Was der Hub braucht, steht in der Adresse, zu der das Portal den Browser nach der Anmeldung schickt. Sie beginnt mit „${scheme}“, und nicht jeder Browser zeigt sie:`,
+    browsers: {
+      safari: 'Safari auf einem Mac zeigt die Adresse oben im Fenster. Kopieren Sie sie ganz.',
+      chrome: (scheme) =>
+        `Chrome und Edge bleiben auf der Seite der Anmeldung. Drücken Sie dort vor der Anmeldung F12 und wählen Sie „Netzwerk“. Klicken Sie nach der Anmeldung dort mit der rechten Maustaste auf die letzte Zeile und wählen Sie „Kopieren“, „URL kopieren“. Das Kopierte beginnt mit „${scheme}“.`,
+      firefox:
+        'Auch Firefox bleibt auf der Seite der Anmeldung und zeigt die Adresse nicht. Nehmen Sie einen anderen Browser.',
+      phone: 'Ein Handy mit der App des Herstellers öffnet stattdessen die App. Nehmen Sie einen Computer.',
+    },
+    address: 'Adresse nach der Anmeldung',
     secret: 'Erledigen Sie das gleich: Die Adresse gilt nur einmal und nur kurze Zeit. Zeigen Sie sie niemand anderem.',
     connect: 'Verbinden',
     problems: {

@@ -26,10 +26,13 @@ export const pairing = {
   compareCode: 'Compare this code. Continue at the portal only if it shows the same one.',
   /** The address on which a browser ended after a login, if it could not open the hub’s page. */
   paste: {
-    question: 'The browser shows an error or a blank page after the login?',
+    question: 'The browser shows a warning, an error or a blank page after the login?',
     /** If every login at this portal ends in that way. */
     expected:
       'After the login, the browser shows an error or a blank page. That is expected: the hub needs the address of that page. The portal opens in a new tab, so you can come back here.',
+    /** If every login at this portal ends at an app. @param scheme with which the address of the app begins */
+    expectedApp: (scheme: string) =>
+      `This login ends at an app, and the hub needs its address, which begins with “${scheme}”. Log in on a computer. Before you do, read on the next page which browser shows this address. The portal opens in a new tab.`,
     open: 'Paste the address',
     back: 'To the login link',
     title: 'The browser shows an error or a blank page',
@@ -40,7 +43,20 @@ export const pairing = {
       copy: 'Copy the whole address. It is long.',
       paste: 'Come back here, paste the address into the field, and tap “Connect”.',
     },
-    address: 'Address of the page with the error',
+    /** A browser that allows only https does not open the hub’s page by itself. */
+    httpsOnly:
+      'Does the browser only warn that the page is not secure? It is set to open secure pages only. Choose to continue there: the page of the hub then opens, and there is nothing to copy.',
+    /** If the login ends at an app. */
+    whyApp: (scheme: string) =>
+      `Everything that the hub needs is in the address to which the portal sends the browser after the login. It begins with “${scheme}”, and not every browser shows it:`,
+    browsers: {
+      safari: 'Safari on a Mac shows the address at the top of the window. Copy all of it.',
+      chrome: (scheme: string) =>
+        `Chrome and Edge stay on the page of the login. Before you log in, press F12 there and choose “Network”. After the login, right-click the last line there, and choose “Copy”, “Copy URL”. What you copied begins with “${scheme}”.`,
+      firefox: 'Firefox stays on the page of the login, too, and does not show the address. Use another browser.',
+      phone: 'A phone with the app of the maker opens the app instead. Use a computer.',
+    },
+    address: 'Address after the login',
     secret: 'Do this now: the address works only once, and for a short time. Do not show it to anybody else.',
     connect: 'Connect',
     /** Why the address was not used, and what to do. */
