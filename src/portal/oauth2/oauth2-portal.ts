@@ -126,7 +126,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return metadata.problem;
     const { server } = metadata;
-    await this.#pacer.turn(signal);
+    await this.#turn(server, signal);
     if (signal?.aborted) return NOT_WAITED_FOR;
     const { deviceCode, verifier } = link;
     const additionalParameters = verifier === null ? {} : { code_verifier: verifier.reveal() };
@@ -140,7 +140,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   async prepareTokenRequest(signal: AbortSignal): Promise<NotSent | null> {
     const metadata = await this.#metadata.get();
     if (metadata.kind === 'unavailable') return { ...metadata.problem, kind: 'not_sent' };
-    await this.#pacer.turn(signal);
+    await this.#turn(metadata.server, signal);
     return signal.aborted ? { kind: 'not_sent', detail: NOT_WAITED_FOR.detail } : null;
   }
 
@@ -207,11 +207,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       requestDeviceCode: async (server, client) =>
         this.#requestDeviceCode(server, settings.defaultScope, { sender: await senderOf(client) }),
       requestTokens: async (server, operation, client) => {
-        await this.#pacer.turn();
+        const sender = await senderOf(client);
+        await this.#turn(server, undefined, sender);
         const request = operation === 'refresh' ? refreshRequest(server, MADE_UP) : this.#madeUpCodeRequest(server);
-        const outcome = await this.#send(server, operation, request, POLL_LIMITS, await senderOf(client)).catch(
-          notSent,
-        );
+        const outcome = await this.#send(server, operation, request, POLL_LIMITS, sender).catch(notSent);
         return probeAnswer(
           outcome,
           (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, operation)).kind,
@@ -229,6 +228,12 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   #createSender(settings: OAuth2Settings): RequestSender {
     const { ca, clock, timers } = this.#options;
     return new RequestSender(settings, ca, { clock, timers, fetchTime: () => this.fetchTime() });
+  }
+
+  /** Waits until a request may be sent, and knows what it is made with. */
+  async #turn(server: AuthorizationServer, signal?: AbortSignal, sender: RequestSender = this.#sender): Promise<void> {
+    await sender.learnTime(server);
+    await this.#pacer.turn(signal);
   }
 
   get #redirectUri(): string | null {
@@ -282,7 +287,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         code_challenge_method: 'S256',
       }),
     };
-    await this.#pacer.turn(signal);
+    await this.#turn(server, signal, sender);
     if (signal?.aborted) return NOT_WAITED_FOR;
     const begun = clock.now();
     const request: LibraryRequest = (client, authentication, options) =>

@@ -44,7 +44,7 @@ interface SenderContext {
   readonly fetchTime: () => Promise<number | null>;
 }
 
-/** How long a request that is signed waits for the portal's time if that is not known, in ms. */
+/** How long a request that will be signed waits for the portal's time, in ms. */
 const TIME_TIMEOUT = 5000;
 /** How long an assertion is valid, in seconds. */
 const ASSERTION_LIFETIME = 60;
@@ -74,7 +74,7 @@ export class RequestSender {
     const shape = protocol.operations?.[operation] ?? {};
     const outcomes: RequestOutcome[] = [];
     const client: Client = { client_id: clientId };
-    await request(client, await this.#authentication(server, shape, bearer), {
+    await request(client, this.#authentication(server, shape, bearer), {
       [allowInsecureRequests]: true,
       [customFetch]: async (address, { body, headers }) => {
         outcomes.push(await this.#post(new URL(address), new URLSearchParams(body), headers, operation, limits));
@@ -93,18 +93,12 @@ export class RequestSender {
     if (wall !== null) this.#portalClock = { wall, at: this.#context.clock.now() };
   }
 
-  /** The portal's time in ms since 1970, or the hub's if the portal does not give it. */
-  async #portalTime(): Promise<number> {
-    const { clock, timers, fetchTime } = this.#context;
-    if (this.#portalClock === null) {
-      await withTimeout(
-        fetchTime().then((time) => this.#recordTime(time)),
-        TIME_TIMEOUT,
-        timers,
-      );
-    }
-    const now = clock.now();
-    return confirmedTimeAt(this.#portalClock, now) ?? now.wall;
+  /** Asks the portal for its time if requests are signed, and no response has said it yet. */
+  async learnTime(server: AuthorizationServer): Promise<void> {
+    const { timers, fetchTime } = this.#context;
+    if (this.#portalClock !== null || this.#defaultMethod(server) !== 'private_key_jwt') return;
+    const learning = fetchTime().then((time) => this.#recordTime(time));
+    await withTimeout(learning, TIME_TIMEOUT, timers);
   }
 
   #post(
@@ -135,11 +129,7 @@ export class RequestSender {
     return postForm({ url, form: new URLSearchParams(), headers: sent }, this.#ca, limits);
   }
 
-  async #authentication(
-    server: AuthorizationServer,
-    { client_auth }: PresetOperation,
-    bearer?: Secret,
-  ): Promise<ClientAuth> {
+  #authentication(server: AuthorizationServer, { client_auth }: PresetOperation, bearer?: Secret): ClientAuth {
     const { clientSecret, clientKey } = this.#settings;
     const secret = clientSecret?.reveal();
     const method = client_auth ?? this.#defaultMethod(server);
@@ -152,7 +142,7 @@ export class RequestSender {
           ClientSecretPost(secret ?? '')(as, client, body, headers);
         };
       case 'private_key_jwt':
-        return clientKey === null ? None() : this.#assertion(server, clientKey, await this.#portalTime());
+        return clientKey === null ? None() : this.#assertion(server, clientKey);
       case 'basic':
         // A secret in the form or in the header is never empty: that of a public client is left out.
         return secret === undefined ? None() : basicAuthentication(secret);
@@ -166,14 +156,16 @@ export class RequestSender {
   /**
    * A signed assertion. Its audience is the issuer (draft-ietf-oauth-rfc7523bis), or the token endpoint if no issuer is
    * configured (RFC 7523, 3).
-   * @param now the portal's time, in ms since 1970
+   * Its times are the portal's, or the hub's if the portal does not say the time.
    */
-  #assertion(server: AuthorizationServer, clientKey: ClientKey, now: number): ClientAuth {
+  #assertion(server: AuthorizationServer, clientKey: ClientKey): ClientAuth {
+    const now = this.#context.clock.now();
+    const time = confirmedTimeAt(this.#portalClock, now) ?? now.wall;
     const isIssuerKnown = this.#settings.issuer !== null;
     return PrivateKeyJwt(clientKey, {
       [modifyAssertion]: (header, payload) => {
         Object.assign(header, clientKey.thumbprints);
-        const iat = Math.floor(now / 1000);
+        const iat = Math.floor(time / 1000);
         Object.assign(payload, { iat, nbf: iat, exp: iat + ASSERTION_LIFETIME });
         if (!isIssuerKnown && server.token_endpoint !== undefined) payload['aud'] = server.token_endpoint;
       },

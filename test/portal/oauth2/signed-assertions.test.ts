@@ -62,7 +62,11 @@ test("an assertion has the time of the portal from the first one on, whatever th
   for (const step of [0, 0, 4 * DAY]) {
     clocks.pass(5 * MINUTE);
     clocks.hub += step;
+    // The time is asked for before an attempt is written ahead.
+    expect(await portal.prepareTokenRequest(new AbortController().signal)).toBeNull();
+    const before = server.requests.length;
     expect(await portal.refresh(REFRESH_TOKEN)).toMatchObject({ kind: 'granted' });
+    expect(server.requests).toHaveLength(before + 1);
     const iat = clocks.portal / 1000;
     expect(assertionsAt(server).at(-1)?.claims).toMatchObject({ iat, nbf: iat, exp: iat + 60 });
   }
@@ -74,6 +78,7 @@ test("an assertion for a portal that does not say the time has that of the hub's
   clocks.portal = 0;
   await using server = await startPortal(clocks);
   await using portal = connect(server, clocks, endpointsAt(server));
+  await portal.prepareTokenRequest(new AbortController().signal);
   await portal.refresh(REFRESH_TOKEN);
   expect(assertionsAt(server)[0]?.claims.iat).toBe(clocks.hub / 1000);
 });
