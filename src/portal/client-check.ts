@@ -2,7 +2,7 @@ import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
 import type { RequestOutcome } from './http.ts';
-import { describeError } from './token-outcome.ts';
+import { describeError, describeRedirect } from './token-outcome.ts';
 import { parseErrorCode } from './token-response.ts';
 
 /** A refresh token and an authorization code that no portal has issued. */
@@ -15,6 +15,8 @@ export interface ProbeAnswer {
   readonly kind: TokenOutcome['kind'];
   /** As part of a sentence. */
   readonly answer: string;
+  /** A redirect, as part of a sentence that says what to correct; left out if it is none. */
+  readonly redirect?: string;
 }
 
 /**
@@ -23,14 +25,24 @@ export interface ProbeAnswer {
  */
 export type ClientProbe = (client: 'hub' | 'wrong') => Promise<ProbeAnswer>;
 
-/** The answer to a token request. @param classify what a response means */
+/**
+ * The answer to a token request.
+ * @param classify what a response means
+ * @param key the configuration key that names the endpoint
+ */
 export function probeAnswer(
   outcome: RequestOutcome,
   classify: (response: Extract<RequestOutcome, { kind: 'answer' }>['response']) => TokenOutcome['kind'],
+  key: string,
 ): ProbeAnswer {
   if (outcome.kind !== 'answer') return { kind: 'not_sent', answer: outcome.detail };
   const { response } = outcome;
-  return { kind: classify(response), answer: describeError(response.status, parseErrorCode(response)) };
+  const { status, redirect } = response;
+  return {
+    kind: classify(response),
+    answer: describeError(status, parseErrorCode(response)),
+    ...(redirect !== undefined && { redirect: describeRedirect(status, redirect, key) }),
+  };
 }
 
 /** The portal itself has answered, and does not blame the client. */
@@ -45,6 +57,9 @@ export async function checkClient(probes: readonly ClientProbe[], location: Cred
   for (const probe of probes) answers.push({ probe, own: await probe('hub') });
   const rejection = answers.find(({ own }) => own.kind === 'misconfigured');
   if (rejection !== undefined) return clientRejected(rejection.own.answer, location);
+  const redirect = answers.find(({ own }) => own.redirect !== undefined)?.own.redirect;
+  if (redirect !== undefined)
+    return { name: 'client', result: 'fail', detail: `the token endpoint answers with ${redirect}` };
   const telling = answers.filter(({ own }) => TELLING.includes(own.kind));
   for (const { probe, own } of telling) {
     const wrong = await probe('wrong');

@@ -13,6 +13,8 @@ export interface PortalResponse {
   readonly retryAfter: number | null;
   /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent or implausible. */
   readonly portalTime: number | null;
+  /** Where a redirect leads, for people: an address without credentials, query and fragment; left out if it is none. */
+  readonly redirect?: string;
 }
 
 /** The outcome of a request. After `not_sent` a retry is safe; after `no_answer` the portal may have acted. */
@@ -101,9 +103,8 @@ export async function postForm(
     ...clientOptions(limits),
   });
   try {
-    const response = await sendRequest(client, limits, {
+    const response = await sendRequest(client, limits, url, {
       method: 'POST',
-      path: url.pathname + url.search,
       headers: { ...commonHeaders(), 'content-type': 'application/x-www-form-urlencoded', ...headers },
       body: form.toString(),
     });
@@ -132,8 +133,8 @@ export class PooledHttpClient implements AsyncDisposable {
     const pool = this.#pools.get(url.origin) ?? this.#openPool(url.origin);
     const headers = { ...commonHeaders(), ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };
     try {
-      const options = { method, path: url.pathname + url.search, headers, ...(signal && { signal }) };
-      const response = await sendRequest(pool, POOLED_REQUEST_LIMITS, options);
+      const options = { method, headers, ...(signal && { signal }) };
+      const response = await sendRequest(pool, POOLED_REQUEST_LIMITS, url, options);
       return { kind: 'answer', response };
     } catch (error) {
       return { kind: 'no_answer', ...transportFailure(error) };
@@ -183,17 +184,33 @@ function decompression(maxSize: number): Dispatcher.DispatcherComposeInterceptor
   }
 }
 
+/** Characters of the address of a redirect that are shown. */
+const MAX_TARGET_LENGTH = 200;
+
+function redirectTarget(location: string | string[] | undefined, from: URL): string | null {
+  const target = URL.parse(String(location ?? ''), from);
+  if (location === undefined || target === null) return null;
+  return `${target.origin === 'null' ? target.protocol : target.origin}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
+}
+
 async function sendRequest(
   dispatcher: Dispatcher,
   limits: RequestLimits,
-  { signal, ...options }: Dispatcher.RequestOptions & { signal?: AbortSignal },
+  url: URL,
+  { signal, ...options }: Omit<Dispatcher.RequestOptions, 'path'> & { signal?: AbortSignal },
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
   const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
   const decoding = dispatcher.compose(decompression(limits.maxResponseBytes));
-  const { statusCode, headers, body } = await decoding.request({ ...options, signal: anySignal });
+  const { statusCode, headers, body } = await decoding.request({
+    ...options,
+    path: url.pathname + url.search,
+    signal: anySignal,
+  });
   const portalTime = portalTimeFrom(headers);
+  const redirect = statusCode >= 300 && statusCode < 400 ? redirectTarget(headers['location'], url) : null;
   return {
+    ...(redirect !== null && { redirect }),
     status: statusCode,
     body: await body.text(),
     retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),

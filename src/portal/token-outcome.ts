@@ -68,7 +68,7 @@ export function toErrorOutcome({
   meaning,
   error,
   detail,
-  response: { body, retryAfter, portalTime },
+  response: { body, retryAfter, portalTime, redirect },
 }: ErrorResult): Exclude<TokenOutcome, { kind: 'granted' | 'not_sent' }> {
   switch (meaning) {
     case 'deferred':
@@ -77,6 +77,8 @@ export function toErrorOutcome({
       return { kind: 'deferred', detail, retryAfter, portalTime };
     case 'ambiguous':
       return { kind: meaning, detail };
+    case 'blocked':
+      return { kind: meaning, detail, portalTime, ...(redirect !== undefined && { redirect }) };
     case 'ended':
       return { kind: 'refused', detail, portalTime };
     case 'denied':
@@ -95,8 +97,24 @@ export function describeError(status: number, error: string | null): string {
   return error === null ? `HTTP ${status}` : `HTTP ${status} ${error}`;
 }
 
-/** Adds to an outcome `misconfigured` which settings a person has to check; returns any other unchanged. */
-export function withCredentialHint(outcome: TokenOutcome, location: CredentialLocation): TokenOutcome {
+/** A redirect, which the hub does not follow: it could send a secret to another host. @param key that names the endpoint */
+export function describeRedirect(status: number, redirect: string, key: string): string {
+  return `HTTP ${status}, a redirect to ${redirect}, which the hub does not follow: correct ${key}, unless the network requires a login`;
+}
+
+/**
+ * Adds to an outcome `misconfigured`, or to a redirect, which settings a person has to check; returns any other
+ * unchanged.
+ * @param key the configuration key that names the token endpoint
+ */
+export function withConfigurationHint(
+  outcome: TokenOutcome,
+  { status }: Pick<PortalResponse, 'status'>,
+  location: CredentialLocation,
+  key: string,
+): TokenOutcome {
+  if (outcome.kind === 'blocked' && outcome.redirect !== undefined)
+    return { ...outcome, detail: describeRedirect(status, outcome.redirect, `portals.${location.portal}.${key}`) };
   if (outcome.kind !== 'misconfigured') return outcome;
   const check = describeCredentials(location, 'and');
   const detail = `the portal does not accept the hub's client_id and client secret (${outcome.detail}): check ${check}`;

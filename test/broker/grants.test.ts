@@ -218,6 +218,16 @@ describe.each([
     expect(await harness.whoami(await harness.token(id))).toBe(200);
   });
 
+  test('the problem of a redirect says where it leads, and names a key of the portal', async () => {
+    const { harness, id } = await startPaired();
+    const headers = { location: 'https://portal.example/sso/token/' };
+    harness.portal.fail('token', { kind: 'answer', status: 301, headers });
+    await harness.run.grants.refresh(id);
+    expect(harness.statusOf('wallbox').problem?.message).toMatch(
+      /^The portal's token endpoint sends the hub elsewhere: HTTP 301, a redirect to https:\/\/portal.example\/sso\/token\/, .*portals\.\w+\.\w+/,
+    );
+  });
+
   test('the refreshes of all connections follow within seconds of the first answer of the portal itself', async () => {
     const { harness, id } = await startPaired();
     harness.portal.fail('token', ...Array<typeof FORBIDDEN>(500).fill(FORBIDDEN));

@@ -219,12 +219,19 @@ describe('requests to the token endpoint', () => {
 
   test.each([301, 302, 303, 307, 308])('a token request does not follow the redirect of HTTP %d', async (status) => {
     await using elsewhere = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
-    const location = { location: `${elsewhere.origin}/sso/token` };
+    const location = { location: `${elsewhere.origin.replace('//', '//user:pass@')}/sso/token?secret=a#b` };
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', location)));
     await using portal = portalAt(server.origin);
-    expect(await refresh(portal)).toMatchObject({ kind: 'blocked', detail: `HTTP ${status}` });
+    const target = `HTTP ${status}, a redirect to ${elsewhere.origin}/sso/token, which the hub does not follow`;
+    expect(await refresh(portal)).toMatchObject({
+      ...{ kind: 'blocked', detail: expect.stringMatching(`^${target}: correct portals.home.frontend_url`) },
+    });
+    const client = (await portal.check(() => Date.now())).find(({ name }) => name === 'client');
+    expect(client).toMatchObject({ result: 'fail', detail: expect.stringContaining(target) });
+    expect(await portal.requestLink(REQUEST, never)).toMatchObject({
+      detail: expect.stringContaining('correct portals.home.base_url'),
+    });
     expect(elsewhere.connections).toBe(0);
-    expect(server.requests).toHaveLength(1);
   });
 
   test('codes and polls are not sent to an address of an earlier configuration', async () => {

@@ -119,7 +119,10 @@ export function afterFailure(
         fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
       );
     case 'blocked': {
-      const message = `Something before the portal refuses the hub: ${outcome.detail} without an error code of the portal`;
+      const message =
+        outcome.redirect === undefined
+          ? `Something before the portal refuses the hub: ${outcome.detail} without an error code of the portal`
+          : `The portal's token endpoint sends the hub elsewhere: ${outcome.detail}`;
       return failing('portal_rejected', message, backedOff, { waitsForNetwork: true });
     }
     case 'rejected': {

@@ -60,7 +60,13 @@ export type TokenOutcome =
    * A 3xx or 4xx without an error code of the portal: of a firewall or proxy before it, or for a wrong path. It says
    * nothing about the grant.
    */
-  | { readonly kind: 'blocked'; readonly detail: string; readonly portalTime: number | null }
+  | {
+      readonly kind: 'blocked';
+      readonly detail: string;
+      readonly portalTime: number | null;
+      /** Where a redirect leads, which the hub does not follow; left out if it is none. */
+      readonly redirect?: string;
+    }
   /** Any other error code of the portal (RFC 6749, 5.2, or its own). */
   | {
       readonly kind: 'rejected';

@@ -24,7 +24,7 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { classifyTokenResponse, describeError, withCredentialHint } from '../token-outcome.ts';
+import { classifyTokenResponse, describeError, describeRedirect, withConfigurationHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
@@ -97,7 +97,10 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const { response } = exchange;
     const { status, portalTime } = response;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
-      const detail = `the config endpoint responded with HTTP ${status}`;
+      const { redirect } = response;
+      const key = `portals.${this.#options.credentialLocation.portal}.base_url`;
+      const found = redirect === undefined ? `HTTP ${status}` : describeRedirect(status, redirect, key);
+      const detail = `the config endpoint responded with ${found}`;
       if (status !== 404) return { kind: 'rejected', detail, portalTime };
       const unknown = `the portal does not know this client_id: check portals.${this.#options.credentialLocation.portal}.client_id (${detail})`;
       return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime };
@@ -177,7 +180,8 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
         async (client) => {
           const secret = client === 'hub' ? clientSecret.reveal() : WRONG_SECRET;
           const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits, secret);
-          return probeAnswer(outcome, (response) => classifyTokenResponse(response).kind);
+          const key = `portals.${portal}.frontend_url`;
+          return probeAnswer(outcome, (response) => classifyTokenResponse(response).kind, key);
         },
     );
     return [endpoints, ...(await connections), await checkClient(probes, credentialLocation)];
@@ -200,9 +204,11 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
     switch (exchange.kind) {
       case 'answer':
-        return withCredentialHint(
+        return withConfigurationHint(
           classifyTokenResponse(exchange.response, this.#options.tokenLifetime),
+          exchange.response,
           this.#options.credentialLocation,
+          'frontend_url',
         );
       case 'not_sent':
         return exchange;

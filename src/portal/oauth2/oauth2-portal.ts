@@ -35,7 +35,7 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { describeError, withCredentialHint } from '../token-outcome.ts';
+import { describeError, describeRedirect, withConfigurationHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
 import { anotherKey } from './client-key.ts';
@@ -214,6 +214,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         return probeAnswer(
           outcome,
           (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, operation)).kind,
+          `portals.${credentialLocation.portal}.token_endpoint`,
         );
       },
     });
@@ -294,11 +295,13 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       deviceAuthorizationRequest(server, client, authentication, parameters, options);
     const outcome = await this.#send(server, 'device_authorization', request, POLL_LIMITS, sender).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
-    const { status, body, retryAfter, portalTime } = outcome.response;
+    const { status, body, retryAfter, portalTime, redirect } = outcome.response;
     const ownCode = parseErrorCode(outcome.response);
     const error = standardErrorCode(ownCode, settings.errorCodes) ?? ownCode;
     const isPublic = settings.clientSecret === null && settings.clientKey === null;
-    const detail = `the device authorization endpoint responded with ${describeError(status, ownCode)}`;
+    const key = `portals.${this.#options.credentialLocation.portal}.device_authorization_endpoint`;
+    const found = redirect === undefined ? describeError(status, ownCode) : describeRedirect(status, redirect, key);
+    const detail = `the device authorization endpoint responded with ${found}`;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
       const clientRefused = error === 'invalid_client' || error === 'unauthorized_client';
       // The same error says that the client ID is unknown, and that the secret is wrong.
@@ -330,9 +333,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     }
     switch (outcome.kind) {
       case 'answer':
-        return withCredentialHint(
+        return withConfigurationHint(
           toTokenOutcome(this.#readTokens(outcome, operation)),
+          outcome.response,
           this.#options.credentialLocation,
+          'token_endpoint',
         );
       case 'not_sent':
         return outcome;

@@ -220,8 +220,9 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
     });
     const [exchange] = exchanges;
     if (exchange?.kind !== 'answer') return { document: null, problem: connectionProblem(exchange) };
-    const { status, body, retryAfter, portalTime } = exchange.response;
-    problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}`), retryAfter, portalTime };
+    const { status, body, retryAfter, portalTime, redirect } = exchange.response;
+    const target = redirect === undefined ? '' : `, a redirect to ${redirect}`;
+    problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}${target}`), retryAfter, portalTime };
     if (status === 429 || status >= 500) break;
     if (status !== 200) continue;
     const discovered = await processDiscoveryResponse(new URL(issuer), response).catch(() => null);

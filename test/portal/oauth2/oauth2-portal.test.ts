@@ -99,6 +99,28 @@ describe('a login by device code', () => {
   });
 });
 
+test('a redirect of an endpoint is not followed, and the configuration key that names the endpoint is', async () => {
+  const cloud = await startCloud({ autoLogin: false });
+  const portal = portalOf(cloud, { login: 'device' });
+  const redirect = (endpoint: 'token' | 'device_authorization' | 'discovery') =>
+    cloud.addFault({ kind: 'redirect', endpoint, location: '/other/', status: 301, times: null });
+  const naming = (key: string) =>
+    expect.stringMatching(`HTTP 301, a redirect to ${cloud.frontendUrl}/other/, .*: correct portals.cloud.${key}`);
+  await portal.loadMetadata();
+  redirect('token');
+  redirect('device_authorization');
+  expect(await portal.refresh(new Secret('a'))).toMatchObject({ kind: 'blocked', detail: naming('token_endpoint') });
+  expect(await portal.requestLink(REQUEST)).toMatchObject({
+    ...{ kind: 'rejected', detail: naming('device_authorization_endpoint') },
+  });
+  const client = (await portal.check(() => Date.now())).find(({ name }) => name === 'client');
+  expect(client).toMatchObject({ result: 'fail', detail: naming('token_endpoint') });
+  redirect('discovery');
+  const discovery = (await portal.check(() => Date.now())).find(({ name }) => name === 'discovery');
+  expect(discovery).toMatchObject({ result: 'fail', detail: expect.stringMatching(/, a redirect to .*\.issuer$/) });
+  expect(cloud.requests.filter(({ url }) => url.startsWith('/other'))).toEqual([]);
+});
+
 test('a refresh is not sent if the issuer can not be discovered', async () => {
   const cloud = await startCloud();
   await cloud.close();
