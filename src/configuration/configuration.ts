@@ -55,8 +55,13 @@ export interface Configuration {
   readonly notify: HooksConfiguration;
   /** The address that serves metrics and health checks; null if turned off. */
   readonly metrics: SocketAddress | null;
-  /** The address that serves the installer's page to a reverse proxy, and the proxy's address; null if turned off. */
-  readonly ingress: (SocketAddress & { readonly from: string }) | null;
+  /**
+   * The address that serves the installer's page to a reverse proxy, the proxy's address, and which of its users and
+   * host names are accepted (all if there is none); null if turned off.
+   */
+  readonly ingress:
+    | (SocketAddress & { readonly from: string; readonly users: readonly string[]; readonly hosts: readonly string[] })
+    | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentialsDirectory: string | undefined;
   /** What the owner should correct although the hub works, one line each; left out if there is nothing. */
@@ -185,7 +190,7 @@ export async function readConfiguration(
       webhook: notify.webhook ? new Secret(notify.webhook) : null,
     },
     metrics: metrics.listen,
-    ingress: ingress.listen && { ...ingress.listen, from: ingress.from },
+    ingress: ingress.listen && { ...ingress.listen, from: ingress.from, users: ingress.users, hosts: ingress.hosts },
     credentialsDirectory: credentials,
     ...(warnings.length > 0 && { warnings }),
   };

@@ -23,6 +23,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   http_port: 'lan.http_port',
   https_port: 'lan.https_port',
   notify_webhook: 'notify.webhook',
+  page_users: 'ingress.users',
   portals: 'portals',
 };
 

@@ -119,8 +119,21 @@ const pairing = v.strictObject(
 
 const metrics = v.strictObject({ listen: v.optional(socketAddress(METRICS), '127.0.0.1:9480') }, TABLE);
 
+const USERS = 'a list of login names or ids of users of the reverse proxy, such as ["anna"]';
+const HOSTS = 'a list of host names without a port, in lower case, such as ["homeassistant.local"]';
+
+const hostNames = v.pipe(
+  v.array(v.string(HOSTS), HOSTS),
+  v.check((names) => names.every((name) => /^[a-z0-9._-]+$/.test(name)), HOSTS),
+);
+
 const ingress = v.strictObject(
-  { listen: v.optional(socketAddress(INGRESS), ''), from: v.optional(proxyAddress, '172.30.32.2') },
+  {
+    listen: v.optional(socketAddress(INGRESS), ''),
+    from: v.optional(proxyAddress, '172.30.32.2'),
+    users: v.optional(v.array(text(USERS), USERS), []),
+    hosts: v.optional(hostNames, []),
+  },
   TABLE,
 );
 

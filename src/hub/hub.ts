@@ -202,6 +202,7 @@ export async function startHub(
   const pages = openPages({
     ...{ service, administration, access, hubName: name, ready: broker.ready },
     ...{ log, clock, timers, random },
+    ingressUsers: configuration.ingress?.users ?? [],
   });
   const lanServer = parts.use(
     await startLanServer({

@@ -1,10 +1,11 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { isSameAddress, unmapIpv4 } from '../system/addresses.ts';
+import { isOwnHost } from '../system/http/host-check.ts';
 import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import { ListeningSocket } from './listening-socket.ts';
@@ -23,6 +24,8 @@ export interface IngressServerOptions {
   readonly port: number;
   /** The IP address of the reverse proxy; connections from any other are refused. */
   readonly from: string;
+  /** The host names that a browser may have requested, in lower case; empty for any. IP addresses are always accepted. */
+  readonly hosts: readonly string[];
   readonly pages: IngressPages;
   readonly log: Log;
   readonly clock: Clock;
@@ -31,6 +34,7 @@ export interface IngressServerOptions {
 
 /** Connections at a time: some browsers, each with live updates. */
 const MAX_CONNECTIONS = 250;
+const FOREIGN_HOST_TEXT = 'The host name in the request is not in ingress.hosts of the hub.\n';
 const REFUSAL_TEXT = 'This port is only for the reverse proxy of the hub.';
 /** How long until an unavailable port is tried again, in ms. */
 const RETRY_INTERVAL = 30_000;
@@ -62,8 +66,9 @@ export class IngressServer implements AsyncDisposable {
     const server = new IngressServer(options, (request, response) => {
       // The connection was closed because it sent too many requests at once.
       if (request.socket.destroyed) return;
-      // Whatever its Host is: the proxy passes on the host of its own site.
-      if (isWellFormed(request)) app.routing(request, response);
+      if (!isForHost(request, options.hosts)) {
+        response.writeHead(421, { 'content-type': 'text/plain; charset=utf-8' }).end(FOREIGN_HOST_TEXT);
+      } else if (isWellFormed(request)) app.routing(request, response);
       else response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(BAD_REQUEST_TEXT);
     });
     await server.#listen();
@@ -118,4 +123,15 @@ export class IngressServer implements AsyncDisposable {
     this.#cancelRetry();
     await this.#close();
   }
+}
+
+/**
+ * Whether the host that the browser has requested is permitted, by both headers in which a proxy passes it on. A web page
+ * can make its own host name point to the proxy (DNS rebinding).
+ */
+function isForHost({ headers }: IncomingMessage, hosts: readonly string[]): boolean {
+  if (hosts.length === 0) return true;
+  const [forwarded] = String(headers['x-forwarded-host'] ?? '').split(',');
+  const requested = [headers.host, forwarded?.trim()].filter((host) => host !== '');
+  return requested.every((host) => isOwnHost(host, hosts));
 }

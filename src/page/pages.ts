@@ -41,6 +41,8 @@ export interface PagesOptions extends RateLimiterContext {
   readonly ready: Promise<void>;
   readonly timers: Timers;
   readonly random: Random;
+  /** The users of the reverse proxy who may open the page; left out or empty for all of them. */
+  readonly ingressUsers?: readonly string[];
 }
 
 /** The pages of a hub, for each of its listeners. */
@@ -58,7 +60,7 @@ export interface Pages {
 
 /** Creates the pages that people open in a browser. */
 export function openPages(options: PagesOptions): Pages {
-  const { service, access, hubName } = options;
+  const { service, access, hubName, ingressUsers = [] } = options;
   const live = new LiveUpdates(options);
   const cache = new CredentialsCache(options);
 
@@ -109,7 +111,7 @@ export function openPages(options: PagesOptions): Pages {
       serveSignedInBrowsers(guard, options);
     },
     registerIngressRoutes(app) {
-      acceptIngressRequests(app);
+      acceptIngressRequests(app, ingressUsers);
       serveInstallerPages(app, new AuthenticatedRoutes(app, ingressAuthentication(access), options));
     },
     sendNotFound(request, reply, status) {

@@ -135,6 +135,8 @@ describe('errors of the configuration file', () => {
     ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'port 8443 is also lan.https_port; choose another port'],
     ['ingress.listen = "0.0.0.0:8443"', 'ingress.listen', 'port 8443 is also lan.https_port; choose another port'],
     ['ingress.listen = "0.0.0.0:9480"', 'ingress.listen', 'port 9480 is also metrics.listen; choose another port'],
+    ['ingress.users = "anna"', 'ingress.users', 'found "anna"'],
+    ['ingress.hosts = ["Ha.example:8123"]', 'ingress.hosts', 'without a port, in lower case'],
     [
       'ingress.from = "172.30.32.0/24"',
       'ingress.from',
@@ -453,11 +455,13 @@ describe('the address of the metrics', () => {
 
 describe('the reverse proxy', () => {
   it('ingress.listen can be set in the file or the environment, and ingress.from has the default of Home Assistant', async () => {
-    const ingress = { host: '0.0.0.0', port: 8099, from: '172.30.32.2' };
+    const ingress = { host: '0.0.0.0', port: 8099, from: '172.30.32.2', users: [], hosts: [] };
     expect((await load('ingress.listen = "0.0.0.0:8099"')).ingress).toEqual(ingress);
     expect((await load('', { LATCHKEY_INGRESS_LISTEN: '0.0.0.0:8099' })).ingress).toEqual(ingress);
     const env = { LATCHKEY_INGRESS_LISTEN: '[::1]:0', LATCHKEY_INGRESS_FROM: '::1' };
-    expect((await load('', env)).ingress).toEqual({ host: '::1', port: 0, from: '::1' });
+    expect((await load('', env)).ingress).toEqual({ host: '::1', port: 0, from: '::1', users: [], hosts: [] });
+    const limits = 'ingress.listen = "0.0.0.0:8099"\ningress.users = ["anna"]\ningress.hosts = ["ha.example"]';
+    expect((await load(limits)).ingress).toEqual({ ...ingress, users: ['anna'], hosts: ['ha.example'] });
     expect((await load('ingress.listen = ""\ningress.from = "10.0.0.2"')).ingress).toBeNull();
   });
 });

@@ -54,6 +54,7 @@ describe("the options of Home Assistant's app", () => {
       http_port: 8481,
       https_port: 8444,
       notify_webhook: 'http://127.0.0.1:8123/api/webhook/latchkey',
+      page_users: ['anna'],
       portals: [HOME, { name: 'tado', preset: 'tado', retry_lost_answer: 'late' }],
     });
     expect({ name, lan, webhook: notify.webhook?.reveal() }).toMatchObject({

@@ -25,7 +25,7 @@ interface LogLine {
 }
 
 /** A listener without a hub behind it. */
-async function openServer(options: Partial<IngressServerOptions> = {}) {
+async function openServer(options: Partial<IngressServerOptions> = {}, ingressUsers: readonly string[] = []) {
   const lines: LogLine[] = [];
   const log = logTo((event, fields) => void lines.push({ event, fields }));
   const shared = { log, clock: systemClock(), timers: systemTimers };
@@ -37,11 +37,13 @@ async function openServer(options: Partial<IngressServerOptions> = {}) {
     hubName: 'Test hub',
     ready: Promise.resolve(),
     random: systemRandom,
+    ingressUsers,
   });
   const server = await IngressServer.open({
     host: '127.0.0.1',
     port: 0,
     from: '127.0.0.1',
+    hosts: [],
     pages,
     ...shared,
     ...options,
@@ -57,6 +59,43 @@ async function routesOf(start: () => Promise<AsyncDisposable>): Promise<string[]
 }
 
 describe('the listener for a reverse proxy', () => {
+  it.each<[string, Record<string, string>, number]>([
+    ['with the login name of a permitted user', { 'x-remote-user-id': 'f3a1', 'x-remote-user-name': 'anna' }, 200],
+    ['with the id of a permitted user', { 'x-remote-user-id': 'b077', 'x-remote-user-name': 'ben' }, 200],
+    ['of another user', { 'x-remote-user-id': 'c1', 'x-remote-user-name': 'carl' }, 403],
+    // Users can choose their display name.
+    [
+      'with the display name of a permitted user',
+      { 'x-remote-user-id': 'c1', 'x-remote-user-display-name': 'anna' },
+      403,
+    ],
+    ['of nobody', {}, 403],
+  ])('a request %s is answered as the list of users says', async (_, headers, status) => {
+    await using opened = await openServer({}, ['anna', 'b077']);
+    await using proxy = new ProxyClient(opened.server.port ?? 0, '/hub', headers);
+    const response = await proxy.get('/page.js');
+    expect(response.status === 403).toBe(status === 403);
+    if (status === 403) expect(response.text).toMatch(/ingress\.users.*signed in as (carl, id c1|c1|nobody)\.$/m);
+  });
+
+  it.each<[string, Record<string, string>, boolean]>([
+    ['a listed name', { host: 'ha.example:8123' }, true],
+    ['a listed name in both headers', { host: 'ha.example', 'x-forwarded-host': 'HA.example:8123' }, true],
+    ['an IP address', { host: '192.168.1.5:8123' }, true],
+    ['a name that a web page has pointed to the proxy', { host: 'evil.example' }, false],
+    [
+      'such a name behind a proxy that replaces Host',
+      { host: '172.30.32.1:8099', 'x-forwarded-host': 'evil.example' },
+      false,
+    ],
+  ])('a request for %s is answered as the list of hosts says', async (_, headers, isAnswered) => {
+    await using opened = await openServer({ hosts: ['ha.example'] });
+    await using proxy = new ProxyClient(opened.server.port ?? 0, '/hub', headers);
+    const { status, text } = await proxy.get('/page.js');
+    expect(status === 421).toBe(!isAnswered);
+    if (!isAnswered) expect(text).toContain('ingress.hosts');
+  });
+
   it('only the pages of the installer are served, without those of the sign-in', async () => {
     const ingress = await routesOf(openServer);
     const https = await routesOf(() => LanServerHarness.start());

@@ -6,6 +6,8 @@ export interface IngressRequest {
   readonly basePath: string;
   /** The user's id at the proxy; empty if the proxy names nobody. */
   readonly userId: string;
+  /** The name with which the user signs in at the proxy; null if the proxy does not send it. */
+  readonly loginName: string | null;
   /** The user's name, for the log and the history; null if the proxy names nobody. */
   readonly userName: string | null;
 }
@@ -37,8 +39,14 @@ export function readIngressRequest(headers: IncomingHttpHeaders): IngressRequest
   return {
     basePath: path.replace(/\/$/, ''),
     userId: textOf(headers['x-remote-user-id']).slice(0, MAX_USER_ID_LENGTH) || (loginName ?? ''),
+    loginName,
     userName: cleanName(headers['x-remote-user-display-name']) ?? loginName,
   };
+}
+
+/** Whether a user may open the page. @param users login names and ids; empty for everybody whom the proxy lets through */
+export function isPermittedUser({ userId, loginName }: IngressRequest, users: readonly string[]): boolean {
+  return users.length === 0 || [userId, loginName].some((name) => name !== null && name !== '' && users.includes(name));
 }
 
 /** A name on one line, without characters that are invisible or change the direction of text; null if nothing is left. */
