@@ -92,3 +92,16 @@ test('docs/reliability.md names a test of the first tier and the command of its 
     expect(table).toContain(`\`./scripts/chaos --only ${name}\``);
   }
 });
+
+test('each example that runs the hub in a container forbids core dumps, and none has the address of a login in it', () => {
+  const examples = PAGES.flatMap((page) => {
+    const commands = read(page).replaceAll('\\\n', ' ').split('\n');
+    return commands.filter((line) => /\b(?:podman|docker) run\b/.test(line) && /\blatchkey:[0-9]/.test(line));
+  });
+  expect(examples.length).toBeGreaterThan(3);
+  // What the last one leaves out stands in the first one.
+  expect(examples.filter((example) => !/--ulimit core=0|…/.test(example))).toEqual([]);
+  const [, compose = ''] = read('docs/container.md').split('\nservices:\n');
+  expect(compose).toContain('ulimits: {core: 0}');
+  expect(PAGES.filter((page) => /--paste ["']?https?:/.test(read(page)))).toEqual([]);
+});
