@@ -109,6 +109,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     ingress: null,
     site: null,
     credentialsDirectory: undefined,
+    testMode: true,
   };
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.caStatus().certificate;
