@@ -104,7 +104,10 @@ export interface Store {
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
   markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean>;
-  /** Replaces the grant with generation `grant.generation - 1`. */
+  /**
+   * Replaces the grant with generation `grant.generation - 1`.
+   * @returns false if the store has another generation, or the connection was removed
+   */
   replaceGrant(grant: Grant): Promise<boolean>;
   /** Deletes a grant, and the sessions of the connection's appliances. */
   forgetGrant(connection: string, generation: number): Promise<boolean>;
@@ -116,7 +119,10 @@ export interface Store {
    * @returns false if another hub has changed the pairing since this one read or wrote it
    */
   savePairing(pairing: Pairing): Promise<boolean>;
-  /** Ends a pairing and saves its grant in one transaction. @returns false if the store has another generation */
+  /**
+   * Ends a pairing and saves its grant in one transaction.
+   * @returns false if the store has another generation, or the connection was removed
+   */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
   sessions(): Promise<Session[]>;

@@ -1,4 +1,4 @@
-import { truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
@@ -81,6 +81,15 @@ describe('damaged history', () => {
     expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
     expect(lines.left).toHaveLength(1);
   });
+});
+
+test('the ballast is kept if a grant can not be written for another reason than a full disk', async () => {
+  using folder = memoryStateFolder();
+  using store = await withWallbox(folder.path);
+  await store.beginAttempt(sampleGrant(), attempt);
+  const unwritable = sampleGrant({ generation: 2, lifetime: 1n as unknown as number });
+  await expect(store.replaceGrant(unwritable)).rejects.toMatchObject({ code: 'store_unwritable' });
+  expect(existsSync(join(folder.path, 'ballast'))).toBe(true);
 });
 
 test('history waits while the disk is full, and a grant is still written with the help of the ballast', async (ctx) => {

@@ -148,8 +148,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#registry.appliances(ids);
   }
 
-  saveRegistry(change: RegistryChange): Promise<boolean> {
-    return this.#registry.save(change);
+  async saveRegistry(change: RegistryChange): Promise<boolean> {
+    const isSaved = await this.#registry.save(change);
+    if (isSaved) for (const id of change.removedConnections ?? []) this.#grants.noteRemoved(id);
+    return isSaved;
   }
 
   invites(): Promise<Invite[]> {

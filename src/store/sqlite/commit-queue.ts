@@ -114,13 +114,14 @@ export class CommitQueue {
 
   /**
    * Runs something while no commit is made, after all earlier writes.
-   * @throws Failure of the store if those could not be synced, or as `work`
+   * @param needsSync whether those must be on the disk
+   * @throws Failure of the store if they could not be synced, or as `work`
    */
-  exclusively<Result>(work: () => Promise<Result> | Result): Promise<Result> {
+  exclusively<Result>(work: () => Promise<Result> | Result, needsSync = true): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     this.#exclusive.push(async () => {
       try {
-        await this.#target.syncs().complete();
+        if (needsSync) await this.#target.syncs().complete();
         resolve(await work());
       } catch (error) {
         reject(this.#target.sql.toFailure(error));

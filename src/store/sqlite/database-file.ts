@@ -135,13 +135,16 @@ export abstract class DatabaseFile implements Disposable, AsyncDisposable {
    */
   async tryReopen(): Promise<boolean> {
     if (this.#opened.writeProblem === null) return true;
-    const before = this.#opened;
-    const opened = await this.#reopen(this.sealing);
-    this.#opened = { ...opened, recoverySummary: opened.recoverySummary ?? before.recoverySummary };
-    this.#syncs = new DatabaseSyncs(this.files, opened.database);
-    this.sql.switchTo(opened.database, opened.sealing);
-    before.database.close();
-    return opened.writeProblem === null;
+    return this.commits.exclusively(async () => {
+      const before = this.#opened;
+      const opened = await this.#reopen(this.sealing);
+      this.#opened = { ...opened, recoverySummary: opened.recoverySummary ?? before.recoverySummary };
+      this.#syncs = new DatabaseSyncs(this.files, opened.database);
+      this.sql.switchTo(opened.database, opened.sealing);
+      before.database.close();
+      return opened.writeProblem === null;
+      // All writes to what is served from memory have failed.
+    }, false);
   }
 
   /** Closes the database after everything that is queued was written. */

@@ -5,6 +5,7 @@ import type { Sealing } from '../keys/sealing.ts';
 import { MIGRATIONS, type Migration, migrate, readSchemaVersion } from './migrations.ts';
 import { fileSize, type StoreFiles } from './store-files.ts';
 
+/** Codes of SQLite and of the file system. */
 const DISK_FULL_CODES = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 /** SQLITE_ERROR: the schema is not that of the version. */
 const DAMAGE_CODES = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
@@ -98,6 +99,12 @@ export function openInMemory(bytes: Uint8Array, path: string, keys: readonly Sea
   } catch (error) {
     throw toStoreFailure(error, path);
   }
+}
+
+/** Whether an error of SQLite or the file system says that there is no room for a write. */
+export function isDiskFull(error: unknown): boolean {
+  const cause = error instanceof Failure ? error.cause : error;
+  return cause instanceof Error && 'code' in cause && DISK_FULL_CODES.test(String(cause.code));
 }
 
 /** Converts an error of SQLite or the file system to a failure of the store at `path`. */

@@ -13,7 +13,7 @@ import { systemTimers } from '../../system/clock.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { type Companion, Companions } from './companions.ts';
-import type { OpenedDatabase } from './database.ts';
+import { isDiskFull, type OpenedDatabase } from './database.ts';
 import { DatabaseFile } from './database-file.ts';
 import type { StoreFiles } from './store-files.ts';
 import { Ballast } from './store-files.ts';
@@ -356,7 +356,8 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   #retryWithoutBallast<Result>(write: () => Result): Result {
     try {
       return this.sql.transaction(write);
-    } catch {
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
       this.#ballast.release();
       return this.sql.transaction(write);
     }

@@ -191,6 +191,13 @@ export class SiteGrants {
     this.#known.cleared(connection, revision);
   }
 
+  /** Call this when the connection was removed, with its grant. */
+  noteRemoved(connection: string): void {
+    this.#damaged.delete(connection);
+    this.#unknownWrites.delete(connection);
+    this.#known.removed(connection);
+  }
+
   async #read(row: SiteGrantRow): Promise<FoundGrant | null> {
     const { clocks, sealing, hubId } = this.#context;
     const { connection, holder } = row;

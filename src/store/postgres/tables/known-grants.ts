@@ -80,6 +80,13 @@ export class KnownGrants {
     this.revisions.removed(connection);
   }
 
+  /** Notes that this hub has removed the connection. */
+  removed(connection: string): void {
+    this.#newest.delete(connection);
+    this.#attempts.delete(connection);
+    this.revisions.removed(connection);
+  }
+
   /** What the database has is in use, although this hub knows a newer version. */
   accept(connection: string, version: RowVersion): void {
     this.#newest.set(connection, version);

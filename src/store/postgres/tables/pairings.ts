@@ -71,11 +71,13 @@ export class SitePairings {
       const [found] = await sql.all('SELECT FROM connections WHERE id = $1', connection);
       return found === undefined ? 0 : null;
     }
-    await sql.run(
+    const dropped = await sql.all<{ id: string }>(
       `DELETE FROM pairings WHERE connection = $1 AND step = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE connection = $1 ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
+         (SELECT number FROM pairings WHERE connection = $1 ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})
+       RETURNING id`,
       connection,
     );
+    for (const { id: droppedId } of dropped) this.#revisions.removed(droppedId);
     return row.revision;
   }
 

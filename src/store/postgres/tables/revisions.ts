@@ -5,11 +5,19 @@ interface KnownRevision {
   readonly at: number;
 }
 
-/** The revisions of rows as this hub has read or written them last. */
+/** The revisions of rows as this hub has read or written them last. Those that no longer exist are forgotten. */
 export class KnownRevisions {
   readonly #known = new Map<string, number>();
+  /** What was written or read during the reads under way. */
   readonly #written = new Map<string, KnownRevision>();
   #writes = 0;
+  /** How many reads are under way. */
+  #reads = 0;
+
+  /** How many rows it keeps something of. */
+  get size(): number {
+    return new Set([...this.#known.keys(), ...this.#written.keys()]).size;
+  }
 
   /** @returns 0 for a row that this hub does not know */
   get(id: string): number {
@@ -22,16 +30,19 @@ export class KnownRevisions {
 
   /** Notes what a committed transaction of this hub has written. */
   wrote(id: string, revision: number): void {
-    this.#writes += 1;
     this.#known.set(id, revision);
-    this.#written.set(id, { revision, at: this.#writes });
+    this.#note(id, revision);
   }
 
   /** Notes that a committed transaction of this hub has removed a row. */
   removed(id: string): void {
-    this.#writes += 1;
     this.#known.delete(id);
-    this.#written.set(id, { revision: Number.POSITIVE_INFINITY, at: this.#writes });
+    this.#note(id, Number.POSITIVE_INFINITY);
+  }
+
+  #note(id: string, revision: number): void {
+    this.#writes += 1;
+    if (this.#reads > 0) this.#written.set(id, { revision, at: this.#writes });
   }
 
   /**
@@ -42,6 +53,20 @@ export class KnownRevisions {
    * @param query reads the rows with these ids, or all
    */
   async read<Row extends { readonly revision: number }>(
+    ids: ReadonlySet<string> | null,
+    query: (ids: ReadonlySet<string> | null) => Promise<Row[]>,
+    idOf: (row: Row) => string,
+  ): Promise<Row[]> {
+    this.#reads += 1;
+    try {
+      return await this.#read(ids, query, idOf);
+    } finally {
+      this.#reads -= 1;
+      if (this.#reads === 0) this.#written.clear();
+    }
+  }
+
+  async #read<Row extends { readonly revision: number }>(
     ids: ReadonlySet<string> | null,
     query: (ids: ReadonlySet<string> | null) => Promise<Row[]>,
     idOf: (row: Row) => string,
@@ -65,6 +90,7 @@ export class KnownRevisions {
       }
     }
     for (const [id, { revision }] of found) this.#noteRead(id, revision);
+    for (const id of ids ?? [...this.#known.keys()]) if (!found.has(id)) this.#known.delete(id);
     return [...found.values()];
   }
 
@@ -79,8 +105,6 @@ export class KnownRevisions {
   #noteRead(id: string, revision: number): void {
     const known = this.#known.get(id);
     this.#known.set(id, revision);
-    if (known === undefined || revision <= known) return;
-    this.#writes += 1;
-    this.#written.set(id, { revision, at: this.#writes });
+    if (known === undefined || revision > known) this.#note(id, revision);
   }
 }

@@ -59,7 +59,10 @@ export class GrantTable {
     );
   }
 
-  /** Replaces the grant of the previous generation. @returns false if the store has another generation */
+  /**
+   * Replaces the grant of the previous generation.
+   * @returns false if the store has another generation, or the connection was removed
+   */
   replace(grant: Grant): boolean {
     const row = toGrantRow(grant, this.#sql.sealing);
     const { sealed, attempt, doubt, refused, distrusted, misconfigured, connection } = row;
@@ -74,7 +77,7 @@ export class GrantTable {
     if (replaced || row.generation !== 1) return replaced;
     return this.#sql.run(
       `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, misconfigured, connection, generation)
-       VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
+       SELECT ?, ?, ?, ?, ?, ?, id, 1 FROM connections WHERE id = ? ON CONFLICT DO NOTHING`,
       ...values,
     );
   }
