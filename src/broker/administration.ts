@@ -7,6 +7,8 @@ import { damagedConnectionFailure, joinNames } from '../core/connections/connect
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
+import type { Grant } from '../core/grants/grant.ts';
+import { isSameIssuer } from '../core/portals/identity.ts';
 import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
@@ -100,19 +102,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   }
 
   /**
-   * Revokes the grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged connection
-   * is only deleted: its row may name another portal.
-   * @returns a function that does it; call it when the grant is deleted. It does not throw.
+   * Revokes the deleted grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged
+   * connection is only deleted: its row may name another portal.
    */
-  function prepareRevocation({ id, name, portal }: Connection): () => Promise<void> {
-    const grant = grants.get(id)?.grant;
+  async function revoke({ id, name, portal, damaged }: Connection, grant: Grant | null): Promise<void> {
     const connected = broker.portalOf(portal);
-    return async () => {
-      if (grant === undefined || connected === undefined) return;
-      const outcome = await connected.portal.revoke(grant);
-      if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
-      if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
-    };
+    if (grant === null || damaged || connected === undefined) return;
+    if (isSameIssuer(grant.issuer, connected.identity))
+      await grants.revoke(id, { name, portal: connected.portal }, grant);
   }
 
   /** Deletes the grant of a connection, with everything that follows from it. */
@@ -124,13 +121,11 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     await store.site?.catchUp();
     const isPaired =
       grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
-    const revoke = prepareRevocation(connection);
-    await grants.delete(id);
+    const deleted = await grants.delete(id);
     for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
-    if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
     if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
     log.info('connection_unpaired', { connection: name, user });
-    await revoke();
+    await revoke(connection, deleted);
   }
 
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
@@ -177,13 +172,11 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
           `${joinNames(users)} ${uses} the connection ${name}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
         );
       }
-      const revoke = prepareRevocation(connection);
       // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
       if (connection.damaged) await unpair(connection);
       if (await appliances.removeConnection(connection)) {
         await pairings.removeAll(connection.id);
-        grants.stopManaging(connection.id);
-        await revoke();
+        await revoke(connection, grants.stopManaging(connection.id));
       } else if (!connection.damaged) await unpair(connection);
       notices.scheduleCheck();
       log.info('connection_removed', { connection: name, user });
@@ -224,7 +217,6 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       const appliance = appliances.get(name);
       assertNotDeclared(appliance);
       const connection = connections.ofAppliance(appliance);
-      const revoke = prepareRevocation(connection);
       await pairings.endDeviceFlows(appliance.id);
       const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
@@ -232,8 +224,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       log.info('appliance_removed', { appliance: name, reason: 'request', user });
       if (removed === null) return;
       await pairings.removeAll(removed);
-      grants.stopManaging(removed);
-      await revoke();
+      await revoke(connection, grants.stopManaging(removed));
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);

@@ -126,6 +126,8 @@ export function holdGrant(grant: Grant, unsaved: SaveGrant | null = null): Grant
   );
   const logger = new RefreshLogger(environment, schedule, () => undefined);
   const stopping = new AbortController().signal;
-  const context = { environment, store: holder.database, referenceClock, schedule, logger, stopping };
+  const revoke: GrantContext['revoke'] = (_connection, { portal }, tokens) =>
+    portal.revoke(tokens).then(() => undefined);
+  const context = { environment, store: holder.database, referenceClock, schedule, logger, stopping, revoke };
   return Object.assign(holder, { context, held: new HeldGrant(context, grant, unsaved) });
 }

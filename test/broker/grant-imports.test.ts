@@ -255,19 +255,89 @@ describe('import to a paired connection', () => {
     await expectUsable(harness);
   });
 
-  test.each(['replaceGrant', 'beginAttempt'] as const)(
-    'the grant of a connection is kept if an import that would replace it cannot be written ahead (%s)',
-    async (write) => {
+  test('the grant of a connection is kept if an import that would replace it cannot be written ahead', async () => {
+    const { harness, other } = await startPaired();
+    harness.failingWrites.add('beginAttempt');
+    await expect(importTo(harness, other.refreshToken, { replace: true })).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    harness.failingWrites.clear();
+    await expectUsable(harness);
+    expect(await other.refresh()).toBe(200);
+  });
+
+  describe('that is interrupted', () => {
+    /** An import over a grant that waits for the portal's answer. */
+    async function startHeld(token?: string) {
       const { harness, other } = await startPaired();
-      harness.failingWrites.add(write);
-      await expect(importTo(harness, other.refreshToken, { replace: true })).rejects.toMatchObject({
-        code: 'store_unwritable',
-      });
+      const before = await tokenOf(harness);
+      const response = harness.portal.hold('token');
+      const imported = importTo(harness, token ?? other.refreshToken, { replace: true }).catch(
+        (error: unknown) => error,
+      );
+      while (harness.refreshes === 0) await new Promise(setImmediate);
+      expect(await tokenOf(harness)).toBe(before);
+      return { harness, before, response, imported };
+    }
+
+    test.each([[], ['replaceGrant']] as const)(
+      'the former grant is back after a power cut, without a doubt, also if the disk was full (%s)',
+      async (...failing) => {
+        const { harness, before, response, imported } = await startHeld();
+        for (const write of failing) harness.failingWrites.add(write);
+        if (failing.length > 0) {
+          response.resolve();
+          expect(await imported).toMatchObject({ name: 'cloud' });
+          expect(await tokenOf(harness)).not.toBe(before);
+        }
+        await harness.crash();
+        response.resolve();
+        await imported;
+        harness.failingWrites.clear();
+        await harness.start();
+        expect([stateOf(harness), await tokenOf(harness)]).toEqual(['active', before]);
+        await expectUsable(harness);
+      },
+    );
+
+    test('the former grant stays if its attempt cannot be ended on a full disk', async () => {
+      const { harness } = await startPaired();
+      const before = await tokenOf(harness);
+      harness.failingWrites.add('endAttempt');
+      await expect(importTo(harness, 'a-token-of-nobody', { replace: true })).rejects.toMatchObject(
+        refusal('import_failed', /does not accept this refresh token/),
+      );
       harness.failingWrites.clear();
+      await harness.restart();
+      expect([stateOf(harness), await tokenOf(harness)]).toEqual(['active', before]);
       await expectUsable(harness);
-      expect(await other.refresh()).toBe(200);
-    },
-  );
+    });
+
+    test('the former grant stays if the answer was lost, and the token can be imported again', async () => {
+      const { harness, other } = await startPaired({ emulator: { refreshGraceTime: 3600 } });
+      const before = await tokenOf(harness);
+      harness.portal.fail('token', { kind: 'commit then drop' });
+      const imported = () => importTo(harness, other.refreshToken, { replace: true });
+      await expect(imported()).rejects.toMatchObject(
+        refusal('import_failed', /answer was lost.*the connection cloud keeps the login that it had; import/),
+      );
+      expect([stateOf(harness), await tokenOf(harness)]).toEqual(['active', before]);
+      await imported();
+      expect(await tokenOf(harness)).not.toBe(before);
+      await expectUsable(harness);
+    });
+
+    test('a refresh of the former grant that became due meanwhile is made when the import has failed', async () => {
+      const { harness, response, imported } = await startHeld('a-token-of-nobody');
+      harness.time.skip(55 * MINUTE);
+      for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+      expect(harness.refreshes).toBe(1);
+      response.resolve();
+      expect(await imported).toMatchObject({ code: 'import_failed' });
+      await harness.untilRefreshed(10_000);
+      expect([harness.refreshes, stateOf(harness)]).toEqual([2, 'active']);
+    });
+  });
 
   test('a refresh that ends while an import waits for it is not lost when the import is refused', async () => {
     const { harness } = await startPaired();

@@ -340,6 +340,18 @@ describe('late refresh response', () => {
     expect(await harness.token(id)).toBe('not_paired');
   });
 
+  test('a grant that was deleted leaves nothing behind: the first refresh after a new login is logged again', async () => {
+    const { harness, id } = await BrokerHarness.startPaired();
+    const logged = () => harness.events.filter(({ level, event }) => level === 'info' && event === 'token_refreshed');
+    await harness.run.grants.refresh(id);
+    await harness.run.grants.refresh(id);
+    expect(logged()).toHaveLength(1);
+    await harness.run.grants.delete(id);
+    await harness.pairAgain('wallbox');
+    await harness.run.grants.refresh(id);
+    expect(logged()).toHaveLength(2);
+  });
+
   test('a late refresh response for an appliance that was paired again is discarded', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     const { refreshing, response } = await startSlowRefresh(harness, id);

@@ -6,6 +6,7 @@ import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { eventually } from '../support/hub-process.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
+import { administrationOf } from './broker-services.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback';
 const CLIENT = {
@@ -334,5 +335,68 @@ describe('requests that wait for their turn at a portal', () => {
     await passed(20, () => harness.run.grants.get(wallbox)?.grant.generation === 2);
     await refreshed;
     expect(requests()).toBe(3);
+  });
+});
+
+describe('tokens that come for a connection without a grant', () => {
+  const revoked = ({ events }: BrokerHarness) => events.filter(({ event }) => event === 'grant_revoked').length;
+  const liveGrants = ({ emulator }: BrokerHarness) => emulator.grants().filter((grant) => !grant.revoked).length;
+
+  test.each(['unpaired', 'removed'] as const)('those of a refresh are revoked if it was %s meanwhile', async (how) => {
+    const { harness, run } = await startHub('redirect');
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const response = harness.portal.hold('token');
+    const refreshed = harness.run.grants.refresh(harness.connection('wallbox').id);
+    while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
+    const administration = administrationOf(harness);
+    await (how === 'unpaired' ? administration.unpair('wallbox') : administration.removeAppliance('wallbox'));
+    expect(revoked(harness)).toBe(1);
+    response.resolve();
+    await refreshed;
+    expect([revoked(harness), liveGrants(harness)]).toEqual([2, 0]);
+  });
+
+  test('the newest are revoked if a refresh ends while the grant is being deleted', async () => {
+    const { harness, run } = await startHub('redirect');
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const { id } = harness.connection('wallbox');
+    const response = harness.portal.hold('token');
+    const refreshed = harness.run.grants.refresh(id);
+    while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
+    const deletes = harness.holdWrites('forgetGrant');
+    const unpaired = administrationOf(harness).unpair('wallbox');
+    response.resolve();
+    await refreshed;
+    deletes.resolve();
+    await unpaired;
+    expect([await harness.run.store.grant(id), revoked(harness), liveGrants(harness)]).toEqual([null, 1, 0]);
+  });
+
+  test.each(['unpaired', 'removed'] as const)('those of a login are revoked if it was %s meanwhile', async (how) => {
+    const { harness, run } = await startHub('redirect');
+    const response = harness.portal.hold('token');
+    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    while (harness.portal.requests('token').length < 1) await new Promise(setImmediate);
+    const administration = administrationOf(harness);
+    await (how === 'unpaired' ? administration.unpair('wallbox') : administration.removeAppliance('wallbox'));
+    response.resolve();
+    await received;
+    await eventually(async () => revoked(harness) === 1);
+    expect(liveGrants(harness)).toBe(0);
+  });
+
+  test('a login that completes while its connection is removed ends as cancelled', async () => {
+    const { harness, run } = await startHub('redirect');
+    const completes = harness.holdWrites('completePairing');
+    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    while (liveGrants(harness) === 0) await new Promise(setImmediate);
+    await harness.run.store.saveRegistry({
+      removedAppliances: [harness.connection('wallbox').id],
+      removedConnections: [harness.connection('wallbox').id],
+    });
+    completes.resolve();
+    await received;
+    expect([pairingResult(run.pairing.step), revoked(harness), liveGrants(harness)]).toEqual(['cancelled', 1, 0]);
+    expect(harness.events.map(({ event }) => event)).not.toContain('store_unwritable');
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { RefreshAttempts } from '../../src/broker/grants/refresh-attempts.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { NotSent, TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { RevocationOutcome, RevokedTokens } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
 import { attemptFor, found, type GrantHolder, holdGrant, START } from './grant-database.ts';
@@ -21,6 +22,7 @@ const granted = (changes: Partial<Extract<TokenOutcome, { kind: 'granted' }>['to
   },
   portalTime: instantAt(START).wall,
 });
+const GRANTED = granted();
 const refused: TokenOutcome = { kind: 'refused', detail: 'HTTP 400 invalid_grant', portalTime: null };
 const notSent: NotSent = { kind: 'not_sent', detail: 'no route' };
 const ambiguous: TokenOutcome = { kind: 'ambiguous', detail: 'HTTP 500' };
@@ -53,18 +55,23 @@ function attempting(
 ) {
   const holder = holdGrant(sampleGrant(grant), unsaved);
   const sent: string[] = [];
+  const revoked: string[] = [];
   const portal = {
     prepareTokenRequest: async () => hub.prepare(),
     refresh: async (token: Secret, maySend: () => boolean = () => true) => {
       if (maySend()) sent.push(token.reveal());
       return respond(maySend);
     },
+    revoke: async ({ refreshToken }: RevokedTokens): Promise<RevocationOutcome> => {
+      revoked.push(refreshToken?.reveal() ?? '');
+      return { kind: 'revoked' };
+    },
   };
   const attempts = new RefreshAttempts(holder.context, holder.held);
   const make = (isWanted = () => true) => attempts.make({ name: 'wallbox', portal, identity }, isWanted);
   /** What happens while the attempt waits for the portal's turn. */
   const prepare = (): NotSent | null => null;
-  const hub = Object.assign(holder, { sent, attempts, make, prepare });
+  const hub = Object.assign(holder, { sent, revoked, attempts, make, prepare });
   return hub;
 }
 
@@ -242,7 +249,7 @@ describe('attempt that is not sent', () => {
 });
 
 describe('grant that changes while an attempt is under way', () => {
-  test.each([granted(), refused])(
+  test.each([GRANTED, refused])(
     'an outcome for a grant that has changed or ended is discarded: $kind',
     async (outcome) => {
       for (const change of CHANGES) {
@@ -253,6 +260,8 @@ describe('grant that changes while an attempt is under way', () => {
         await hub.make();
         expect(hub.database.written).toEqual(['beginAttempt']);
         expect(hub.logged).toContain('refresh_superseded');
+        // Those of a grant that another login has replaced may be of the same account.
+        expect(hub.revoked).toEqual(change === end && outcome === GRANTED ? ['new-r'] : []);
         expect(hub.held).toMatchObject({ isSending: false, health: { kind: 'good' } });
       }
     },
@@ -282,6 +291,14 @@ describe('grant that changes while an attempt is under way', () => {
       expect(hub.emitted).toEqual([]);
     },
   );
+
+  test('new tokens of a grant that another hub has deleted meanwhile are revoked', async () => {
+    const hub = attempting({}, () => granted({ refreshToken: null }));
+    hub.database.hasGeneration = false;
+    hub.database.found = null;
+    await hub.make();
+    expect([hub.held.hasEnded, hub.revoked]).toEqual([true, ['the-refresh-token']]);
+  });
 
   test('an outcome is written once more after the database has got back the attempt that it had lost', async () => {
     const hub = attempting();

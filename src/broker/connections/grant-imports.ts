@@ -1,4 +1,3 @@
-import type { Instant } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { GrantImport } from '../../core/connections/connection-administration.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
@@ -6,14 +5,17 @@ import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
 import { Secret } from '../../core/secret.ts';
+import type { RefreshAttempt } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { ManagedGrant } from '../grants/managed-grant.ts';
 import { emitPaired } from '../pairings/pairing-context.ts';
 import type { BrokerStore, ConnectedPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Connections } from './connections.ts';
+
+/** How often storing a grant is retried if another write changes the former one meanwhile. */
+const MAX_REPLACE_ATTEMPTS = 10;
 
 /** What imports need. */
 interface ImportContext {
@@ -26,8 +28,9 @@ interface ImportContext {
 }
 
 /**
- * Takes over grants of other programs. The refresh token is written to disk with an open attempt before it is sent, so
- * after a crash in between it is in doubt like that of any interrupted refresh.
+ * Takes over grants of other programs. For a connection without a grant, the refresh token is written to disk with an
+ * open attempt before it is sent, so after a crash in between it is in doubt like that of any interrupted refresh. A
+ * former grant stays where it is until the new one is stored.
  */
 export class GrantImports implements AsyncDisposable {
   readonly #context: ImportContext;
@@ -81,18 +84,13 @@ export class GrantImports implements AsyncDisposable {
     if (isNew && !(await connections.save(() => ({ addedConnections: [connection] })))) {
       throw new Failure('connection_exists', `there is a connection ${name} by now: try again`);
     }
-    // No refresh may be under way: its tokens would be lost. One that begins later finds the placeholder, and is not sent.
-    let generation: number;
-    do {
-      await grants.get(id)?.refreshing;
-      generation = await store.generation(id);
-    } while ((grants.get(id)?.refreshing ?? null) !== null);
+    // No refresh may be under way: its tokens would be lost.
+    await grants.get(id)?.refreshing;
+    await grants.get(id)?.save();
+    const former = (await store.grant(id))?.grant ?? null;
     const sent = environment.clock.now();
-    const reserved = await this.#reserve(connection, sent);
-    const former = newerOf(reserved, grants.get(id)) ?? stored?.grant ?? null;
-    const placeholder: Grant = {
+    const previous: Omit<Grant, 'generation'> = {
       connection: id,
-      generation: generation + 1,
       // There is no access token yet: this one counts as expired, and is never issued.
       ...{ accessToken: new Secret(''), lifetime: 1, obtained: sent, accessTokenRejectedAt: null },
       ...{ refreshToken, scope, requestedScope: scope, portalTime: null },
@@ -100,6 +98,82 @@ export class GrantImports implements AsyncDisposable {
       issuer: portalIdentityOf(connected.identity),
     };
     const attempt = { token: sha256(refreshToken.reveal()), at: sent };
+    const placeholder = { ...previous, generation: (former?.generation ?? (await store.generation(id))) + 1 };
+    const sendBefore =
+      former === null
+        ? await this.#writeAhead(placeholder, attempt, name, isNew)
+        : await this.#reserve(former, attempt, name);
+    const outcome = await connected.portal
+      .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
+      .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
+    if (outcome.kind === 'granted') {
+      const tokens = { ...outcome.tokens, refreshToken: outcome.tokens.refreshToken ?? refreshToken };
+      const time = referenceClock.timeAt(connection.portal, sent);
+      const grantAfter = (former: number) =>
+        grantFromTokenResponse({ ...previous, generation: former }, tokens.refreshToken, tokens, sent, time);
+      const replace = () =>
+        former === null ? this.#replace(grantAfter(placeholder.generation)) : this.#replaceFormer(former, grantAfter);
+      const saved = await replace().catch((error: unknown) => {
+        environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
+        return undefined;
+      });
+      if (saved === null) {
+        environment.log.warn('grant_import_failed', { connection: name, outcome: 'superseded', detail: SUPERSEDED });
+        await grants.revoke(id, { name, portal: connected.portal }, tokens);
+        throw new Failure(
+          'import_failed',
+          `${SUPERSEDED}: the imported login is lost, because its refresh token was used`,
+        );
+      }
+      const grant = saved ?? grantAfter(former?.generation ?? placeholder.generation);
+      const saveLater = async () => {
+        const savedLater = await replace();
+        if (savedLater !== null && savedLater.generation !== grant.generation) grants.replace(savedLater);
+        return savedLater !== null;
+      };
+      grants.replace(grant, saved === undefined ? saveLater : null);
+      environment.log.info('grant_imported', { connection: name, scope: grant.scope });
+      emitPaired(environment, grant);
+      return connection;
+    }
+    const { kind, detail } = outcome;
+    environment.log.warn('grant_import_failed', { connection: name, outcome: kind, detail });
+    if (kind === 'ambiguous' && former === null) {
+      await grants.resumeStored(id);
+      throw new Failure(
+        'import_failed',
+        `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,
+      );
+    }
+    if (former === null) await this.#undo(placeholder, isNew);
+    // If this fails, the next attempt overwrites it, or its lease ends.
+    else await store.endAttempt(former).catch(() => false);
+    if (kind !== 'ambiguous') throw importFailure(outcome);
+    throw new Failure(
+      'import_failed',
+      `the portal's answer was lost (${detail}): the connection ${name} keeps the login that it had; import the refresh token again soon, because the portal may have replaced it`,
+    );
+  }
+
+  /**
+   * Writes ahead that something is sent, for a connection that has a grant: not of its refresh token, so after a crash
+   * the grant is not in doubt. On a site no other hub refreshes the grant meanwhile.
+   * @returns before when it may be sent, on the boot clock in ms; null for no limit
+   * @throws Failure `not_allowed`, or as {@link Store}
+   */
+  async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<number | null> {
+    const start = await this.#context.store.beginAttempt(former, attempt);
+    if (start.kind === 'begun') return start.sendBefore;
+    throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
+  }
+
+  /**
+   * Writes the refresh token ahead, for a connection without a grant.
+   * @returns before when it may be sent, on the boot clock in ms; null for no limit
+   * @throws Failure `not_allowed`, or as {@link Store}; nothing is kept then
+   */
+  async #writeAhead(placeholder: Grant, attempt: RefreshAttempt, name: string, isNew: boolean): Promise<number | null> {
+    const { store } = this.#context;
     // Requested together, so that a store on a card writes both in one transaction.
     const replaced = store.replaceGrant(placeholder);
     const begun = (store.site === null ? Promise.resolve() : replaced).then(() =>
@@ -108,92 +182,38 @@ export class GrantImports implements AsyncDisposable {
     const [replacing, starting] = await Promise.allSettled([replaced, begun]);
     const failed = [replacing, starting].find((write) => write.status === 'rejected');
     const start = starting.status === 'fulfilled' && starting.value.kind === 'begun' ? starting.value : null;
-    if (start === null || replacing.status === 'rejected' || !replacing.value) {
-      await this.#undo(placeholder, isNew, former);
-      throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
-    }
-    const { sendBefore } = start;
-    const outcome = await connected.portal
-      .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
-      .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
-    if (outcome.kind === 'granted') {
-      const { tokens } = outcome;
-      const time = referenceClock.timeAt(connection.portal, sent);
-      const grant = grantFromTokenResponse(placeholder, tokens.refreshToken ?? refreshToken, tokens, sent, time);
-      const saved = await store.replaceGrant(grant).catch((error: unknown) => {
-        environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
-        return null;
-      });
-      if (saved === false) {
-        environment.log.warn('grant_import_failed', { connection: name, outcome: 'superseded', detail: SUPERSEDED });
-        throw new Failure(
-          'import_failed',
-          `${SUPERSEDED}: the imported login is lost, because its refresh token was used`,
-        );
-      }
-      grants.replace(grant, saved === null ? () => store.replaceGrant(grant) : null);
-      environment.log.info('grant_imported', { connection: name, scope: grant.scope });
-      emitPaired(environment, grant);
-      return connection;
-    }
-    const { kind, detail } = outcome;
-    environment.log.warn('grant_import_failed', { connection: name, outcome: kind, detail });
-    if (kind === 'ambiguous') {
-      await grants.resumeStored(id);
-      throw new Failure(
-        'import_failed',
-        `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,
-      );
-    }
-    await this.#undo(placeholder, isNew, former);
-    throw importFailure(outcome);
+    if (start !== null && replacing.status === 'fulfilled' && replacing.value) return start.sendBefore;
+    await this.#undo(placeholder, isNew);
+    throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
+  }
+
+  async #replace(grant: Grant): Promise<Grant | null> {
+    return (await this.#context.store.replaceGrant(grant)) ? grant : null;
   }
 
   /**
-   * On a site: makes sure that no other hub refreshes the grant that is to be replaced, because its tokens would be
-   * lost.
-   * @returns the grant as it is stored; null if there is none, and without a site
-   * @throws Failure `not_allowed`
+   * Replaces a grant. Another hub may have refreshed it if this one was paused, or could not write for long.
+   * @param grantAfter creates the grant that replaces the one with this generation
+   * @returns the grant as it is stored; null if the former one was deleted, or replaced by another login
    */
-  async #reserve({ id, name }: Connection, at: Instant): Promise<Grant | null> {
+  async #replaceFormer(former: Grant, grantAfter: (generation: number) => Grant): Promise<Grant | null> {
     const { store } = this.#context;
-    const stored = store.site === null ? null : await store.grant(id);
-    if (stored === null) return null;
-    const token = sha256(stored.grant.refreshToken?.reveal() ?? '');
-    const { kind } = await store.beginAttempt(stored.grant, { token, at });
-    if (kind === 'begun') return stored.grant;
-    throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
+    for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
+      const current = (await store.grant(former.connection))?.grant;
+      if (current === undefined || current.login?.pairing !== former.login?.pairing) return null;
+      const replaced = await this.#replace(grantAfter(current.generation));
+      if (replaced !== null) return replaced;
+    }
+    return null;
   }
 
-  /**
-   * Leaves everything as it was before the import: the refresh token was not used up.
-   * @param former the grant before the import; null if there was none
-   */
-  async #undo({ connection: id, generation }: Grant, isNew: boolean, former: Grant | null): Promise<void> {
-    const { store, connections, grants } = this.#context;
+  /** Leaves everything as it was before the import: the refresh token was not used up. */
+  async #undo({ connection: id, generation }: Grant, isNew: boolean): Promise<void> {
+    const { store, connections } = this.#context;
     // Otherwise the placeholder was not written, or somebody has logged in meanwhile.
-    const hasPlaceholder = (await store.generation(id)) === generation;
-    if (former !== null) {
-      const restored = { ...former, generation: generation + 1 };
-      if (!hasPlaceholder) await store.endAttempt(former);
-      else if (await store.replaceGrant(restored)) grants.replace(restored);
-      return;
-    }
-    if (hasPlaceholder) await store.forgetGrant(id, generation);
+    await store.forgetGrant(id, generation);
     if (isNew) await connections.save(() => ({ removedConnections: [id] }));
   }
-}
-
-/**
- * The newer of two versions of a grant.
- * @param stored as another hub may have written it
- * @param held what this hub could not write yet, or had no news of; undefined if it holds none
- * @returns null if there is neither
- */
-function newerOf(stored: Grant | null, held: ManagedGrant | undefined): Grant | null {
-  if (held === undefined || stored === null) return stored ?? held?.grant ?? null;
-  const isHeldNewer = held.hasUnwrittenEnd || held.grant.generation > stored.generation;
-  return isHeldNewer ? held.grant : stored;
 }
 
 function importFailure({ kind, detail }: Exclude<TokenOutcome, { kind: 'granted' | 'ambiguous' }>): Failure {

@@ -1,4 +1,5 @@
 import type { Connection } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import {
   afterClockSet,
@@ -7,13 +8,13 @@ import {
   afterStoreWritable,
 } from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
-import type { Portal } from '../../core/portals/portal.ts';
+import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
-import type { GrantContext, SaveGrant } from './held-grant.ts';
+import type { GrantContext, RevokingPortal, SaveGrant } from './held-grant.ts';
 import { createHubRanking } from './hub-ranking.ts';
 import { ManagedGrant } from './managed-grant.ts';
 import { RefreshLogger } from './refresh-logger.ts';
@@ -35,6 +36,9 @@ const STOP_TIME = 140_000;
 const SAVE_INTERVAL = 500;
 /** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
 const MIN_ADVANCE_INTERVAL = 60_000;
+
+/** How often the deletion of a grant is retried if another write changes it meanwhile. */
+const MAX_DELETE_ATTEMPTS = 10;
 
 /**
  * Keeps every connection's grant fresh. A grant is suspended while another portal issued it than the one its connection
@@ -97,6 +101,7 @@ export class Grants implements AsyncDisposable {
       ...{ environment, store, referenceClock, schedule },
       logger: this.#logger,
       stopping: this.#stopping.signal,
+      revoke: (...args) => this.revoke(...args),
     };
     // The age of tokens from before this boot is known now.
     referenceClock.whenConfirmed(() => this.#scheduleAll());
@@ -157,23 +162,55 @@ export class Grants implements AsyncDisposable {
     this.#scheduleRefresh(managed);
   }
 
-  /** @throws Failure `store_unwritable`: the grant is kept then */
-  async delete(connection: string): Promise<void> {
-    const managed = this.#grants.get(connection);
-    if (managed === undefined) return;
-    if (!(await this.#store.forgetGrant(connection, managed.grant.generation))) {
+  /**
+   * Deletes the grant of a connection, also a damaged one.
+   * @returns the newest version of it, which is to be revoked; null if there is none that can be read
+   * @throws Failure `store_unwritable`: the grant is kept then
+   */
+  async delete(connection: string): Promise<Grant | null> {
+    let newest = this.#grants.get(connection)?.grant ?? null;
+    const isDamaged = () => this.#store.damagedGrants.has(connection);
+    if (newest === null && !isDamaged()) return null;
+    let generation = newest?.generation ?? (await this.#store.generation(connection));
+    for (let attempt = 1; !(await this.#store.forgetGrant(connection, generation)); attempt++) {
       // The held version was not saved yet, or another hub has written one: delete whatever is stored.
-      await this.#store.forgetGrant(connection, await this.#store.generation(connection));
+      const stored = (await this.#store.grant(connection))?.grant ?? null;
+      if (stored === null && !isDamaged()) break;
+      if (attempt === MAX_DELETE_ATTEMPTS)
+        throw new Failure('store_unwritable', 'the login was changed again and again meanwhile', {
+          advice: 'try again',
+        });
+      newest = newerOf(newest, stored);
+      generation = stored?.generation ?? (await this.#store.generation(connection));
     }
-    this.stopManaging(connection);
+    return newerOf(newest, this.stopManaging(connection));
   }
 
-  /** Stops managing the grant of a connection that was removed. */
-  stopManaging(connection: string): void {
-    this.#grants.get(connection)?.end();
+  /**
+   * Stops managing the grant of a connection that was removed.
+   * @returns the grant as it was; null if there was none
+   */
+  stopManaging(connection: string): Grant | null {
+    const managed = this.#grants.get(connection);
+    managed?.end();
     this.#grants.delete(connection);
     this.#waitingForNetwork.delete(connection);
     this.#scheduler.cancel(connection);
+    this.#logger.forget(connection);
+    return managed?.grant ?? null;
+  }
+
+  /**
+   * Revokes tokens that nobody uses: of a grant that was deleted, or that came too late. Those of a connection that has
+   * another grant by now are left, because a portal may end that one too: it is of the same account.
+   */
+  async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<void> {
+    const current = this.#grants.get(connection);
+    if (current !== undefined && !current.hasEnded) return;
+    const { log } = this.#environment;
+    const outcome = await portal.revoke(tokens);
+    if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
+    if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
   }
 
   /**
@@ -241,6 +278,9 @@ export class Grants implements AsyncDisposable {
     } finally {
       this.#importing.delete(connection);
       await this.applyNews(new Set([connection]), false).catch(() => undefined);
+      // It may have become due meanwhile.
+      const managed = this.#grants.get(connection);
+      if (managed !== undefined && managed.refreshing === null) this.#scheduleRefresh(managed);
     }
   }
 
@@ -431,6 +471,10 @@ export class Grants implements AsyncDisposable {
     this.#limiters.set(portal, limiter);
     return limiter;
   }
+}
+
+function newerOf(one: Grant | null, other: Grant | null): Grant | null {
+  return (other?.generation ?? 0) > (one?.generation ?? 0) ? other : one;
 }
 
 function waitsForNetwork({ health }: ManagedGrant): boolean {

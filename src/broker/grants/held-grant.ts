@@ -3,14 +3,20 @@ import { Failure, messageWithoutAdvice } from '../../core/failure.ts';
 import { carryOverRejection, type Grant, isFromLaterLogin } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
+import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { FoundGrant, SiteStore } from '../../core/site.ts';
 import type { RefreshAttempt, StoredGrant } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
+
+/** Where tokens are revoked, with the name of their connection. */
+export interface RevokingPortal extends Pick<ConnectionPortal, 'name'> {
+  readonly portal: Pick<Portal, 'revoke'>;
+}
 
 /** The part of the store that managed grants use. */
 export interface GrantStore
@@ -30,6 +36,8 @@ export interface GrantContext {
   readonly logger: RefreshLogger;
   /** Aborted when no further refresh may be sent. */
   readonly stopping: AbortSignal;
+  /** Revokes tokens that came for a grant that was deleted, see {@link Grants.revoke}. */
+  readonly revoke: (connection: string, portal: RevokingPortal, tokens: RevokedTokens) => Promise<void>;
 }
 
 /** Another hub's refresh of the grant. */

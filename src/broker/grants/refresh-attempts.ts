@@ -19,7 +19,7 @@ const LEASE_CHECK_DELAY = 5000;
 
 /** Where an attempt is sent. */
 interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
-  readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh'>;
+  readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh' | 'revoke'>;
 }
 
 /** The attempts to refresh a grant, one after another: each is written ahead, sent once, and its outcome committed. */
@@ -75,13 +75,16 @@ export class RefreshAttempts {
       logger.unexpectedError(connection, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
-    if (!isCurrent()) {
-      environment.log.info('refresh_superseded', { connection: name });
-      return 'discarded';
-    }
-    return outcome.kind === 'granted'
-      ? this.#commitTokens(outcome, identity, sent)
-      : this.#commitFailure(outcome, sent);
+    let committed: 'committed' | 'superseded' | 'discarded' = 'discarded';
+    if (!isCurrent()) environment.log.info('refresh_superseded', { connection: name });
+    else if (outcome.kind === 'granted') committed = await this.#commitTokens(outcome, identity, sent);
+    else committed = await this.#commitFailure(outcome, sent);
+    if (committed === 'committed' || outcome.kind !== 'granted') return committed;
+    // Another hub may have deleted the grant.
+    if (committed === 'superseded') await this.#held.reload();
+    const tokens = { ...outcome.tokens, refreshToken: outcome.tokens.refreshToken ?? refreshToken };
+    if (this.#held.hasEnded) await this.#context.revoke(connection, { name, portal }, tokens);
+    return 'discarded';
   }
 
   /** Commits that an attempt is about to be sent. No rotation is started if its result could not be saved. */
@@ -130,7 +133,7 @@ export class RefreshAttempts {
     { tokens: received }: Extract<TokenOutcome, { kind: 'granted' }>,
     identity: ConfiguredPortal,
     sent: Instant,
-  ): Promise<'committed' | 'superseded'> {
+  ): Promise<'committed' | 'superseded' | 'discarded'> {
     const { store, logger, referenceClock } = this.#context;
     const previous = { ...this.#held.grant, issuer: portalIdentityOf(identity) };
     const { impossibleLifetime, ...tokens } = received;
@@ -141,7 +144,8 @@ export class RefreshAttempts {
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, time);
     const written = await this.#write(() => store.replaceGrant(successor)).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
-    if (this.#held.hasEnded || this.#held.grant.generation !== previous.generation) return 'committed';
+    if (this.#held.hasEnded || this.#held.grant.generation !== previous.generation)
+      return written === true ? 'committed' : 'discarded';
     // The access token may have been rejected while a successor with the very same token was being written.
     const accessTokenRejectedAt = carryOverRejection(successor.accessToken, this.#held.grant);
     this.#held.hasUnwrittenRejection = accessTokenRejectedAt !== successor.accessTokenRejectedAt;

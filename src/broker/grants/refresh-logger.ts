@@ -175,6 +175,12 @@ export class RefreshLogger {
     });
   }
 
+  /** The connection has no grant any more. */
+  forget(connection: string): void {
+    this.#succeeding.delete(connection);
+    for (const code of APPLIANCE_PROBLEMS) this.#deduplicator.recordResolution(`${connection} ${code}`);
+  }
+
   /** The hub stops, and a grant that is only in memory is lost. */
   unsavedGrantLost({ grant }: GrantState, error: unknown): void {
     const connection = this.nameOf(grant.connection);

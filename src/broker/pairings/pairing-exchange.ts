@@ -6,7 +6,7 @@ import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { advance, linksOf, type Pairing, type PairingEvent } from '../../core/pairings/pairing.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
 import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
-import type { CodeResponse, Portal } from '../../core/portals/portal.ts';
+import type { CodeResponse, Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
@@ -65,8 +65,11 @@ export class PairingExchange {
       this.#inFlight = this.#finish(connected.identity, granted, sent).catch((error: unknown) =>
         this.#handleError(error),
       );
+      await this.#inFlight;
+    } else {
+      await this.#inFlight;
+      await this.#discard(granted.tokens);
     }
-    await this.#inFlight;
   }
 
   /** @returns whether the pairing takes this code */
@@ -98,7 +101,7 @@ export class PairingExchange {
     if (exchange === null) return isLate ? undefined : progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
     if (outcome.kind === 'granted') {
-      if (isLate && !(await this.#resumeLate(link, sent))) return;
+      if (isLate && !(await this.#resumeLate(link, sent))) return this.#discard(outcome.tokens);
       return this.#finish(connected.identity, outcome, sent);
     }
     progress.log.warn('code_exchange_failed', {
@@ -137,8 +140,8 @@ export class PairingExchange {
 
   async #finish(portal: ConfiguredPortal, { tokens }: Granted, sent: Instant): Promise<void> {
     const { id, step, scope, connection } = this.#state.pairing;
-    // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
-    if (step.kind !== 'exchanging') return;
+    // The pairing has ended meanwhile (replaced, cancelled).
+    if (step.kind !== 'exchanging') return this.#discard(tokens);
     const refreshTokenLifetime = tokens.refreshTokenLifetime ?? null;
     const portalTime = this.#context.referenceClock.timeAt(portal.name, sent);
     const login = { pairing: id, at: sent, portalTime, refreshTokenLifetime };
@@ -158,14 +161,29 @@ export class PairingExchange {
     }
   }
 
+  /** Revokes tokens that nobody uses, see {@link Grants.revoke}. */
+  async #discard(tokens: RevokedTokens): Promise<void> {
+    const { connection, portal } = this.#state.pairing;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) return;
+    await this.#context.grants.revoke(connection, { name: this.#state.name, portal: connected.portal }, tokens);
+  }
+
   /** @param grantAfter creates the grant that replaces the one with this generation */
   async #storeGrant(connection: string, grantAfter: (generation: number) => Grant): Promise<void> {
     const { store, grants } = this.#context;
     const progress = this.#state;
     // Earlier writes of this pairing must not overwrite its end.
     await progress.whenSaved();
+    let refused: number | null = null;
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      const grant = grantAfter(await this.#storedGeneration(connection));
+      const generation = await this.#storedGeneration(connection);
+      const grant = grantAfter(generation);
+      // Nobody has written another grant: there is no such connection any more.
+      if (generation === refused) {
+        await progress.dispatch({ kind: 'failed', reason: 'cancelled' });
+        return this.#discard(grant);
+      }
       let isKept = false;
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = async () => {
@@ -180,7 +198,10 @@ export class PairingExchange {
         return null;
       });
       // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
-      if (saved === false) continue;
+      if (saved === false) {
+        refused = generation;
+        continue;
+      }
       isKept = saved === null;
       grants.replace(grant, saved === null ? save : null);
       progress.log.info('connection_paired', { connection: progress.name, scope: grant.scope, user: paired.user });
@@ -221,6 +242,7 @@ export class PairingExchange {
   ): Promise<boolean> {
     const { store, grants } = this.#context;
     const { connection } = paired;
+    let refused: number | null = null;
     // Another hub may refresh the other grant between its comparison and the write.
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
       const other = (await store.grant(connection))?.grant;
@@ -230,7 +252,11 @@ export class PairingExchange {
         await this.#state.exclusively(() => store.savePairing(paired));
         return false;
       }
-      const grant = grantAfter(other?.generation ?? (await store.generation(connection)));
+      const generation = other?.generation ?? (await store.generation(connection));
+      // There is no such connection any more.
+      if (generation === refused) return false;
+      refused = generation;
+      const grant = grantAfter(generation);
       if (!(await this.#state.exclusively(() => store.completePairing(paired, grant)))) continue;
       grants.replace(grant);
       return true;

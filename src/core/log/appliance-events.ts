@@ -120,11 +120,21 @@ export const connectionEvents = {
     ),
     detail,
   }),
-  grant_revoked: event('info', 'The portal has revoked a grant that was removed from the hub.', { connection }),
-  grant_revocation_failed: event('warn', 'The portal did not revoke a grant that was removed from the hub.', {
-    connection,
-    detail,
-  }),
+  grant_revoked: event(
+    'info',
+    'The portal has revoked a grant that was removed from the hub, or tokens that came too late for one.',
+    {
+      connection,
+    },
+  ),
+  grant_revocation_failed: event(
+    'warn',
+    'The portal did not revoke a grant that was removed from the hub, or tokens that came too late for one.',
+    {
+      connection,
+      detail,
+    },
+  ),
 };
 
 /** Pairings: a person logs in at the portal for a connection. */
