@@ -110,7 +110,7 @@ export async function postForm(
     });
     return { kind: 'answer', response };
   } catch (error) {
-    return { kind: connected ? 'no_answer' : 'not_sent', ...transportFailure(error) };
+    return { kind: connected ? 'no_answer' : 'not_sent', ...transportFailure(error, limits) };
   } finally {
     client.destroy(CLIENT_CLOSED).catch(() => undefined);
   }
@@ -137,7 +137,7 @@ export class PooledHttpClient implements AsyncDisposable {
       const response = await sendRequest(pool, POOLED_REQUEST_LIMITS, url, options);
       return { kind: 'answer', response };
     } catch (error) {
-      return { kind: 'no_answer', ...transportFailure(error) };
+      return { kind: 'no_answer', ...transportFailure(error, POOLED_REQUEST_LIMITS) };
     }
   }
 
@@ -159,10 +159,33 @@ const CERTIFICATE_DATE_ERRORS: Readonly<Record<string, CertificateDateError>> = 
   CERT_HAS_EXPIRED: 'expired',
 };
 
-function transportFailure(error: unknown): TransportFailure {
+function transportFailure(error: unknown, limits: RequestLimits): TransportFailure {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const certificateError = CERTIFICATE_DATE_ERRORS[code];
-  return { detail: messageOf(error).slice(0, MAX_DETAIL_LENGTH), ...(certificateError && { certificateError }) };
+  const detail = describeFailure(error, code, limits) ?? messageOf(error);
+  return { detail: detail.slice(0, MAX_DETAIL_LENGTH), ...(certificateError && { certificateError }) };
+}
+
+/** In plain words what undici and Node report by a code; null for what their messages say well, such as a refusal. */
+function describeFailure(error: unknown, code: string, limits: RequestLimits): string | null {
+  const seconds = (milliseconds: number) => `${milliseconds / 1000} s`;
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return `the whole answer did not come within ${seconds(limits.totalTimeout)}`;
+  if (/^(?:Z_|ERR__ERROR_|ERR_BROTLI|ZSTD_)/.test(code)) return 'the answer can not be decompressed';
+  switch (code) {
+    case 'UND_ERR_HEADERS_TIMEOUT':
+      return `the portal took the request and did not answer within ${seconds(limits.headersTimeout)}`;
+    case 'UND_ERR_BODY_TIMEOUT':
+      return `the answer stopped in its middle for ${seconds(limits.bodyTimeout)}`;
+    case 'UND_ERR_SOCKET':
+    case 'ECONNRESET':
+      return 'the portal, or something before it, cut the connection';
+    case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
+    case 'UND_ERR_HEADERS_OVERFLOW':
+      return `the answer is larger than ${Math.round(limits.maxResponseBytes / 1000)} kB`;
+    default:
+      return null;
+  }
 }
 
 function commonHeaders(): Record<string, string> {

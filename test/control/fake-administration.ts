@@ -263,7 +263,10 @@ export class FakeAdministration implements Administration {
     return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: this.#findConnection(name).scope };
   }
 
-  refresh = async (name: string): Promise<ConnectionStatus> => this.#findConnection(name);
+  async refresh(name: string): Promise<ConnectionStatus> {
+    await this.portal;
+    return this.#findConnection(name);
+  }
 
   rotateStoreKey = async () => this.rotation;
   takeSnapshot = async () => ({ file: '/var/lib/latchkey/latchkey.db.copy', made: '2031-05-05T06:00:00Z' });

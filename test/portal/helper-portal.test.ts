@@ -35,7 +35,7 @@ function polledLink(address: string): PolledLink {
 function portalAt(
   frontend: string,
   base = frontend,
-  more: { ca?: string[]; redirectUrl?: (nonce: string) => string | null } = {},
+  more: { ca?: string[]; redirectUrl?: (nonce: string) => string | null; limits?: RequestLimits } = {},
 ): HelperPortal {
   return new HelperPortal({
     baseUrl: base,
@@ -137,37 +137,91 @@ describe('refresh that was not sent', () => {
 
 describe('refresh without a complete response', () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
-  test.each<[string, Responder]>([
-    ['the server closes instead of answering', (socket) => socket.end()],
-    ['the server resets the connection', (socket) => socket.resetAndDestroy()],
-    ['the server sends nothing', () => undefined],
-    ['the headers break off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-ty')],
-    ['the body breaks off', (socket) => socket.end(`${head}content-length: 900\r\n\r\n${TOKENS}`)],
-    ['a chunked body breaks off', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n`)],
-    ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
-    ['the response is not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
-    ['the headers are too large', (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`)],
-    ['the body is whole and too large', (socket) => socket.end(httpResponse(200, TOKENS.padEnd(20_000)))],
+  test.each<[string, RegExp, Responder]>([
+    ['the server closes instead of answering', /cut the connection/, (socket) => socket.end()],
+    ['the server resets the connection', /cut the connection/, (socket) => socket.resetAndDestroy()],
+    ['the server sends nothing', /whole answer did not come|in its middle|did not answer within/, () => undefined],
+    [
+      'the headers break off',
+      /cut the connection|HTTP\/1.1 protocol/,
+      (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-ty'),
+    ],
+    [
+      'the body breaks off',
+      /cut the connection|HTTP\/1.1 protocol/,
+      (socket) => socket.end(`${head}content-length: 900\r\n\r\n${TOKENS}`),
+    ],
+    [
+      'a chunked body breaks off',
+      /cut the connection|HTTP\/1.1 protocol/,
+      (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n`),
+    ],
+    [
+      'the body stops coming',
+      /whole answer did not come|in its middle|did not answer within/,
+      (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`),
+    ],
+    [
+      'the response is not HTTP',
+      /does not match the HTTP\/1.1 protocol/,
+      (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'),
+    ],
+    [
+      'the headers are too large',
+      /larger than 10 kB|HTTP\/1.1 protocol/,
+      (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`),
+    ],
+    [
+      'the body is whole and too large',
+      /larger than 10 kB/,
+      (socket) => socket.end(httpResponse(200, TOKENS.padEnd(20_000))),
+    ],
     [
       'the body turns out too large',
+      /larger than 10 kB/,
       (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${TOKENS.padEnd(20_000)}\r\n0\r\n\r\n`),
     ],
     [
       'the body drips endlessly',
+      /whole answer did not come|in its middle|did not answer within/,
       (socket) => {
         socket.write(`${head}content-length: 5000\r\n\r\n`);
         const drip = setInterval(() => socket.write(' '), 50);
         socket.on('close', () => clearInterval(drip));
       },
     ],
-  ])('a refresh is ambiguous and sent only once if %s', async (_, respond) => {
+  ])('a refresh is ambiguous and sent only once if %s', async (_, detail, respond) => {
     await using server = await startRawServer(respond);
     await using portal = portalAt(server.origin);
     const outcome = await refresh(portal);
-    expect(outcome.kind).toBe('ambiguous');
+    expect(outcome).toMatchObject({ kind: 'ambiguous', detail: expect.stringMatching(detail) });
+    expect(JSON.stringify(outcome)).not.toMatch(/Error|aborted/);
     expect(server.requests).toHaveLength(1);
     expect(JSON.stringify(outcome)).not.toContain('the-refresh-token');
   });
+});
+
+test.each<[string, Responder, string]>([
+  ['does not come', () => undefined, 'the portal took the request and did not answer within 0.3 s'],
+  [
+    'stops',
+    (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{'),
+    'the answer stopped in its middle for 0.3 s',
+  ],
+  [
+    'can not be decompressed',
+    (socket) => socket.end(httpResponse(200, TOKENS, { 'content-encoding': 'gzip' })),
+    'the answer can not be decompressed',
+  ],
+  [
+    'is encoded with what it is not',
+    (socket) => socket.end(httpResponse(200, TOKENS, { 'content-encoding': 'br' })),
+    'the answer can not be decompressed',
+  ],
+])('if the answer %s, the detail says so in plain words', async (_, respond, detail) => {
+  await using server = await startRawServer(respond);
+  await using portal = portalAt(server.origin, server.origin, { limits: { ...SHORT, totalTimeout: 20_000 } });
+  expect(await refresh(portal)).toEqual({ kind: 'ambiguous', detail });
 });
 
 describe('requests to the token endpoint', () => {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { connectHub } from '../hub-connection.ts';
 import { conditionLine } from '../status/lines.ts';
 import { formatTimeUntil } from '../terminal/duration.ts';
-import { print, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
 import { confirm } from '../terminal/prompt.ts';
 
 /** Describes the argument of a command for one connection. */
@@ -18,7 +18,7 @@ export function refreshCommand(): Command {
     .option('--json', 'print the status as JSON: of the appliance, or of a connection that has another name')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const connection = await hub.refresh(name);
+      const connection = await reportIfSlow(PORTAL_ANSWER, hub.refresh(name));
       if (options.json === true) {
         const { appliances } = await hub.status();
         // An appliance's own connection has its name, and then its status says all of this and more.
@@ -43,7 +43,7 @@ export function tokenCommand(): Command {
     .option('--json', 'print the whole token response')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const token = await hub.token(name);
+      const token = await reportIfSlow(PORTAL_ANSWER, hub.token(name));
       if (options.json === true) printJson(token);
       else print(token.access_token);
     });

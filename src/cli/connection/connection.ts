@@ -3,7 +3,7 @@ import type { ConnectionResponse } from '../../control/messages.ts';
 import { joinNames } from '../../core/connections/connection.ts';
 import { connectHub } from '../hub-connection.ts';
 import { connectionsText } from '../status/connections-text.ts';
-import { print, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
 import { confirm, confirmWarning } from '../terminal/prompt.ts';
 import { readRefreshToken } from '../terminal/secret-input.ts';
 
@@ -109,10 +109,11 @@ function importCommand(): Command {
       const warning = `${name} has a grant already, and the imported one would replace it.`;
       if (hasGrant && options.yes !== true && !(await confirmWarning(warning))) return;
       const refreshToken = await readRefreshToken("The other program's refresh token: ");
-      const imported = await hub.importGrant({
+      const grant = {
         ...{ name, scope: options.scope ?? null, portal: options.portal ?? null },
         ...{ refreshToken, replace: options.yes === true || hasGrant },
-      });
+      };
+      const imported = await reportIfSlow(PORTAL_ANSWER, hub.importGrant(grant));
       if (options.json === true) {
         printJson({ name, state: imported.state, scope: imported.scope });
         printStderr(STOP_OTHER_PROGRAM);

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { PortalsResponse } from '../../control/messages.ts';
 import { connectHub } from '../hub-connection.ts';
 import { checksTable } from '../terminal/checks-table.ts';
-import { print, printable, printJson } from '../terminal/output.ts';
+import { PORTAL_ANSWER, print, printable, printJson, reportIfSlow } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 
 interface Options {
@@ -80,7 +80,7 @@ function checkCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, { json }: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { checks } = await hub.checkPortal(name);
+      const { checks } = await reportIfSlow(PORTAL_ANSWER, hub.checkPortal(name));
       if (json === true) printJson({ checks });
       else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
       if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;

@@ -1,3 +1,4 @@
+import { systemTimers } from '../../system/clock.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
 
 /** Prints a result for people to standard output. */
@@ -14,6 +15,21 @@ export function printJson(value: unknown): void {
 export function printStderr(text: string): void {
   process.stderr.write(`${rewriteCommands(text)}\n`);
 }
+
+/** Milliseconds after which a person wants to know why nothing happens. */
+const SLOW = 3000;
+
+/**
+ * Says on standard error what a command waits for, if that takes longer than a few seconds.
+ * @param what the end of "Waiting for "
+ */
+export async function reportIfSlow<Result>(what: string, work: Promise<Result>): Promise<Result> {
+  const stop = systemTimers.after(SLOW, () => printStderr(`Waiting for ${what}`));
+  return work.finally(stop);
+}
+
+/** What commands wait for that make the hub send a token request: its longest timeout is two minutes. */
+export const PORTAL_ANSWER = "the portal's answer, two minutes at most …";
 
 /**
  * Prints in one line what failed and what to do next, and sets the exit status.

@@ -67,6 +67,16 @@ test('refresh says how long the new token is valid', async () => {
   expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(toWire(wallbox));
 });
 
+test('refresh says what it waits for if that takes long, and not on standard output', async () => {
+  hub.administration.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  hub.administration.portal = promise;
+  const running = hub.start('refresh', 'wallbox', '--json');
+  await running.stderr(/^Waiting for the portal's answer, two minutes at most …\n$/);
+  resolve();
+  expect(JSON.parse((await running.ended).stdout)).toMatchObject({ name: 'wallbox' });
+});
+
 test('refresh fails with the reason and what to do if the appliance still has a problem', async () => {
   const problem = { code: 'refused', message: 'the portal refused the token', since: '2026-01-01T00:00:00Z' } as const;
   const wallbox = hub.administration.set({ name: 'wallbox', state: 'needs_pairing', problem });
