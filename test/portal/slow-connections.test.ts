@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { createLan, lanSkipReason } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -50,8 +51,8 @@ test('a portal and a webhook 400 ms away are reached, whichever of their other a
   const checking = Object.keys(NAMES).map(async (name) => {
     const check = latchkey('portals', 'check', name.replace('.example', ''), '--json');
     const asking = house.spawn('/usr/bin/unshare', check, { env });
-    await asking.end(60_000);
-    const checks: { name: string; result: string }[] = JSON.parse(asking.output).checks;
+    const line = await asking.line((text) => (text.startsWith('{') ? text : undefined), scaleDeadline(60_000));
+    const checks: { name: string; result: string }[] = JSON.parse(line).checks;
     expect(
       checks.find((one) => one.name === 'tls'),
       asking.output,
@@ -65,5 +66,5 @@ test('a portal and a webhook 400 ms away are reached, whichever of their other a
   });
   await Promise.all(checking);
   const notice = house.spawn('/usr/bin/unshare', latchkey('notify', '--test'), { env });
-  expect(await notice.end(60_000), notice.output).toBe(0);
+  expect(await notice.end(scaleDeadline(60_000)), notice.output).toBe(0);
 });
