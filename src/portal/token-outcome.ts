@@ -70,6 +70,8 @@ export function toErrorOutcome({
   detail,
   response: { body, retryAfter, portalTime, redirect },
 }: ErrorResult): Exclude<TokenOutcome, { kind: 'granted' | 'not_sent' }> {
+  const description = parseErrorDescription(body);
+  const said = description === '' ? detail : `${detail} (${description})`;
   switch (meaning) {
     case 'deferred':
     case 'slow_down':
@@ -80,13 +82,11 @@ export function toErrorOutcome({
     case 'blocked':
       return { kind: meaning, detail, portalTime, ...(redirect !== undefined && { redirect }) };
     case 'ended':
-      return { kind: 'refused', detail, portalTime };
+    case 'refused':
+      return { kind: 'refused', detail: said, portalTime };
     case 'denied':
-    case 'rejected': {
-      const description = parseErrorDescription(body);
-      const said = description === '' ? detail : `${detail} (${description})`;
+    case 'rejected':
       return { kind: 'rejected', error, detail: said, portalTime };
-    }
     default:
       return { kind: meaning, detail, portalTime };
   }
@@ -102,21 +102,47 @@ export function describeRedirect(status: number, redirect: string, key: string):
   return `HTTP ${status}, a redirect to ${redirect}, which the hub does not follow: correct ${key}, unless the network requires a login`;
 }
 
-/**
- * Adds to an outcome `misconfigured`, or to a redirect, which settings a person has to check; returns any other
- * unchanged.
- * @param key the configuration key that names the token endpoint
- */
-export function withConfigurationHint(
+/** What an outcome of a token request may be due to. */
+interface HintContext {
+  readonly location: CredentialLocation;
+  /** The configuration key that names the token endpoint. */
+  readonly key: string;
+  /** Whether the request was part of a login: then the secret may never have been right. */
+  readonly isLogin: boolean;
+  /** What else to try if the portal does not accept the client; left out if nothing. */
+  readonly otherwise?: string;
+}
+
+/** Adds to an outcome which settings a person has to check, if it points to some; returns any other unchanged. */
+export function withHint(
   outcome: TokenOutcome,
   { status }: Pick<PortalResponse, 'status'>,
-  location: CredentialLocation,
-  key: string,
+  context: HintContext,
 ): TokenOutcome {
-  if (outcome.kind === 'blocked' && outcome.redirect !== undefined)
+  const { location, key, isLogin } = context;
+  if (outcome.kind === 'misconfigured') return { ...outcome, detail: clientRefusedText(outcome.detail, context) };
+  if (outcome.kind !== 'blocked') return outcome;
+  if (outcome.redirect !== undefined)
     return { ...outcome, detail: describeRedirect(status, outcome.redirect, `portals.${location.portal}.${key}`) };
-  if (outcome.kind !== 'misconfigured') return outcome;
-  const check = describeCredentials(location, 'and');
-  const detail = `the portal does not accept the hub's client_id and client secret (${outcome.detail}): check ${check}`;
-  return { ...outcome, detail };
+  if (!isLogin) return outcome;
+  // RFC 6749, 5.2: 401 is about the client.
+  const cause = `the portal responded with ${outcome.detail} and no error code`;
+  const check = checkText(context);
+  return status === 401
+    ? {
+        kind: 'misconfigured',
+        detail: `${cause}, as for a wrong client secret: ${check}`,
+        portalTime: outcome.portalTime,
+      }
+    : { ...outcome, detail: `${cause}: ${check}; check portals.${location.portal}.${key} and any firewall on the way` };
+}
+
+/** Says that the portal does not accept the client, and what to check. @param answer what the portal responded */
+export function clientRefusedText(answer: string, context: HintContext): string {
+  return `the portal does not accept the hub's client_id and client secret (${answer}): ${checkText(context)}`;
+}
+
+function checkText({ location, otherwise }: HintContext): string {
+  const check = `check ${describeCredentials(location, 'and')}`;
+  return otherwise === undefined ? check : `${check}; if both are right, ${otherwise}`;
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import * as v from 'valibot';
 import type { TokenResponse } from '../core/grants/token-outcome.ts';
+import { printableDescription } from '../core/portals/error-description.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
 import type { PortalResponse } from './http.ts';
@@ -140,15 +141,10 @@ export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' |
 }
 
 /** RFC 6749, 5.2. */
-const errorDescription = v.object({ error_description: v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/)) });
-/** What may be a token in a text: some portals name the one that they refuse. Their own error numbers are kept. */
-const POSSIBLE_TOKEN = /(?<!\S)(?![A-Z]+\d+:?(?!\S))(?=\S*(?:\d|[a-z][A-Z]))\S{6,}|\S{25,}/g;
-const MAX_DESCRIPTION_LENGTH = 160;
-
+const errorDescription = v.object({ error_description: v.string() });
 /** What the portal itself says about an error, for people; empty if it says nothing. */
 export function parseErrorDescription(body: string): string {
-  const text = parseBody(errorDescription, body)?.error_description ?? '';
-  return text.replaceAll(POSSIBLE_TOKEN, '…').slice(0, MAX_DESCRIPTION_LENGTH).trim();
+  return printableDescription(parseBody(errorDescription, body)?.error_description ?? '');
 }
 
 /** A form, as some clouds answer requests for tokens and device codes. */

@@ -260,6 +260,26 @@ describe('a login by redirect', () => {
     },
   );
 
+  test("a login by redirect that ends with invalid_scope names the scope and the portal's own words, if they are its own", async () => {
+    const { harness, run } = await startHub('redirect');
+    const query = {
+      error: 'invalid_scope',
+      error_description: 'Unknown: home.control',
+      state: redirectLinkOf(run).state,
+    };
+    const stateful = parseStatefulResponse(new URLSearchParams(query)) ?? expect.fail();
+    await harness.run.pairings.receiveRedirect(stateful, null);
+    expect(run.pairing).toMatchObject({ failureDetail: 'invalid_scope' });
+    await harness.run.pairings.receiveRedirect(stateful, harness.run.pairings.browserToken(run.pairing.id).reveal());
+    expect(harness.statusOf('wallbox').pairingFailed?.message).toBe(
+      'the portal rejected the hub\'s request: invalid_scope (Unknown: home.control); correct the scope of wallbox to one that the portal knows, and run "latchkey pair wallbox" again',
+    );
+    await harness.restart();
+    expect(harness.run.pairings.newestFor(run.pairing.connection)?.pairing).toMatchObject({
+      failureDetail: 'invalid_scope (Unknown: home.control)',
+    });
+  });
+
   test.each(['temporarily_unavailable', 'server_error'])(
     'a login by redirect may be repeated with the same link after %s',
     async (error) => {
@@ -287,6 +307,16 @@ describe('a login by redirect', () => {
     });
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
+});
+
+test('a login by a code at a portal without that endpoint fails at once, and names the keys to correct', async () => {
+  const endpoints = { authorization: null, token: 'http://127.0.0.1:9/t', deviceAuthorization: null, revocation: null };
+  const harness = await BrokerHarness.start({ oauth2: { login: 'device', endpoints } });
+  await harness.addAppliance('wallbox');
+  expect(pairingResult((await harness.beginPairing('wallbox')).pairing.step)).toBe('portal_rejected');
+  expect(harness.statusOf('wallbox').pairingFailed?.message).toContain(
+    'no device authorization endpoint: add portals.cloud.device_authorization_endpoint, or set portals.cloud.login = "redirect"',
+  );
 });
 
 describe('requests that wait for their turn at a portal', () => {

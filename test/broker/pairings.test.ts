@@ -256,6 +256,50 @@ describe('end of a pairing', () => {
   });
 });
 
+test.each([
+  [
+    401,
+    '',
+    'misconfigured',
+    /responded with HTTP 401 and no error code, as for a wrong client secret: check portals\.home\.client_id, and the client secret/,
+  ],
+  [
+    400,
+    'invalid client',
+    'portal_rejected',
+    /HTTP 400 and no error code: check portals\.home\.client_id, and the client secret; check portals\.home\.frontend_url/,
+  ],
+  [
+    401,
+    '{"error":"invalid_client"}',
+    'misconfigured',
+    /\(HTTP 401 invalid_client\): check portals\.home\.client_id, and the client secret/,
+  ],
+  [
+    400,
+    '{"error":"invalid_scope","error_description":"The scope Monitoring is unknown"}',
+    'portal_rejected',
+    /HTTP 400 invalid_scope \(The scope Monitoring is unknown\); correct the scope of wallbox .* and run "latchkey pair wallbox"/,
+  ],
+  [
+    400,
+    '{"error":"invalid_grant","error_description":"redirect_uri differs"}',
+    'code_refused',
+    /invalid_grant \(redirect_uri differs\)/,
+  ],
+])(
+  'a code exchange that fails with HTTP %d %s names the likely cause and what to correct',
+  async (status, body, reason, message) => {
+    const { harness, run } = await startPairing();
+    harness.portal.fail('token', { kind: 'answer', status, body });
+    await harness.login(run);
+    // A portal that rejects a code may accept the next one, until the pairing expires.
+    await harness.time.pass(15 * MINUTE);
+    expect(stateOf(run)).toBe(reason);
+    expect(harness.statusOf('wallbox').pairingFailed?.message).toMatch(message);
+  },
+);
+
 describe('authorization code', () => {
   test('a pairing continues after the portal refused a code, and succeeds with the next one', async () => {
     const { harness, run } = await startPairing(REDIRECT);

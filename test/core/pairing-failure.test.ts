@@ -41,6 +41,18 @@ test.each(['misconfigured', 'client_unknown'] as const)(
   },
 );
 
+test.each<[PairingFailureReason, string, RegExp]>([
+  ['portal_rejected', 'HTTP 400 invalid_scope', /: HTTP 400 invalid_scope; correct the scope of wallbox/],
+  ['portal_rejected', 'there is no endpoint', /: there is no endpoint; correct what this names, and run/],
+  ['code_refused', 'HTTP 400 invalid_grant', /: HTTP 400 invalid_grant; run/],
+  ['foreign_origin', 'a URL on https://a.example', /: a URL on https:\/\/a\.example; check/],
+  ['misconfigured', 'the secret may be wrong', /^the secret may be wrong; correct portals\.home\.client_id/],
+  ['expired', 'HTTP 400', /^nobody logged in before the pairing expired; run/],
+])('the explanation of the pairing failure %s has its detail "%s" if that belongs to it', (reason, detail, text) => {
+  const { cause, advice } = explainPairingFailure(reason, 'wallbox', { portal: 'home' }, detail);
+  expect(`${cause}; ${advice}`).toMatch(text);
+});
+
 describe('recent pairing failure', () => {
   const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
   const waiting = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });

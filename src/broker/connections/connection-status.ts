@@ -163,9 +163,12 @@ function pairingFailureFields(
 ): Pick<ConnectionStatus, 'pairingFailed' | 'credentialLocation'> {
   const failure = run === undefined ? null : recentPairingFailure(run.pairing, now, started);
   if (run === undefined || failure === null) return {};
-  const { reason, at } = failure;
+  const { reason, at, detail } = failure;
   return {
-    pairingFailed: { reason, message: run.failureMessage(reason), at: rfc3339(at.wall) },
+    pairingFailed: {
+      ...{ reason, message: run.failureMessage(reason), at: rfc3339(at.wall) },
+      ...(detail !== undefined && { detail }),
+    },
     credentialLocation: run.credentialLocation,
   };
 }

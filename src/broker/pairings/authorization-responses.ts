@@ -1,5 +1,5 @@
 import type { RejectedResponseReason } from '../../core/lan-service.ts';
-import type { AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
+import type { AuthorizationError, AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
 import { linksOf } from '../../core/pairings/pairing.ts';
 import { isFromIssuer, type LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse } from '../../core/portals/portal.ts';
@@ -15,7 +15,7 @@ export interface ResponseReceiver {
   /** Resolves when no code is being exchanged. */
   whenExchangeIdle(): Promise<void>;
   /** Handles an error: see `PairingRun.receiveError`. */
-  receiveError(error: string, isTrusted: boolean): Promise<void>;
+  receiveError(response: AuthorizationError, isTrusted: boolean): Promise<void>;
 }
 
 /**
@@ -65,7 +65,7 @@ export class AuthorizationResponses {
     if (response.kind === 'code') await this.#receiver.exchangeCode({ code: response.code, issuer }, link);
     else {
       if (response.error !== 'access_denied') this.#logRejection(errorCode(response.error));
-      await this.#receiver.receiveError(response.error, isTrusted);
+      await this.#receiver.receiveError(response, isTrusted);
     }
     return null;
   }
@@ -76,6 +76,6 @@ export class AuthorizationResponses {
 }
 
 /** An error code (RFC 6749, 4.1.2.1) for the log; anything else may be a secret in the wrong place. */
-function errorCode(error: string): string {
+export function errorCode(error: string): string {
   return /^[a-z_]{1,40}$/.test(error) ? error : 'another error';
 }

@@ -99,7 +99,7 @@ export function pollLinks(
         break;
       case 'misconfigured':
         progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
-        await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+        await progress.dispatch({ kind: 'failed', reason: 'misconfigured', detail: outcome.detail });
         break;
       case 'slow_down': {
         if (link.kind !== 'device') break;

@@ -168,7 +168,7 @@ export class LinkRequests {
           return { kind: 'over' };
         }
         progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
-        await progress.dispatch({ kind: 'failed', reason: failureReason(outcome) });
+        await progress.dispatch({ kind: 'failed', reason: failureReason(outcome), detail: outcome.detail });
         return { kind: 'over' };
     }
   }

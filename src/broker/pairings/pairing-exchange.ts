@@ -314,16 +314,21 @@ async function exchangeCode(
 }
 
 /** The event that a failed exchange causes for its pairing. */
-function exchangeFailureEvent({ kind }: TokenOutcome): PairingEvent {
-  switch (kind) {
+function exchangeFailureEvent(outcome: Exclude<TokenOutcome, { kind: 'granted' }>): PairingEvent {
+  const { detail } = outcome;
+  switch (outcome.kind) {
     case 'misconfigured':
-      return { kind: 'failed', reason: 'misconfigured' };
+      return { kind: 'failed', reason: 'misconfigured', detail };
     case 'ambiguous':
       return { kind: 'answer_lost' };
     case 'blocked':
+      return { kind: 'code_refused', reason: 'portal_rejected', detail };
     case 'rejected':
-      return { kind: 'code_refused', reason: 'portal_rejected' };
+      // Every further login would end in the same way.
+      return outcome.error === 'invalid_scope'
+        ? { kind: 'failed', reason: 'portal_rejected', detail }
+        : { kind: 'code_refused', reason: 'portal_rejected', detail };
     default:
-      return { kind: 'code_refused', reason: 'code_refused' };
+      return { kind: 'code_refused', reason: 'code_refused', detail };
   }
 }

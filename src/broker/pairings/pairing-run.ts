@@ -1,4 +1,5 @@
 import type { LoginLinkResult } from '../../core/lan-service.ts';
+import type { AuthorizationError } from '../../core/pairings/authorization-response.ts';
 import {
   type DeviceCodes,
   type Pairing,
@@ -13,7 +14,7 @@ import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { AuthorizationResponses } from './authorization-responses.ts';
+import { AuthorizationResponses, errorCode } from './authorization-responses.ts';
 import type { LoginReceiver } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
@@ -76,7 +77,7 @@ export class PairingRun implements AsyncDisposable {
       isIssuerOfAnother: (issuer) => this.#isIssuerOfAnother(issuer),
       exchangeCode: (response, link) => this.#exchangeCode(response, link),
       whenExchangeIdle: () => exchange.whenIdle(),
-      receiveError: (error, isTrusted) => this.receiveError(error, isTrusted),
+      receiveError: (response, isTrusted) => this.receiveError(response, isTrusted),
     });
     this.#redirectedCodes = new RedirectedCodes(context, this.#state, receiver, () => exchange.whenIdle());
   }
@@ -131,6 +132,7 @@ export class PairingRun implements AsyncDisposable {
       reason,
       this.#context.nameOf(this.pairing.connection),
       this.credentialLocation,
+      this.pairing.failureDetail,
     );
     return `${cause}; ${advice}`;
   }
@@ -204,12 +206,14 @@ export class PairingRun implements AsyncDisposable {
    * log in again.
    * @param isTrusted whether the hub itself sent the browser to the portal, or a person with access to the hub pasted it
    */
-  async receiveError(error: string, isTrusted: boolean): Promise<void> {
+  async receiveError({ error, description }: AuthorizationError, isTrusted: boolean): Promise<void> {
+    const code = errorCode(error);
+    const detail = isTrusted && description !== undefined ? `${code} (${description})` : code;
     const reason = error === 'access_denied' ? 'refused_by_user' : 'portal_rejected';
-    if (isTrusted && !TRANSIENT_ERRORS.includes(error)) return this.failLogin(reason);
+    if (isTrusted && !TRANSIENT_ERRORS.includes(error)) return this.failLogin(reason, detail);
     await this.#ownership.acquireOpen();
     await this.#redirectedCodes.askPortal();
-    await this.#state.dispatch({ kind: 'login_failed', reason });
+    await this.#state.dispatch({ kind: 'login_failed', reason, detail });
   }
 
   /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
@@ -286,19 +290,19 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /** Ends the pairing, as {@link fail}; the result of an exchange under way takes precedence. */
-  async failLogin(reason: PairingFailureReason): Promise<void> {
+  async failLogin(reason: PairingFailureReason, detail?: string): Promise<void> {
     await this.#parts.exchange.whenIdle();
-    await this.fail(reason);
+    await this.fail(reason, detail);
   }
 
   /**
    * Ends the pairing, unless it has ended already or its grant is being stored.
    * @returns false while another hub exchanges its code, so that it goes on: see {@link loginElsewhere}
    */
-  async fail(reason: PairingFailureReason): Promise<boolean> {
+  async fail(reason: PairingFailureReason, detail?: string): Promise<boolean> {
     await this.#ownership.acquireOpen();
     await this.#parts.exchange.whenGrantStored();
-    await this.#state.dispatch({ kind: 'failed', reason });
+    await this.#state.dispatch({ kind: 'failed', reason, ...(detail !== undefined && { detail }) });
     return this.pairing.step.kind !== 'exchanging';
   }
 

@@ -303,7 +303,7 @@ export class Pairings implements AsyncDisposable {
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
-      const received = run.receiveError(callback.error, wasSentByHub);
+      const received = run.receiveError(callback, wasSentByHub);
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     return run.pairing;

@@ -87,9 +87,13 @@ export interface ConnectionStatus extends LoginStatus {
  */
 type MissingGrantReason = 'portal_changed' | 'grant_damaged' | 'connection_damaged';
 
-/** A failed pairing: `message` says why it failed and what to do next, in English; `at` in RFC 3339 UTC. */
+/**
+ * A failed pairing: `message` says why it failed and what to do next, in English; `detail` what the portal said, if
+ * that is known; `at` in RFC 3339 UTC.
+ */
 interface FailedPairing {
   readonly reason: PairingFailureReason;
   readonly message: string;
+  readonly detail?: string;
   readonly at: string;
 }

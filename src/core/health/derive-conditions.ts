@@ -212,7 +212,8 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     conditions.push(condition('permissions_missing', 'warning', message, advice, status.lastRefresh ?? rfc3339(now)));
   }
   if (pairingFailed !== undefined) {
-    const { cause, advice } = explainPairingFailure(pairingFailed.reason, name, credentialLocation);
+    const { reason, detail } = pairingFailed;
+    const { cause, advice } = explainPairingFailure(reason, name, credentialLocation, detail);
     const message = `The last pairing of ${name} failed: ${cause}`;
     const severity = isUserCaused(pairingFailed.reason) ? 'info' : 'warning';
     conditions.push(condition('pairing_failed', severity, message, capitalize(advice), pairingFailed.at));

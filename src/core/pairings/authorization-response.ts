@@ -1,3 +1,4 @@
+import { printableDescription } from '../portals/error-description.ts';
 import { Secret } from '../secret.ts';
 
 /**
@@ -6,8 +7,16 @@ import { Secret } from '../secret.ts';
  */
 export type AuthorizationResponse =
   | { readonly kind: 'code'; readonly code: Secret; readonly issuer?: string }
-  | { readonly kind: 'error'; readonly error: string; readonly issuer?: string }
+  | AuthorizationError
   | { readonly kind: 'nothing' };
+
+/** `description`: what the portal says about the error, for people; left out if it says nothing. */
+export interface AuthorizationError {
+  readonly kind: 'error';
+  readonly error: string;
+  readonly description?: string;
+  readonly issuer?: string;
+}
 
 /** An authorization response that names its request. */
 export interface StatefulResponse {
@@ -33,7 +42,9 @@ export function parseAuthorizationResponse(query: URLSearchParams): Authorizatio
   if ((code ?? '').length > MAX_CODE_LENGTH || (error ?? '').length > MAX_ERROR_LENGTH) return null;
   const from = issuer === undefined ? {} : { issuer };
   if (code) return { kind: 'code', code: new Secret(code), ...from };
-  return error ? { kind: 'error', error, ...from } : { kind: 'nothing' };
+  if (!error) return { kind: 'nothing' };
+  const description = printableDescription(query.get('error_description') ?? '');
+  return { kind: 'error', error, ...(description !== '' && { description }), ...from };
 }
 
 /** Parses the query of a redirect that names its request; null if it is invalid or has no `state`. */

@@ -67,6 +67,8 @@ export interface Pairing {
    * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
    */
   readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | 'refused_by_user' | null;
+  /** What the portal said at the last failure, and what to correct, for installers; left out if that is not known. */
+  readonly failureDetail?: string;
   /** The device flow (RFC 8628) that an appliance has begun; null if only an installer started the pairing. */
   readonly device: DeviceFlow | null;
   /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
@@ -112,9 +114,9 @@ export type PairingEvent =
    * The portal issued no tokens for the code. A person may log in again, through the same link unless that works only
    * once.
    */
-  | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected' }
+  | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected'; readonly detail?: string }
   /** The portal, or somebody who pretends to be it, has reported that a login failed: the link can be opened again. */
-  | { readonly kind: 'login_failed'; readonly reason: 'portal_rejected' | 'refused_by_user' }
+  | { readonly kind: 'login_failed'; readonly reason: 'portal_rejected' | 'refused_by_user'; readonly detail?: string }
   /** The portal has asked to be polled less often; `interval` in ms, from now on (RFC 8628, 3.5). */
   | { readonly kind: 'slow_down'; readonly link: DeviceLink; readonly interval: number }
   /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
@@ -122,7 +124,7 @@ export type PairingEvent =
   | { readonly kind: 'paired'; readonly scope: string | null }
   /** An installer permits the appliance of the device flow to use the connection's grant as it is. */
   | { readonly kind: 'approved'; readonly scope: string | null }
-  | { readonly kind: 'failed'; readonly reason: PairingFailureReason }
+  | { readonly kind: 'failed'; readonly reason: PairingFailureReason; readonly detail?: string }
   | { readonly kind: 'deadline' }
   /** The pairing becomes part of a batch. */
   | { readonly kind: 'batch'; readonly batch: string }
@@ -185,12 +187,12 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, lastFailure: event.reason, step: afterRefusedCode(step) };
+      return { ...withDetail(pairing, event), lastFailure: event.reason, step: afterRefusedCode(step) };
     case 'login_failed':
       // Only the first one is written: anybody who saw the link can bring any number of errors.
       return step.kind === 'exchanging' || pairing.lastFailure !== null
         ? pairing
-        : { ...pairing, lastFailure: event.reason };
+        : { ...withDetail(pairing, event), lastFailure: event.reason };
     case 'slow_down': {
       const { link, interval } = event;
       return { ...pairing, step: mapLinks(step, (one) => (one === link ? { ...link, interval } : one)) };
@@ -206,7 +208,7 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
         ? pairing
         : endPairing(pairing, { kind: 'paired', scope: event.scope });
     case 'failed':
-      return endPairing(pairing, { kind: 'failed', reason: event.reason });
+      return endPairing(withDetail(pairing, event), { kind: 'failed', reason: event.reason });
     case 'deadline':
       // The exchange of a code that was sent may still succeed.
       if (step.kind === 'exchanging') return pairing;
@@ -228,6 +230,10 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       };
     }
   }
+}
+
+function withDetail({ failureDetail: _, ...pairing }: Pairing, { detail }: { readonly detail?: string }): Pairing {
+  return detail === undefined ? pairing : { ...pairing, failureDetail: detail };
 }
 
 /**

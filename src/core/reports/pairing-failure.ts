@@ -32,16 +32,16 @@ export function isUserCaused(reason: PairingFailureReason): boolean {
  * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
  */
 export function recentPairingFailure(
-  { step, failed }: Pairing,
+  { step, failed, failureDetail: detail }: Pairing,
   now: Instant,
   started: number,
-): { reason: PairingFailureReason; at: Instant } | null {
+): { reason: PairingFailureReason; at: Instant; detail?: string } | null {
   if (step.kind !== 'ended' || step.result.kind !== 'failed' || failed === undefined) return null;
   const { reason } = step.result;
   const isFromThisRun = failed.boot === now.boot && failed.uptime >= started;
   if (!isFromThisRun && CONFIGURATION_REASONS.includes(reason)) return null;
   const isShown = timeLeft({ begun: failed, lifetime: DISPLAY_DURATION }, now) > 0;
-  return isShown ? { reason, at: failed } : null;
+  return isShown ? { reason, at: failed, ...(detail !== undefined && { detail }) } : null;
 }
 
 /** Whether a pairing is an ended device flow whose link nobody opened. */
@@ -67,12 +67,15 @@ interface PairingFailureText {
  * Explains a failed pairing to people.
  * @param appliance its name
  * @param credentialLocation where a person corrects the hub's credentials for the portal
+ * @param detail what the portal said, and what to correct; left out if that is not known
  */
 export function explainPairingFailure(
   reason: PairingFailureReason,
   appliance: string,
   credentialLocation: CredentialLocation,
+  detail?: string,
 ): PairingFailureText {
+  const said = detail === undefined ? '' : `: ${detail}`;
   const again = `"latchkey pair ${appliance}"`;
   switch (reason) {
     case 'refused_by_user':
@@ -88,21 +91,21 @@ export function explainPairingFailure(
       return { cause: 'the pairing was cancelled', advice: `run ${again} to start again` };
     case 'portal_rejected':
       return {
-        cause: "the portal rejected the hub's request",
-        advice: `check the portal's addresses and the scope in the configuration, see the hub's log, and run ${again} again`,
+        cause: `the portal rejected the hub's request${said}`,
+        advice: `${whatToCorrect(appliance, detail)}, and run ${again} again`,
       };
     case 'foreign_origin':
       return {
-        cause: 'the portal returned addresses that are not its own, so the hub did not use them',
+        cause: `the portal returned addresses that are not its own, so the hub did not use them${said}`,
         advice: 'check base_url and frontend_url in the configuration',
       };
     case 'code_refused':
-      return { cause: 'the portal refused the authorization code of the login', advice: `run ${again} again` };
+      return { cause: `the portal refused the authorization code of the login${said}`, advice: `run ${again} again` };
     case 'answer_lost':
       return { cause: "the portal's answer was lost", advice: `check the network and run ${again} again` };
     case 'misconfigured':
       return {
-        cause: "the portal does not accept the hub's client_id and client secret",
+        cause: detail ?? "the portal does not accept the hub's client_id and client secret",
         advice: `correct ${describeCredentials(credentialLocation, 'or')}, ${howToApplyCorrection(credentialLocation)} and then run ${again} again`,
       };
     case 'client_unknown':
@@ -111,4 +114,11 @@ export function explainPairingFailure(
         advice: `correct portals.${credentialLocation.portal}.client_id in the configuration, ${howToApplyCorrection({ appliedBy: clientIdApplyMethod(credentialLocation) })} and then run ${again} again`,
       };
   }
+}
+
+/** What a person corrects after a rejection. @param detail as above */
+function whatToCorrect(appliance: string, detail: string | undefined): string {
+  if (detail === undefined) return "check the portal's addresses and the scope in the configuration, see the hub's log";
+  if (detail.includes('invalid_scope')) return `correct the scope of ${appliance} to one that the portal knows`;
+  return 'correct what this names';
 }

@@ -24,7 +24,7 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { classifyTokenResponse, describeError, describeRedirect, withConfigurationHint } from '../token-outcome.ts';
+import { classifyTokenResponse, describeError, describeRedirect, withHint } from '../token-outcome.ts';
 import { parseErrorCode } from '../token-response.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
@@ -204,12 +204,11 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
     switch (exchange.kind) {
       case 'answer':
-        return withConfigurationHint(
-          classifyTokenResponse(exchange.response, this.#options.tokenLifetime),
-          exchange.response,
-          this.#options.credentialLocation,
-          'frontend_url',
-        );
+        return withHint(classifyTokenResponse(exchange.response, this.#options.tokenLifetime), exchange.response, {
+          location: this.#options.credentialLocation,
+          key: 'frontend_url',
+          isLogin: form['grant_type'] === 'authorization_code',
+        });
       case 'not_sent':
         return exchange;
       case 'no_answer':

@@ -35,15 +35,21 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { describeError, describeRedirect, withConfigurationHint } from '../token-outcome.ts';
-import { parseErrorCode } from '../token-response.ts';
+import { clientRefusedText, describeError, describeRedirect, withHint } from '../token-outcome.ts';
+import { parseErrorCode, parseErrorDescription } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
 import { anotherKey } from './client-key.ts';
 import { parseDeviceAuthorization } from './device-authorization.ts';
 import { checkAuthorizationServer } from './portal-checks.ts';
 import { RequestPacer } from './request-pacer.ts';
 import { type LibraryRequest, RequestSender } from './request-sender.ts';
-import { readTokenEndpointResponse, standardErrorCode, toPollOutcome, toTokenOutcome } from './responses.ts';
+import {
+  type PortalOperation,
+  readTokenEndpointResponse,
+  standardErrorCode,
+  toPollOutcome,
+  toTokenOutcome,
+} from './responses.ts';
 import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
 import type { OAuth2Settings } from './settings.ts';
 
@@ -134,7 +140,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       deviceCodeGrantRequest(server, client, authentication, deviceCode.reveal(), { ...options, additionalParameters }),
     ).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
-    return toPollOutcome(this.#readTokens(outcome, 'device_token'));
+    const polled = toPollOutcome(this.#readTokens(outcome, 'device_token'));
+    if (polled.kind !== 'misconfigured') return polled;
+    return { ...polled, detail: clientRefusedText(polled.detail, this.#hintContext(server, 'device_token')) };
   }
 
   async prepareTokenRequest(signal: AbortSignal): Promise<NotSent | null> {
@@ -237,6 +245,14 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#pacer.turn(signal);
   }
 
+  #hintContext(server: AuthorizationServer, operation: PortalOperation) {
+    const { credentialLocation: location } = this.#options;
+    const context = { location, key: 'token_endpoint', isLogin: operation !== 'refresh' };
+    if (!this.#sender.hasEncodedBasic(server, operation)) return context;
+    const otherwise = `set portals.${location.portal}.client_auth = "post": the portal may not decode them in the header`;
+    return { ...context, otherwise };
+  }
+
   get #redirectUri(): string | null {
     return this.#options.settings.redirectUri ?? this.#options.callbackAddress();
   }
@@ -251,7 +267,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const redirectUri = this.#redirectUri;
     const { authorization_endpoint: endpoint } = server;
     if (endpoint === undefined)
-      return rejected('the portal has no authorization endpoint: name it in the configuration');
+      return rejected(
+        `the portal has no authorization endpoint: add portals.${this.#options.credentialLocation.portal}.authorization_endpoint`,
+      );
     if (redirectUri === null) {
       const detail = 'the hub has no address on the home network that the portal could redirect to';
       return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
@@ -276,8 +294,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   ): Promise<LoginLinkOutcome> {
     const { settings, clock } = this.#options;
     if (server.device_authorization_endpoint === undefined) {
+      const key = `portals.${this.#options.credentialLocation.portal}`;
       return rejected(
-        'the portal has no device authorization endpoint: name it in the configuration, or set login = "redirect"',
+        `the portal has no device authorization endpoint: add ${key}.device_authorization_endpoint, or set ${key}.login = "redirect"`,
       );
     }
     const verifier = settings.protocol.device_pkce === true ? generateRandomCodeVerifier() : null;
@@ -300,7 +319,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const error = standardErrorCode(ownCode, settings.errorCodes) ?? ownCode;
     const isPublic = settings.clientSecret === null && settings.clientKey === null;
     const key = `portals.${this.#options.credentialLocation.portal}.device_authorization_endpoint`;
-    const found = redirect === undefined ? describeError(status, ownCode) : describeRedirect(status, redirect, key);
+    const description = parseErrorDescription(body);
+    const answer = `${describeError(status, ownCode)}${description === '' ? '' : ` (${description})`}`;
+    const found = redirect === undefined ? answer : describeRedirect(status, redirect, key);
     const detail = `the device authorization endpoint responded with ${found}`;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
       const clientRefused = error === 'invalid_client' || error === 'unauthorized_client';
@@ -323,7 +344,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     if (metadata.kind === 'unavailable') return { ...metadata.problem, kind: 'not_sent' };
     const { server } = metadata;
     if (server.token_endpoint === undefined) {
-      const detail = 'the portal has no token endpoint: name it in the configuration';
+      const detail = `the portal has no token endpoint: add portals.${this.#options.credentialLocation.portal}.token_endpoint`;
       return { kind: 'misconfigured', detail, portalTime: null };
     }
     const limits = { ...TOKEN_REQUEST_LIMITS, ...(maySend && { maySend }) };
@@ -333,11 +354,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     }
     switch (outcome.kind) {
       case 'answer':
-        return withConfigurationHint(
+        return withHint(
           toTokenOutcome(this.#readTokens(outcome, operation)),
           outcome.response,
-          this.#options.credentialLocation,
-          'token_endpoint',
+          this.#hintContext(server, operation),
         );
       case 'not_sent':
         return outcome;

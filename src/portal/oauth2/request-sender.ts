@@ -129,6 +129,14 @@ export class RequestSender {
     return postForm({ url, form: new URLSearchParams(), headers: sent }, this.#ca, limits);
   }
 
+  /** Whether a request authenticates with Basic, and its credentials have characters that are encoded there. */
+  hasEncodedBasic(server: AuthorizationServer, operation: PortalOperation): boolean {
+    const { protocol, clientId, clientSecret } = this.#settings;
+    const method = protocol.operations?.[operation]?.client_auth ?? this.#defaultMethod(server);
+    const credentials = `${clientId}${clientSecret?.reveal() ?? ''}`;
+    return method === 'basic' && formEncode(credentials) !== credentials;
+  }
+
   #authentication(server: AuthorizationServer, { client_auth }: PresetOperation, bearer?: Secret): ClientAuth {
     const { clientSecret, clientKey } = this.#settings;
     const secret = clientSecret?.reveal();
@@ -188,10 +196,13 @@ export class RequestSender {
  * client IDs have, and servers that do not decode the credentials refuse those (docs/decisions/oauth2-library.md).
  */
 function basicAuthentication(secret: string): ClientAuth {
-  const encode = (value: string) => new URLSearchParams({ value }).toString().slice('value='.length);
   return (_server, { client_id: id }, _body, headers) => {
-    headers.set('authorization', `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString('base64')}`);
+    headers.set('authorization', `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`);
   };
+}
+
+function formEncode(value: string): string {
+  return new URLSearchParams({ value }).toString().slice('value='.length);
 }
 
 function revealAll(headers: Readonly<Record<string, Secret>>): Record<string, string> {

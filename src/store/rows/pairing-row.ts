@@ -68,6 +68,7 @@ const sealedAttributes = v.object({
   ),
   round: v.exactOptional(v.string()),
   user: v.exactOptional(v.string()),
+  failureDetail: v.exactOptional(v.string()),
   failed: v.exactOptional(instantSchema),
   step: v.variant('kind', [
     v.object({ kind: v.literal('asking'), earlier: links.earlier }),

@@ -199,3 +199,33 @@ describe('a device authorization request that is refused with invalid_client', (
     expect(await portal.requestLink({ nonce: 'n', scope: null })).toMatchObject(expected);
   });
 });
+
+test.each<[string, Partial<OAuth2Settings>, boolean]>([
+  ['Basic and a secret that is encoded', { clientAuth: 'basic' }, true],
+  ['Basic and a secret that is not', { clientAuth: 'basic', clientSecret: new Secret('plain-secret_1.2') }, false],
+  ['the form', { clientAuth: 'post' }, false],
+])(
+  'a client with %s that is refused is told to try client_auth = "post" only if that may help',
+  async (_, changes, helps) => {
+    await using refusing = await startRawServer((socket) =>
+      socket.end(httpResponse(401, '{"error":"invalid_client"}')),
+    );
+    const { origin } = refusing;
+    const endpoints = {
+      authorization: null,
+      token: `${origin}/t`,
+      deviceAuthorization: `${origin}/d`,
+      revocation: null,
+    };
+    await using portal = portalWith({ ...changes, endpoints });
+    const code = { code: new Secret('the-code'), issuer: null };
+    for (const outcome of [await portal.refresh(GRANT.refreshToken), await portal.exchangeCode(LINK, code)]) {
+      expect(outcome).toMatchObject({
+        kind: 'misconfigured',
+        detail: expect.stringContaining('portals.cloud.client_id'),
+      });
+      const detail = 'detail' in outcome ? outcome.detail : '';
+      expect(detail.includes('set portals.cloud.client_auth = "post"')).toBe(helps);
+    }
+  },
+);
