@@ -61,7 +61,7 @@ it('the SBOM is valid CycloneDX in the package and beside it, and lists everythi
   expect(names).toEqual(expect.arrayContaining(['sqlite', 'better-sqlite3', 'fastify', '@peculiar/x509', 'undici']));
   for (const absent of ['vitest', 'typescript', 'esbuild', 'node-addon-api']) expect(names).not.toContain(absent);
   const installed = await readdir(join(unpacked, 'usr/lib/latchkey'));
-  expect(installed.sort()).toEqual(['bin', 'dist', 'install-certificate', 'package.json']);
+  expect(installed.sort()).toEqual(['bin', 'dist', 'install-certificate', 'package.json', 'without-namespaces.conf']);
 });
 
 describe('the licences in the package', () => {

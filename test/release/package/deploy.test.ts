@@ -101,6 +101,17 @@ describe('the commands of docs/deploy.md', () => {
     expect((await hub.latchkey('status', 'installer')).stdout).toMatch(/wallbox +active/);
   });
 
+  it('the commands of docs/deploy.md for an LXC container keep the logins, and so does undoing them', async () => {
+    const [withoutNamespaces = '', credentials = '', ...more] = blocks('In an LXC container');
+    expect(more).toEqual([]);
+    const undo = 'rm -r /etc/systemd/system/latchkey.service.d; systemctl daemon-reload; systemctl restart latchkey';
+    for (const block of [credentials, withoutNamespaces, `chown -R root: /etc/latchkey/credentials; ${undo}`]) {
+      await type(block);
+      expect((await hub.appliance('wallbox')).state).toBe('active');
+    }
+    await hub.machine.sh('userdel latchkey');
+  });
+
   it('the commands of docs/deploy.md apply a changed configuration and show the limits of the sandbox', async () => {
     await runSection('After a change');
     const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('Ports, sandbox and secrets');
