@@ -20,7 +20,7 @@ import { stateFolder } from '../support/state-folder.ts';
 let server: PostgresServer;
 setUpOnce(
   async (parts) => {
-    server = parts.use(await startPostgres({ fsync: true }));
+    server = parts.use(await startPostgres());
   },
   { skipReason: postgresSkipReason },
 );

@@ -7,7 +7,8 @@ import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { addAppliance, HEATER, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
-import { fastClock, HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
+import { startPostgres } from '../support/postgres/server.ts';
+import { addressOf, fastClock, HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
 
 const siteServer = useSiteServer();
 const { id } = WALLBOX;
@@ -288,3 +289,24 @@ describe('a database that goes away while a transaction is committed', () => {
     expect(await hubs.hub.replaceGrant(second)).toBe(true);
   });
 });
+
+test.each([
+  ['is stopped', false, 'fast', null],
+  ['has crashed', false, 'immediate', { kind: 'copy' }],
+  ['has crashed', true, 'immediate', null],
+] as const)(
+  'a server that %s, and whose commits wait for the disk (%s), may have lost some only in one case',
+  async (_what, fsync, mode, doubt) => {
+    await using server = await startPostgres({ tls: false, fsync });
+    const address = addressOf((await server.createDatabase()).url);
+    {
+      await using store = await openSiteStore(address, HUB_A);
+      await addAppliance(store, WALLBOX);
+      await store.replaceGrant(sampleGrant({ connection: WALLBOX.id }));
+    }
+    await server.restart(mode);
+    await using store = await openSiteStore(address, HUB_A);
+    const found = (await store.grant(WALLBOX.id))?.grant.doubt;
+    expect(found).toEqual(doubt && expect.objectContaining(doubt));
+  },
+);

@@ -21,17 +21,18 @@ export function stateFolder(parent = diskFolder()): Disposable & { readonly path
  * time. It loses data only on a power cut, which these tests do not cause.
  */
 export function memoryStateFolder(): Disposable & { readonly path: string } {
-  return stateFolder(memory());
+  return stateFolder(memoryFolder(ENOUGH_BYTES));
 }
 
 /** Where Linux keeps files in memory, as long as there is room: a container has 64 MiB by default. */
 const SHARED_MEMORY = '/dev/shm';
 const ENOUGH_BYTES = 32 * 2 ** 20;
 
-function memory(): string | undefined {
+/** The folder for files that need not survive a power cut. @param bytes for which it must have room; undefined if not */
+export function memoryFolder(bytes: number): string | undefined {
   try {
     const { bavail, bsize } = statfsSync(SHARED_MEMORY);
-    return bavail * bsize > ENOUGH_BYTES ? SHARED_MEMORY : undefined;
+    return bavail * bsize > bytes ? SHARED_MEMORY : undefined;
   } catch {
     return undefined;
   }

@@ -11,9 +11,12 @@ import { scaleDeadline } from '../deadlines.ts';
 import { rememberSecrets } from '../logs.ts';
 import type { Host } from '../netns.ts';
 import { SHARED_CACHE } from '../program.ts';
+import { memoryFolder } from '../state-folder.ts';
 
 const run = promisify(execFile);
 
+/** Bytes for the clusters of all tests that run at once. On a disk, each commit would wait for it. */
+const ROOM_FOR_CLUSTERS = 2 ** 30;
 /** Where Debian has the programs of each major version of PostgreSQL. */
 const VERSIONS = '/usr/lib/postgresql';
 
@@ -75,7 +78,7 @@ export interface ClusterFiles extends AsyncDisposable {
  */
 export async function createClusterFiles(authority: Authority | null, host?: PostgresHost): Promise<ClusterFiles> {
   await using creating = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'latchkey-postgres-'));
+  const folder = await mkdtemp(join(memoryFolder(ROOM_FOR_CLUSTERS) ?? tmpdir(), 'latchkey-postgres-'));
   // rm(1) takes a quarter of the time that Node takes for a thousand files.
   creating.defer(async () => void (await run('rm', ['--recursive', '--force', folder])));
   const caFile = join(folder, 'ca.pem');

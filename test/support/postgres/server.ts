@@ -11,8 +11,8 @@ export interface PostgresOptions {
   /** Whether connections need TLS, or can't use it. Default: they need it. */
   readonly tls?: boolean;
   /**
-   * Whether commits wait for the disk, for tests that lose what no sync has written. A killed server loses nothing
-   * either way. Default: false.
+   * Whether commits wait for the disk. Otherwise a hub takes a killed server for one that may have lost commits.
+   * Default: true.
    */
   readonly fsync?: boolean;
   /** The host that the server runs on. Default: it listens on 127.0.0.1. */
@@ -172,7 +172,7 @@ export class PostgresServer implements AsyncDisposable {
         ssl_cert_file: `${folder}/server.pem`,
         ssl_key_file: `${folder}/server.key`,
       }),
-      fsync: this.options.fsync === true ? 'on' : 'off',
+      fsync: this.options.fsync === false ? 'off' : 'on',
       log_line_prefix: '%m %d ',
       ...this.options.settings,
     };

@@ -69,16 +69,25 @@ export async function removeHub(sql: Statements, hubId: string): Promise<void> {
 /** A server as {@link checkServer} knows it. */
 interface ServerRow {
   /**
-   * The cluster, the database, its tables and the timeline: a promotion changes only that, a copy something before it.
+   * The cluster, the database, its tables and the timeline: a promotion changes only that, a copy something before it,
+   * and so does a crash that may have lost commits.
    */
   readonly server: string;
   /** Whether commits wait for a standby. */
   readonly synchronous: boolean;
 }
 
+/**
+ * SQL: when a server that does not wait for the disk has crashed last: only a crash resets its statistics. Null for any
+ * other server, because a crash costs it nothing.
+ */
+const LAST_LOSSY_CRASH = `CASE WHEN 'off' IN (current_setting('fsync'), current_setting('synchronous_commit'))
+    THEN (SELECT extract(epoch FROM stats_reset)::bigint FROM pg_stat_archiver) END`;
+
 /** SQL: the server that executes it, see {@link ServerRow}. */
 export const SERVER = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()), '${SCHEMA}.grants'::regclass::oid,
+    ${LAST_LOSSY_CRASH},
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))`;
 
 /** What a hub knows of the server that it has used so far. */
