@@ -25,7 +25,7 @@ export function emulatorCloudConfiguration(
   { name, clientId, clientSecret }: EmulatorClient,
 ): OAuth2PortalConfiguration {
   return {
-    ...{ type: 'oauth2', name, preset: null, clientId, ca: [], appliedBy: 'new_start' },
+    ...{ type: 'oauth2', name, preset: null, clientId, ca: [], proxy: null, appliedBy: 'new_start' },
     ...{ retryLostAnswer: 'early', loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
     settings: {
       issuer: frontendUrl,
@@ -53,6 +53,7 @@ export function emulatorPortalConfiguration(
     clientId,
     clientSecret: secret,
     ca: [],
+    proxy: null,
     retryLostAnswer: 'early',
     redirect,
     appliedBy,

@@ -17,6 +17,13 @@ const endpoint = v.pipe(
   v.transform((value) => new URL(value).href),
 );
 
+const PROXY = 'the http or https URL of a proxy without a path and a user name, such as "http://proxy.example:3128"';
+const proxy = v.pipe(
+  v.string(PROXY),
+  v.check(isProxy, PROXY),
+  v.transform((value) => new URL(value).origin),
+);
+
 const REDIRECT = '"auto", "off", or an http(s) URL to which /callback/<nonce> is appended';
 const redirect = v.pipe(
   v.string(REDIRECT),
@@ -54,6 +61,7 @@ const loginDuration = duration(LOGIN_LIFETIME, 3_600_000, 3650 * 86_400_000);
 /** The keys that every kind of portal has. */
 const COMMON = {
   ca_file: v.optional(v.string(PATH), ''),
+  proxy: v.optional(proxy),
   retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
   token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000)),
   login_lifetime: v.optional(loginDuration),
@@ -149,6 +157,11 @@ function isEndpoint(value: string): boolean {
   const url = URL.parse(value);
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname));
+}
+
+function isProxy(value: string): boolean {
+  const url = URL.parse(value);
+  return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
 }
 
 function isRedirectBase(value: string): boolean {

@@ -21,6 +21,8 @@ interface AnyPortalConfiguration {
   readonly appliedBy?: ApplyMethod;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
+  /** The origin of the proxy through which the hub reaches the portal; null for none. */
+  readonly proxy: string | null;
   readonly retryLostAnswer: LostAnswerRetry;
   /** How long a login lasts at the portal, however often it is used; null if not configured. */
   readonly loginLifetime: number | null;
@@ -115,6 +117,7 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
       context.report(`portals.${name}.ca_file`, error.message);
       return [];
     }),
+    proxy: table.proxy ?? null,
     retryLostAnswer: table.retry_lost_answer,
     loginLifetime: table.login_lifetime ?? null,
     idleLifetime: table.idle_lifetime ?? null,

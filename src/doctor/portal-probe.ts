@@ -41,13 +41,13 @@ export async function probePortals(
   env: NodeJS.ProcessEnv,
 ): Promise<PortalProbe[]> {
   const origins = portals.flatMap((portal) =>
-    originsOf(portal).map(([key, origin]) => ({ key: `portals.${portal.name}.${key}`, origin, ca: portal.ca })),
+    originsOf(portal).map(([key, origin]) => ({ key: `portals.${portal.name}.${key}`, origin, route: portal })),
   );
   return Promise.all(
-    origins.map(async ({ key, origin, ca }) => ({
+    origins.map(async ({ key, origin, route }) => ({
       key,
       origin,
-      outcome: await probe(new URL(origin), ca, wall, signal, env),
+      outcome: await probe(new URL(origin), route, wall, signal, env),
     })),
   );
 }
@@ -72,7 +72,7 @@ function originsOf(portal: PortalConfiguration): readonly (readonly [key: string
 
 async function probe(
   url: URL,
-  ca: readonly string[],
+  { ca, proxy }: Pick<PortalConfiguration, 'ca' | 'proxy'>,
   wall: () => number,
   signal: AbortSignal,
   env: NodeJS.ProcessEnv,
@@ -82,13 +82,21 @@ async function probe(
   const { promise: timeout, reject } = Promise.withResolvers<never>();
   signal.addEventListener('abort', () => reject(new Error('no response in time')), { once: true });
   try {
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    const lookup = fixedLookup(await Promise.race([resolveAddresses(host, signal, env), timeout]));
-    stage = 'connection';
     const isTls = url.protocol === 'https:';
-    const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)), lookup });
+    const tunnel = isTls && proxy !== null ? new URL(proxy) : null;
+    const host = hostOf(url);
+    const first = tunnel ?? url;
+    const lookup = fixedLookup(await Promise.race([resolveAddresses(hostOf(first), signal, env), timeout]));
+    stage = 'connection';
+    let plain: Socket = connect({ host: hostOf(first), port: portOf(first), lookup });
     socket = plain;
     await Promise.race([waitForEvent(plain, 'connect'), timeout]);
+    if (tunnel?.protocol === 'https:') {
+      plain = connectTls({ socket: plain, host: hostOf(tunnel), ca: [...getCACertificates('default'), ...ca] });
+      socket = plain;
+      await Promise.race([waitForEvent(plain, 'secureConnect'), timeout]);
+    }
+    if (tunnel !== null) await Promise.race([requestTunnel(plain, `${url.hostname}:${portOf(url)}`), timeout]);
     if (isTls) {
       stage = 'handshake';
       const name = isIP(host) === 0 ? { servername: host } : {};
@@ -106,6 +114,31 @@ async function probe(
   } finally {
     socket?.on('error', () => undefined).destroy();
   }
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+function portOf({ port, protocol }: URL): number {
+  return Number(port || (protocol === 'https:' ? 443 : 80));
+}
+
+/** Asks a proxy for a connection (RFC 9110, 9.3.6). @param target host and port */
+async function requestTunnel(socket: Socket, target: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let answer = '';
+  const read = (bytes: Buffer) => {
+    answer += bytes.toString('latin1');
+    if (answer.includes('\r\n\r\n') || answer.length > 65_536) resolve();
+  };
+  socket.on('data', read).once('close', () => reject(new Error('the proxy closed the connection')));
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nUser-Agent: ${userAgent()}\r\n\r\n`);
+  await promise;
+  socket.off('data', read);
+  const [status = ''] = answer.split('\r\n');
+  if (!/^HTTP\/1\.[01] 2\d\d/.test(status))
+    throw new Error(`the proxy answers ${JSON.stringify(status.slice(0, 100))}`);
 }
 
 function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {

@@ -115,14 +115,14 @@ function connectHelperPortal(
 }
 
 async function connectOAuth2Portal(
-  { name, settings, ca }: OAuth2PortalConfiguration,
+  { name, settings, ca, proxy }: OAuth2PortalConfiguration,
   credentialLocation: ConnectedPortal['credentialLocation'],
   { address, httpPort, store, log, ...environment }: PortalsContext,
 ): Promise<OAuth2Portal> {
   // A hub without such a portal does not need the library that it uses.
   const { OAuth2Portal } = await import('../portal/oauth2/oauth2-portal.ts');
   const portal = new OAuth2Portal({
-    ...{ settings, credentialLocation, ca, ...environment },
+    ...{ settings, credentialLocation, ca, proxy, ...environment },
     callbackAddress: () => callbackAddress(address(), httpPort),
     metadataCache: metadataCache(name, store),
   });

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, interceptors, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
@@ -71,6 +72,14 @@ const POOLED_REQUEST_LIMITS: RequestLimits = {
 /** The reason for closing a used connection. Without one, undici creates an error with a stack for each. */
 const CLIENT_CLOSED = new Error('the exchange has ended');
 
+/** How the hub reaches a portal. */
+export interface PortalRoute {
+  /** Additional CAs to trust, PEM. Node's default CAs are trusted too. */
+  readonly ca: string[];
+  /** The origin of an HTTP proxy (RFC 9110, 9.3.6) for https; null or left out if the hub connects directly. */
+  readonly proxy?: string | null;
+}
+
 /** A form to send, with the headers besides its own. */
 export interface FormRequest {
   readonly url: URL;
@@ -81,15 +90,14 @@ export interface FormRequest {
 /**
  * Sends a form on a new connection. If a reused connection breaks, nobody can know whether the portal got the request;
  * on a new one, a failure before the connection is established proves that nothing was sent.
- * @param ca additional CAs to trust, PEM; Node's default CAs are trusted too
  */
 export async function postForm(
   { url, form, headers = {} }: FormRequest,
-  ca: string[],
+  route: PortalRoute,
   limits: RequestLimits,
 ): Promise<RequestOutcome> {
   let connected = false;
-  const connect = buildConnector({ timeout: limits.connectTimeout, allowH2: false, ...trustOptions(ca) });
+  const connect = createConnector(route, limits);
   const client = new Client(url.origin, {
     connect: (options, callback) =>
       connect(options, (...result) => {
@@ -119,10 +127,10 @@ export async function postForm(
 /** Pooled connections for requests that may be repeated: config, polls and the portal's time. */
 export class PooledHttpClient implements AsyncDisposable {
   readonly #pools = new Map<string, Pool>();
-  readonly #ca: string[];
+  readonly #route: PortalRoute;
 
-  constructor(ca: string[]) {
-    this.#ca = ca;
+  constructor(route: PortalRoute) {
+    this.#route = route;
   }
 
   async send(
@@ -146,7 +154,7 @@ export class PooledHttpClient implements AsyncDisposable {
   }
 
   #openPool(origin: string): Pool {
-    const connect = { timeout: POOLED_REQUEST_LIMITS.connectTimeout, ...trustOptions(this.#ca) };
+    const connect = createConnector(this.#route, POOLED_REQUEST_LIMITS);
     const pool = new Pool(origin, { connections: 8, connect, ...clientOptions(POOLED_REQUEST_LIMITS) });
     this.#pools.set(origin, pool);
     return pool;
@@ -256,6 +264,45 @@ function clientOptions({
   maxResponseBytes: bytes,
 }: RequestLimits): Client.Options {
   return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1, allowH2: false };
+}
+
+/** Connects directly, or through a tunnel of the proxy. http is only allowed to this machine, and needs no proxy. */
+function createConnector({ ca, proxy = null }: PortalRoute, limits: RequestLimits): buildConnector.connector {
+  const options = { timeout: limits.connectTimeout, allowH2: false, ...trustOptions(ca) };
+  const connect = buildConnector(options);
+  if (proxy === null) return connect;
+  return (target, callback) => {
+    if (target.protocol !== 'https:') return connect(target, callback);
+    openTunnel(proxy, `${target.hostname}:${target.port || 443}`, options, limits).then(
+      (httpSocket) => connect({ ...target, httpSocket }, callback),
+      // Without a code: undici would try again for ever after some.
+      (error: unknown) => callback(new Error(messageOf(error)), null),
+    );
+  };
+}
+
+/** Asks a proxy for a connection (RFC 9110, 9.3.6). @param target host and port */
+async function openTunnel(
+  proxy: string,
+  target: string,
+  connect: buildConnector.BuildOptions,
+  limits: RequestLimits,
+): Promise<Socket> {
+  const client = new Client(proxy, { ...clientOptions(limits), connect });
+  try {
+    const headers = { host: target, 'user-agent': userAgent() };
+    const signal = AbortSignal.timeout(limits.connectTimeout);
+    const { statusCode, socket } = await client.connect({ path: target, headers, signal });
+    if (statusCode >= 200 && statusCode < 300 && socket instanceof Socket) return socket;
+    socket.on('error', () => undefined).destroy();
+    throw new Error(`it answers HTTP ${statusCode}`);
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    const detail = isLate ? `it did not answer within ${limits.connectTimeout / 1000} s` : messageOf(error);
+    throw new Error(`the proxy ${proxy} gives no connection to ${target}: ${detail}`);
+  } finally {
+    client.destroy().catch(() => undefined);
+  }
 }
 
 /** Parsed CAs of each portal. Parsing them again for every connection costs time and fragments memory. */

@@ -552,6 +552,23 @@ it('the lifetimes of a login can be an hour to ten years', async () => {
   ]);
 });
 
+it('a portal can be reached through a proxy, and its access tokens can have a lifetime', async () => {
+  const keys = { proxy: '"http://proxy.example:3128/"', token_lifetime: '"10m"' };
+  expect((await load(portal(keys))).portals).toMatchObject([
+    { proxy: 'http://proxy.example:3128', tokenLifetime: 600_000 },
+  ]);
+  expect((await load(portal({}))).portals).toMatchObject([{ proxy: null, tokenLifetime: null }]);
+});
+
+it.for(['proxy.example:3128', 'socks5://proxy.example', 'http://me@proxy.example', 'http://proxy.example/path', ''])(
+  'the proxy of a portal can not be %j',
+  async (proxy) => {
+    await expect(load(portal({ proxy: JSON.stringify(proxy) }))).rejects.toThrow(
+      /portals\.home\.proxy: must be the http or https URL of a proxy without a path and a user name/,
+    );
+  },
+);
+
 it.for<[endpoint: string, changes: Record<string, string>]>([
   ['https://portal.example/oauth2/revoke', {}],
   ['http://127.0.0.1:8080/revoke', { base_url: '"http://127.0.0.1:8080"' }],

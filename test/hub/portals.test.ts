@@ -13,6 +13,7 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
   clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
   clientSecret: new Secret('the-client-secret'),
   ca: [],
+  proxy: null,
   retryLostAnswer: 'late',
   redirect: 'off',
   tokenLifetime: null,

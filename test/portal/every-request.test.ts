@@ -83,7 +83,7 @@ describe.each(['none', 'gzip', 'deflate', 'br'] as const)('the content encoding 
     const response = { code: polled.code, issuer: null };
     await useTokens(portal, tokensOf(await portal.exchangeCode(link, response, REQUEST.scope)));
     expect(await portal.exchangeCode(link, response, null)).toMatchObject({ kind: 'refused' });
-    const configuration = { type: 'helper', name: 'home', ...cloud, ca: [] };
+    const configuration = { type: 'helper', name: 'home', ...cloud, ca: [], proxy: null };
     await probePortals([configuration as never], () => Date.now(), AbortSignal.timeout(5000), {});
     expectNamedRequests(['/external', '/sso/token', '/oauth2/revoke', '/']);
   });

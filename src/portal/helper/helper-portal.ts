@@ -18,6 +18,7 @@ import { checkConnections } from '../connection-checks.ts';
 import {
   PooledHttpClient,
   type PortalResponse,
+  type PortalRoute,
   postForm,
   REVOCATION_LIMITS,
   type RequestLimits,
@@ -29,7 +30,7 @@ import { parseErrorCode } from '../token-response.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a helper portal and authenticates there. */
-export interface HelperPortalOptions {
+export interface HelperPortalOptions extends PortalRoute {
   /** The API's origin, without a path. */
   readonly baseUrl: string;
   /** The web frontend's origin, without a path. */
@@ -47,8 +48,6 @@ export interface HelperPortalOptions {
   readonly clientSecret: Secret;
   /** Where a person corrects the client ID and secret, for error messages. */
   readonly credentialLocation: CredentialLocation;
-  /** Additional CAs to trust, PEM. Node's default CAs are trusted too. */
-  readonly ca: string[];
   readonly limits?: RequestLimits;
 }
 
@@ -65,7 +64,7 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
 
   constructor(options: HelperPortalOptions) {
     this.#options = options;
-    this.#requests = new PooledHttpClient(options.ca);
+    this.#requests = new PooledHttpClient(options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -194,9 +193,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     limits: RequestLimits,
     secret = this.#options.clientSecret.reveal(),
   ): Promise<RequestOutcome> {
-    const { clientId, ca } = this.#options;
+    const { clientId } = this.#options;
     const credentials = { client_id: clientId, client_secret: secret };
-    return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, ca, limits);
+    return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, this.#options, limits);
   }
 
   async #requestToken(url: URL, form: Record<string, string>, maySend?: () => boolean): Promise<TokenOutcome> {

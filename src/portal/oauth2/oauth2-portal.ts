@@ -30,6 +30,7 @@ import { Secret } from '../../core/secret.ts';
 import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
 import {
   PooledHttpClient,
+  type PortalRoute,
   REVOCATION_LIMITS,
   type RequestLimits,
   type RequestOutcome,
@@ -54,12 +55,10 @@ import { endpointsOf, type MetadataCache, MetadataSource } from './server-metada
 import type { OAuth2Settings } from './settings.ts';
 
 /** What the client of an authorization server works with. */
-export interface OAuth2PortalOptions {
+export interface OAuth2PortalOptions extends PortalRoute {
   readonly settings: OAuth2Settings;
   /** Where a person corrects the client ID and secret, for error messages. */
   readonly credentialLocation: CredentialLocation;
-  /** Additional CAs to trust, PEM. Node's default CAs are trusted too. */
-  readonly ca: string[];
   /** The hub's own redirect URI, `http://<address>:<port>/callback`; null while the hub has no address. */
   readonly callbackAddress: () => string | null;
   readonly metadataCache: MetadataCache;
@@ -89,9 +88,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   readonly #pacer: RequestPacer;
 
   constructor(options: OAuth2PortalOptions) {
-    const { settings, ca, clock, timers, metadataCache } = options;
+    const { settings, clock, timers, metadataCache } = options;
     this.#options = options;
-    this.#http = new PooledHttpClient(ca);
+    this.#http = new PooledHttpClient(options);
     this.#metadata = new MetadataSource(settings, this.#http, metadataCache, () => clock.now().uptime);
     this.#sender = this.#createSender(settings);
     this.#pacer = new RequestPacer(settings.minRequestInterval, clock, timers);
@@ -235,8 +234,8 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
   }
 
   #createSender(settings: OAuth2Settings): RequestSender {
-    const { ca, clock, timers } = this.#options;
-    return new RequestSender(settings, ca, { clock, timers, fetchTime: () => this.fetchTime() });
+    const { clock, timers } = this.#options;
+    return new RequestSender(settings, this.#options, { clock, timers, fetchTime: () => this.fetchTime() });
   }
 
   /** Waits until a request may be sent, and knows what it is made with. */

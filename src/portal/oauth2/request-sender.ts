@@ -14,7 +14,7 @@ import { type Clock, type ConfirmedTime, confirmedTimeAt, type Timers } from '..
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { userAgent } from '../../system/version.ts';
-import { postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
+import { type PortalRoute, postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
 import type { PresetOperation } from '../presets/preset.ts';
 import type { ClientKey } from './client-key.ts';
 import type { PortalOperation } from './responses.ts';
@@ -58,14 +58,14 @@ const UNREAD_RESPONSE = () => new Response(null, { status: 200 });
  */
 export class RequestSender {
   readonly #settings: OAuth2Settings;
-  readonly #ca: string[];
+  readonly #route: PortalRoute;
   readonly #context: SenderContext;
   /** The portal's clock: it decides whether a signed assertion is valid. */
   #portalClock: ConfirmedTime | null = null;
 
-  constructor(settings: OAuth2Settings, ca: string[], context: SenderContext) {
+  constructor(settings: OAuth2Settings, route: PortalRoute, context: SenderContext) {
     this.#settings = settings;
-    this.#ca = ca;
+    this.#route = route;
     this.#context = context;
   }
 
@@ -124,9 +124,9 @@ export class RequestSender {
       ...(operation === 'revoke' ? {} : revealAll(configured)),
       ...shape.headers,
     };
-    if (shape.placement !== 'query') return postForm({ url, form, headers: sent }, this.#ca, limits);
+    if (shape.placement !== 'query') return postForm({ url, form, headers: sent }, this.#route, limits);
     for (const [name, value] of form) url.searchParams.append(name, value);
-    return postForm({ url, form: new URLSearchParams(), headers: sent }, this.#ca, limits);
+    return postForm({ url, form: new URLSearchParams(), headers: sent }, this.#route, limits);
   }
 
   /** Whether a request authenticates with Basic, and its credentials have characters that are encoded there. */

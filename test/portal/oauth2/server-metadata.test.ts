@@ -15,7 +15,7 @@ afterEach(() => parts.disposeAsync());
 /** A server with these responses, and the metadata of the issuer at its origin plus `path`. */
 async function startIssuer(respond: (socket: Socket, request: RawRequest) => void, path = '') {
   const server = parts.use(await startRawServer(respond));
-  const http = parts.use(new PooledHttpClient([]));
+  const http = parts.use(new PooledHttpClient({ ca: [] }));
   let saved: string | null = null;
   const cache = {
     load: async () => saved,
@@ -138,7 +138,7 @@ test('a monstrous document that is fetched in the background changes nothing, an
 test('a saved document of an earlier version is cut down to what is used', async () => {
   const { issuer } = await startIssuer((socket) => socket.destroy());
   const saved = documentOf(issuer, { deep: 'DEEP' }).replace('"DEEP"', DEEP);
-  const http = parts.use(new PooledHttpClient([]));
+  const http = parts.use(new PooledHttpClient({ ca: [] }));
   const cache = { load: async () => saved, save: async () => undefined };
   const source = new MetadataSource({ issuer, endpoints: NO_ENDPOINTS }, http, cache, () => 0);
   expect(JSON.stringify(await source.get())).toContain(`${issuer}/token`);
