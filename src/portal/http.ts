@@ -204,16 +204,13 @@ function commonHeaders(): Record<string, string> {
  * Decodes a response that was compressed although nobody asked, errors included; its size is limited before and after.
  * @param maxSize in bytes
  */
-function decompression(maxSize: number): Dispatcher.DispatcherComposeInterceptor {
-  // Otherwise undici prints once that its interceptor is experimental, between the lines of the hub's log.
-  const { emitWarning } = process;
-  process.emitWarning = () => undefined;
-  try {
-    return interceptors.decompress({ maxSize, skipErrorResponses: false });
-  } finally {
-    process.emitWarning = emitWarning;
-  }
-}
+const decompression = (maxSize: number) => interceptors.decompress({ maxSize, skipErrorResponses: false });
+
+// The first call prints that this interceptor is experimental, between the lines of the hub's log.
+const { emitWarning } = process;
+process.emitWarning = () => undefined;
+decompression(0);
+process.emitWarning = emitWarning;
 
 /** Characters of the address of a redirect that are shown. */
 const MAX_TARGET_LENGTH = 200;
