@@ -104,16 +104,17 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   /**
    * Revokes the deleted grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged
    * connection is only deleted: its row may name another portal.
+   * @returns whether the portal has revoked it; null if there is no grant
    */
-  async function revoke({ id, name, portal, damaged }: Connection, grant: Grant | null): Promise<void> {
+  async function revoke({ id, name, portal, damaged }: Connection, grant: Grant | null): Promise<boolean | null> {
+    if (grant === null) return null;
     const connected = broker.portalOf(portal);
-    if (grant === null || damaged || connected === undefined) return;
-    if (isSameIssuer(grant.issuer, connected.identity))
-      await grants.revoke(id, { name, portal: connected.portal }, grant);
+    if (damaged || connected === undefined || !isSameIssuer(grant.issuer, connected.identity)) return false;
+    return grants.revoke(id, { name, portal: connected.portal }, grant);
   }
 
-  /** Deletes the grant of a connection, with everything that follows from it. */
-  async function unpair(connection: Connection): Promise<void> {
+  /** Deletes the grant of a connection, with everything that follows from it. @returns as `revoke` */
+  async function unpair(connection: Connection): Promise<boolean | null> {
     const { id, name } = connection;
     if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
     await pairings.clearFailures(id);
@@ -125,7 +126,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
     if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
     log.info('connection_unpaired', { connection: name, user });
-    await revoke(connection, deleted);
+    return revoke(connection, deleted);
   }
 
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {

@@ -112,7 +112,7 @@ function createHandlers(administration: Administration): Handlers {
     },
     pairAll: () => administration.pairAll(),
     nextPairing: ({ id }) => administration.startNextPairing(id),
-    unpair: ({ name }) => administration.unpair(name),
+    unpair: async ({ name }) => ({ portal_told: await administration.unpair(name) }),
     async token({ name }) {
       const { accessToken, expiresIn, scope } = await administration.token(name);
       return {

@@ -24,6 +24,7 @@ import {
   statusResponseSchema,
   storeKeyRotationResponseSchema,
   testNoticesResponseSchema,
+  unpairResponseSchema,
 } from './messages.ts';
 
 /** A request of the command line to the running hub: JSON over HTTP on a Unix socket. */
@@ -108,7 +109,7 @@ export const routes = {
   label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
   pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
   nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),
-  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, noContent),
+  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, unpairResponseSchema),
   token: route('GET', '/v1/connections/:name/token', nameRequest, accessTokenResponseSchema),
   history: route('GET', '/v1/connections/:name/history', nameRequest, historyResponseSchema),
   refresh: route('POST', '/v1/connections/:name/refresh', nameRequest, connectionResponseSchema),

@@ -7,7 +7,12 @@ import type {
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { samePortal } from '../core/portals/identity.ts';
-import { describeMovedEndpoint, type InspectedPortal, type PortalStatus } from '../core/portals/portal-status.ts';
+import {
+  describeMovedEndpoint,
+  type InspectedPortal,
+  type PortalCheck,
+  type PortalStatus,
+} from '../core/portals/portal-status.ts';
 import type { Random } from '../core/random.ts';
 import type { Store } from '../core/store.ts';
 import { HelperPortal } from '../portal/helper/helper-portal.ts';
@@ -35,6 +40,14 @@ interface PortalsContext {
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   readonly log: Log;
 }
+
+/** `retry_lost_answer = "late"` is for portals that may end logins when a refresh token is used twice. */
+const SHARED_LOGIN_ADVICE: PortalCheck = {
+  name: 'logins',
+  result: 'ok',
+  detail:
+    'a refresh token that is used twice may end the login here, and at some portals all logins of the account: let appliances of one account share a connection ("latchkey connection add")',
+};
 
 /** Connects the configured portals. */
 export async function connectPortals(
@@ -82,8 +95,12 @@ export async function connectPortals(
     inspect(name) {
       const found = connected.get(name);
       if (found === undefined) return undefined;
-      const { type, portal } = found;
-      return { type, describeLogin: () => portal.describeLogin(), check: (wall) => portal.check(wall) };
+      const { type, portal, retryLostAnswer } = found;
+      const check: InspectedPortal['check'] = async (wall) => [
+        ...(await portal.check(wall)),
+        ...(retryLostAnswer === 'late' ? [SHARED_LOGIN_ADVICE] : []),
+      ];
+      return { type, describeLogin: () => portal.describeLogin(), check };
     },
     nameOf: (wanted) => [...connected].find(([, { identity }]) => samePortal(identity, wanted))?.[0],
     async [Symbol.asyncDispose]() {

@@ -10,6 +10,9 @@ export const MADE_UP = 'not-a-token-of-this-portal';
 /** A client secret that no portal has issued. */
 export const WRONG_SECRET = 'not-the-secret-of-this-client';
 
+/** What it means if a portal has no revocation endpoint, as part of a sentence. */
+export const NO_REVOCATION = 'none to revoke a login: "latchkey unpair" ends it only at the hub';
+
 /** The answer to a request of a check. */
 export interface ProbeAnswer {
   readonly kind: TokenOutcome['kind'];

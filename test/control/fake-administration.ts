@@ -253,9 +253,13 @@ export class FakeAdministration implements Administration {
     return this.#findPairing(id).follow(signal);
   }
 
-  async unpair(name: string): Promise<void> {
+  /** Whether the portal is told of a login that ends. */
+  isPortalTold = true;
+
+  async unpair(name: string): Promise<boolean> {
     this.#findConnection(name);
     this.#setLogin(name, { state: 'unpaired' });
+    return this.isPortalTold;
   }
 
   async token(name: string) {

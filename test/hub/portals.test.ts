@@ -92,7 +92,7 @@ test('a portal that has moved its token endpoint is reported with both addresses
   );
   expect(await portals.inspect('cloud')?.check(Date.now)).toMatchObject([
     { name: 'discovery', result: 'fail', detail: message },
-    ...['endpoints', 'tls', 'clock', 'client'].map((name) => ({ name })),
+    ...['endpoints', 'tls', 'clock', 'client', 'logins'].map((name) => ({ name })),
   ]);
   expect(portals.moved).toEqual(message);
   expect([...saved.values()]).toEqual([documentAt(server.origin)]);

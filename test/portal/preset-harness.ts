@@ -123,7 +123,7 @@ export class PresetHub implements AsyncDisposable {
       await this.harness.time.pass(this.lifetime / 100);
   }
 
-  unpair(): Promise<void> {
+  unpair(): Promise<boolean | null> {
     return administrationOf(this.harness).unpair('house');
   }
 

@@ -69,7 +69,7 @@ export function testPresets(chosen: readonly Preset[]): void {
       await hub.logIn();
       const token = await hub.token();
       const before = hub.emulator.requests.length;
-      await hub.unpair();
+      expect(await hub.unpair()).toBe(preset.settings.revocation_endpoint !== undefined);
       const sent = hub.emulator.requests.slice(before);
       if (preset.settings.revocation_endpoint === undefined) {
         expect(sent).toEqual([]);

@@ -203,14 +203,16 @@ export class Grants implements AsyncDisposable {
   /**
    * Revokes tokens that nobody uses: of a grant that was deleted, or that came too late. Those of a connection that has
    * another grant by now are left, because a portal may end that one too: it is of the same account.
+   * @returns whether the portal has revoked them
    */
-  async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<void> {
+  async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<boolean> {
     const current = this.#grants.get(connection);
-    if (current !== undefined && !current.hasEnded) return;
+    if (current !== undefined && !current.hasEnded) return false;
     const { log } = this.#environment;
     const outcome = await portal.revoke(tokens);
     if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
     if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
+    return outcome.kind === 'revoked';
   }
 
   /**

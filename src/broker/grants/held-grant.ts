@@ -37,7 +37,7 @@ export interface GrantContext {
   /** Aborted when no further refresh may be sent. */
   readonly stopping: AbortSignal;
   /** Revokes tokens that came for a grant that was deleted, see {@link Grants.revoke}. */
-  readonly revoke: (connection: string, portal: RevokingPortal, tokens: RevokedTokens) => Promise<void>;
+  readonly revoke: (connection: string, portal: RevokingPortal, tokens: RevokedTokens) => Promise<unknown>;
 }
 
 /** Another hub's refresh of the grant. */

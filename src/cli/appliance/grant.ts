@@ -65,7 +65,11 @@ export function unpairCommand(): Command {
         reportFailure(`nothing was changed: ${name} keeps its grant`);
         return;
       }
-      await hub.unpair(name);
+      const { portal_told: isPortalTold } = await hub.unpair(name);
       printStderr(`${name} is unpaired.`);
+      if (isPortalTold === false)
+        printStderr(
+          'The portal was not told, so the login may go on there: it has no endpoint for that, or could not be reached. To end it, log in at the portal and remove the access.',
+        );
     });
 }

@@ -50,8 +50,11 @@ export interface ConnectionAdministration {
    * @throws Failure `pairing_unknown`
    */
   followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
-  /** Deletes the grant, and revokes it at the portal if that has an endpoint for it. */
-  unpair(name: string): Promise<void>;
+  /**
+   * Deletes the grant, and revokes it at the portal if that has an endpoint for it.
+   * @returns whether the portal has revoked it; null if there was none
+   */
+  unpair(name: string): Promise<boolean | null>;
   /** @throws Failure `token_unavailable` */
   token(name: string): Promise<CurrentToken>;
   /** Forces a refresh, even of a grant in doubt. @throws Failure `token_unavailable` if there is no grant */

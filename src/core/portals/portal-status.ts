@@ -18,7 +18,7 @@ export interface PortalStatus extends PortalLogin {
 }
 
 /** The parts of a portal that are checked, in this order. */
-export const PORTAL_CHECK_NAMES = ['discovery', 'endpoints', 'tls', 'clock', 'client'] as const;
+export const PORTAL_CHECK_NAMES = ['discovery', 'endpoints', 'tls', 'clock', 'client', 'logins'] as const;
 
 export const CHECK_RESULTS = ['ok', 'warn', 'fail'] as const;
 

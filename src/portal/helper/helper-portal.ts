@@ -13,7 +13,15 @@ import type {
 } from '../../core/portals/portal.ts';
 import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
 import type { Secret } from '../../core/secret.ts';
-import { type ClientProbe, checkClient, clientRejected, MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
+import {
+  type ClientProbe,
+  checkClient,
+  clientRejected,
+  MADE_UP,
+  NO_REVOCATION,
+  probeAnswer,
+  WRONG_SECRET,
+} from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
 import {
   PooledHttpClient,
@@ -163,11 +171,18 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   }
 
   async check(wall: () => number): Promise<readonly PortalCheck[]> {
-    const { baseUrl, frontendUrl, clientSecret, credentialLocation, limits = TOKEN_REQUEST_LIMITS } = this.#options;
+    const {
+      baseUrl,
+      frontendUrl,
+      clientSecret,
+      credentialLocation,
+      revocationEndpoint = null,
+      limits = TOKEN_REQUEST_LIMITS,
+    } = this.#options;
     const { portal } = credentialLocation;
     const connections = checkConnections([baseUrl, frontendUrl], { http: this.#requests, portal, wall });
     const link = await this.#requestLink(null);
-    const endpoints = checkConfigEndpoint(link, portal);
+    const endpoints = checkConfigEndpoint(link, portal, revocationEndpoint);
     if (link.kind === 'rejected' && link.clientUnknown)
       return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
     const forms = [
@@ -223,10 +238,15 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
 }
 
 /** What a response of the config endpoint says about the configured origins. */
-function checkConfigEndpoint(outcome: LoginLinkOutcome, portal: string): PortalCheck {
+function checkConfigEndpoint(outcome: LoginLinkOutcome, portal: string, revocation: string | null): PortalCheck {
   const keys = `portals.${portal}.base_url and portals.${portal}.frontend_url`;
+  const without = revocation === null ? `, ${NO_REVOCATION}` : '';
   if (outcome.kind === 'link')
-    return { name: 'endpoints', result: 'ok', detail: 'the config endpoint returns the endpoints of a login' };
+    return {
+      name: 'endpoints',
+      result: 'ok',
+      detail: `the config endpoint returns the endpoints of a login${without}`,
+    };
   if (outcome.kind === 'rejected' && outcome.clientUnknown)
     return { name: 'endpoints', result: 'ok', detail: 'the config endpoint responds' };
   return { name: 'endpoints', result: 'fail', detail: `${outcome.detail}: check ${keys}` };

@@ -2,7 +2,7 @@ import type { AuthorizationServer } from 'oauth4webapi';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { describeMovedEndpoint, type PortalCheck } from '../../core/portals/portal-status.ts';
-import { type ClientProbe, checkClient, clientUnchecked, type ProbeAnswer } from '../client-check.ts';
+import { type ClientProbe, checkClient, clientUnchecked, NO_REVOCATION, type ProbeAnswer } from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
 import type { PooledHttpClient } from '../http.ts';
 import type { MetadataSource } from './server-metadata.ts';
@@ -90,7 +90,7 @@ function deviceAnswer(outcome: LoginLinkOutcome): ProbeAnswer {
  * @param portal its name in the configuration
  */
 function checkEndpoints(
-  { authorization, token, deviceAuthorization }: Endpoints,
+  { authorization, token, deviceAuthorization, revocation }: Endpoints,
   usesDeviceCode: boolean,
   portal: string,
 ): PortalCheck {
@@ -105,6 +105,7 @@ function checkEndpoints(
       detail: `the portal does not name all endpoints of a login: add ${missing.join(' and ')}, or correct portals.${portal}.login`,
     };
   const found = Object.entries(needed).map(([key, url]) => `${key.replace('_endpoint', '').replace('_', ' ')} ${url}`);
+  if (revocation === null) found.push(NO_REVOCATION);
   return { name: 'endpoints', result: 'ok', detail: found.join(', ') };
 }
 

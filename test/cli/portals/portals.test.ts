@@ -87,13 +87,19 @@ test('portals check accepts a portal of each kind without a login', async () => 
     `[portals.device]\n${cloud}\nclient_id = "public-client"
 [portals.redirected]\n${cloud}\nclient_id = "secret-client"\nclient_secret_file = "right.secret"\nlogin = "redirect"
 [portals.named]\ntype = "oauth2"\nclient_id = "public-client"\ntoken_endpoint = "${emulator.frontendUrl}/oauth2/token"
-authorization_endpoint = "${emulator.frontendUrl}/oauth2/authorize"`,
+authorization_endpoint = "${emulator.frontendUrl}/oauth2/authorize"
+retry_lost_answer = "late"`,
     { emulator },
   );
   const fine = { endpoints: 'ok', tls: 'ok', clock: 'ok', client: 'ok' };
   expect(resultsOf(await jsonOn(hub, 'portals', 'check', 'home'))).toEqual(fine);
-  for (const name of ['device', 'redirected', 'named'])
+  for (const name of ['device', 'redirected'])
     expect(resultsOf(await jsonOn(hub, 'portals', 'check', name)), name).toEqual({ discovery: 'ok', ...fine });
+  const named = await jsonOn<{ checks: Check[] }>(hub, 'portals', 'check', 'named');
+  expect(resultsOf(named)).toEqual({ discovery: 'ok', ...fine, logins: 'ok' });
+  const detailOf = (wanted: string) => named.checks.find(({ name }) => name === wanted)?.detail;
+  expect(detailOf('endpoints')).toContain('none to revoke a login: "latchkey unpair" ends it only at the hub');
+  expect(detailOf('logins')).toContain('let appliances of one account share a connection');
   const text = await startOn(hub, 'portals', 'check', 'device').ended;
   expect(text).toMatchObject({ status: 0, stderr: '' });
   expect(text.stdout).toMatch(/^ok {2}discovery {2}\S+ describes its endpoints\n/);
