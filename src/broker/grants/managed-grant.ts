@@ -160,12 +160,16 @@ export class ManagedGrant {
    */
   refresh(connectionPortal: ConnectionPortal, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
     const { schedule, logger, stopping } = this.#context;
+    const { health } = this.#held;
     const { connection } = this.#held.grant;
     if (isAwaited) limiter.promote(connection);
     const refresh = () =>
       limiter.run(connection, isAwaited, async (isStillAwaited) => {
-        // While it waited, the connection may have been removed, or the age of its token become known.
-        const isWanted = () => !stopping.aborted && !this.#held.hasEnded && (isStillAwaited || schedule.isDue(this));
+        // While it waited, the connection may have been removed, the age of its token become known, or the refresh of
+        // another hub have failed, so that it must not be repeated now.
+        const mayStillRefresh = () => this.#held.health === health || schedule.mayRefreshOnDemand(this);
+        const isWanted = () =>
+          !stopping.aborted && !this.#held.hasEnded && (schedule.isDue(this) || (isStillAwaited && mayStillRefresh()));
         if (isWanted()) await this.#attempts.make(connectionPortal, isWanted);
       });
     this.#refreshing ??= (this.#held.grant.refreshToken === null ? this.#attempts.commitEnd() : refresh())

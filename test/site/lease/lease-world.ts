@@ -5,7 +5,7 @@ import { toGrantRow } from '../../../src/store/rows/grant-row.ts';
 import { sampleGrant } from '../../core/samples.ts';
 import { LeaseInvariants } from './lease-invariants.ts';
 import { ModelDatabase } from './model-database.ts';
-import { CONNECTION, HUBS, type HubName, ModelHub } from './model-hub.ts';
+import { CONNECTION, HUBS, type HubContext, type HubName, ModelHub } from './model-hub.ts';
 import { ModelPortal, type RefreshRequest, settle } from './model-portal.ts';
 import { isBusy, nextMoment, openRequests } from './passing-time.ts';
 import type { LeaseScenario } from './scenario.ts';
@@ -39,6 +39,7 @@ export class LeaseWorld implements WorldParts {
       ...{ database: this.database, portal: this.portal, retryLostAnswer },
       appliesNewsOverRefresh: defects.has('news_applied_over_refresh'),
       reconcilesNothing: defects.has('nothing_is_put_back'),
+      turn: turnOf(scenario),
     };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);
@@ -129,6 +130,7 @@ export class LeaseWorld implements WorldParts {
     }
     if (run.isLoaded && !run.isApplying && !run.connections.isAway && run.news !== 'none') steps.push(`${name} news`);
     if (hub.dueAt !== null && hub.dueAt <= this.time) steps.push(`${name} due`);
+    if (this.portal.turns.some((turn) => turn.hub === name)) steps.push(`${name} turn`);
     return steps;
   }
 
@@ -190,6 +192,7 @@ export class LeaseWorld implements WorldParts {
     else if (what === 'return') void hub.return();
     else if (what === 'news') void hub.applyNews();
     else if (what === 'due') hub.runPlan();
+    else if (what === 'turn') this.portal.beginTurn(hub.name);
     else if (what === 'request') {
       this.#requests += 1;
       void hub.run?.grants.refresh(CONNECTION);
@@ -202,6 +205,7 @@ export class LeaseWorld implements WorldParts {
       this.#fail(hub.name, 'killed');
       this.invariants.killed(hub.name);
       for (const open of openRequests(this, hub.name)) open.isSettled = true;
+      this.portal.forgetTurns(hub.name);
       await hub.kill();
     } else if (what === 'disconnect') {
       this.#fail(hub.name, 'disconnected');
@@ -298,4 +302,9 @@ export class LeaseWorld implements WorldParts {
     this.database.time = next;
     for (const name of HUBS) this.hubs[name].noteTime();
   }
+}
+
+function turnOf({ isPaced, defects }: LeaseScenario): HubContext['turn'] {
+  if (isPaced !== true) return null;
+  return defects?.includes('turn_after_the_begin') ? 'after the begin' : 'before the begin';
 }

@@ -11,6 +11,7 @@ const SCENARIOS = SHORT_SCENARIOS.filter(([name]) =>
     'with a request of an appliance',
     'with a hub that loses the database',
     'with a lost answer',
+    'with a portal that is asked one after the other, and a killed hub',
     'with a pause between the check and the write',
     'with a promotion that loses new tokens, and a request',
     'with a promotion that loses an attempt under way',
@@ -18,7 +19,7 @@ const SCENARIOS = SHORT_SCENARIOS.filter(([name]) =>
 );
 
 test('every order of what two hubs do keeps the lease of a refresh, in small scenarios', async () => {
-  expect(SCENARIOS).toHaveLength(6);
+  expect(SCENARIOS).toHaveLength(7);
   for (const [name, scenario] of SCENARIOS) {
     expect(await explore(scenario), name).toMatchObject({ counterExample: null, isComplete: true });
   }

@@ -43,6 +43,8 @@ export interface HubContext {
   readonly retryLostAnswer: LostAnswerRetry;
   /** A deliberate defect: news are applied over a refresh that is under way. */
   readonly appliesNewsOverRefresh: boolean;
+  /** When a refresh waits for its turn at the portal; null for never. The second is a deliberate defect. */
+  readonly turn: 'before the begin' | 'after the begin' | null;
   /** A deliberate defect: grants that the database has lost are not put back. */
   readonly reconcilesNothing: boolean;
 }
@@ -257,7 +259,7 @@ export class ModelHub {
 
   #createGrants(site: SiteGrants, run: () => HubRun): Grants {
     const environment = this.#environment;
-    const { portal, database, retryLostAnswer, reconcilesNothing } = this.#context;
+    const { portal, database, retryLostAnswer, reconcilesNothing, turn } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
@@ -287,8 +289,15 @@ export class ModelHub {
     const connectionPortal = {
       name: CONNECTION,
       portal: {
-        prepareTokenRequest: async () => null,
-        refresh: (token, maySend = () => true) => portal.refresh(this.name, token, database.begun(this.name), maySend),
+        prepareTokenRequest: async () => {
+          if (turn === 'before the begin') await portal.turn(this.name);
+          return null;
+        },
+        refresh: async (token, maySend = () => true) => {
+          const begun = database.begun(this.name);
+          if (turn === 'after the begin') await portal.turn(this.name);
+          return portal.refresh(this.name, token, begun, maySend);
+        },
       } as Partial<Portal> as Portal,
       identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
       credentialLocation: { portal: 'home' },

@@ -42,9 +42,30 @@ export class ModelPortal {
   /** The request that revoked the family, and the one that had used its token before. */
   revokedBy: { readonly request: RefreshRequest; readonly before: RefreshRequest | null } | null = null;
   readonly requests: RefreshRequest[] = [];
+  /** The refreshes that wait for their turn, in order. */
+  turns: { readonly hub: string; readonly begin: () => void }[] = [];
 
   constructor(policy: PortalPolicy) {
     this.#policy = policy;
+  }
+
+  /** Resolves when the turn of a refresh has come. */
+  turn(hub: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.turns.push({ hub, begin: resolve });
+    return promise;
+  }
+
+  /** The turn of a hub's first refresh that waits has come. */
+  beginTurn(hub: string): void {
+    const next = this.turns.find((one) => one.hub === hub);
+    this.turns = this.turns.filter((one) => one !== next);
+    next?.begin();
+  }
+
+  /** A hub was killed. */
+  forgetTurns(hub: string): void {
+    this.turns = this.turns.filter((one) => one.hub !== hub);
   }
 
   get current(): string {
@@ -106,7 +127,8 @@ export class ModelPortal {
       ],
     );
     const revoked = [this.revokedBy?.request.number, this.revokedBy?.before?.number];
-    return JSON.stringify([this.#issued, this.#rotatedAt, this.#rotatedBy?.number, revoked, requests]);
+    const turns = this.turns.map(({ hub }) => hub);
+    return JSON.stringify([this.#issued, this.#rotatedAt, this.#rotatedBy?.number, revoked, requests, turns]);
   }
 }
 

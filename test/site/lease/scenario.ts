@@ -5,6 +5,7 @@ import type { TableDefect } from './grant-table.ts';
 export type Defect =
   | TableDefect
   | 'portal_client_ignores_deadline'
+  | 'turn_after_the_begin'
   | 'news_applied_over_refresh'
   | 'nothing_is_put_back';
 
@@ -30,6 +31,8 @@ export interface LeaseScenario {
   /** Lifetime of access tokens, and for how long a portal repeats an answer; in ms. */
   readonly lifetime: number;
   readonly grace: number;
+  /** Whether each refresh waits for its turn at the portal, before it is written ahead. */
+  readonly isPaced?: boolean;
   /** Steps by which each execution begins; none if left out. */
   readonly opening?: readonly string[];
   readonly defects?: readonly Defect[];

@@ -8,5 +8,7 @@ export interface WorldParts {
   readonly scenario: LeaseScenario;
   readonly database: ModelDatabase;
   readonly portal: ModelPortal;
+  /** How many faults there were so far. */
+  readonly faults: number;
   readonly hubs: Readonly<Record<HubName, ModelHub>>;
 }
