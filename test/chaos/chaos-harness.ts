@@ -50,6 +50,22 @@ const OAUTH2_FLAGS = ['--redirect-rule', 'https-or-localhost', '--device-interva
 /** Requests that may still be unfinished when the portal's log is read. */
 const OVERLAP = 500;
 
+/** The clouds with the most distinct interval allow one request in six seconds; here it is one in a second. */
+const PACED: Omit<PortalTable, 'clientId'> = {
+  name: 'paced',
+  kind: 'configured',
+  keys: ['min_request_interval = "1s"'],
+};
+
+interface HarnessOptions {
+  /** The portals of the hub, one of each kind, which the appliances share in turn. Default: a helper portal. */
+  readonly kinds?: readonly PortalKind[];
+  /** Further users, whose appliances share a portal that allows one request in a second. */
+  readonly paced?: readonly string[];
+  /** More environment variables of the hub. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
 /** The emulator and the hub, each in its own process. Each appliance has a user of the same name at the portal. */
 export class ChaosHarness implements AsyncDisposable {
   readonly portal: EmulatorProcess;
@@ -67,20 +83,18 @@ export class ChaosHarness implements AsyncDisposable {
   /**
    * @param users one user for each appliance
    * @param flags of the emulator
-   * @param kinds the portals of the hub, one of each kind, which the appliances share in turn
-   * @param env more environment variables of the hub
    */
   static start(
     users: readonly string[],
     flags: readonly string[],
-    kinds: readonly PortalKind[] = ['helper'],
-    env: NodeJS.ProcessEnv = {},
+    { kinds = ['helper'], paced = [], env = {} }: HarnessOptions = {},
   ): Promise<ChaosHarness> {
     const tables = kinds.map((kind) => ({ name: kind, kind, clientId: randomUUID() }));
     const portals = tables.flatMap((table, turn) =>
       users.filter((_, index) => index % tables.length === turn).map((user): [string, PortalTable] => [user, table]),
     );
-    return ChaosHarness.#launch(new Map(portals), flags, env);
+    const slow = { ...PACED, clientId: randomUUID() };
+    return ChaosHarness.#launch(new Map([...portals, ...paced.map((user) => [user, slow] as const)]), flags, env);
   }
 
   /**

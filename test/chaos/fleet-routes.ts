@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { createServer as createSecureServer } from 'node:tls';
+import type { Timers } from '../../src/core/clock.ts';
 import type { Portal } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator, FaultOptions } from '../../src/emulator/index.ts';
@@ -26,6 +27,9 @@ export const OUTAGE_FAULTS: Partial<Record<Outage, FaultOptions>> = {
   'HTML 403': { ...FIREWALL, endpoint: '*' },
 };
 
+/** The kind of portal that limits the rate of requests, as Home Connect does, and the interval of two, in ms. */
+export const PACED = { kind: 'configured', interval: 6000 } as const;
+
 /** A port without a server. No test can get this port by chance. */
 const REFUSING = 'http://127.0.0.1:1';
 /** A label of a host name has at most 63 characters, so this name is unknown without a DNS query. */
@@ -39,18 +43,29 @@ export type Clients = Readonly<Record<PortalKind, Portal & AsyncDisposable>>;
 export interface Routes {
   /** Connects clients for each outage, as a start of the hubs does. */
   readonly connect: () => ReadonlyMap<Outage | null, Clients>;
+  /** How often a request has waited for its turn at the paced portal. */
+  readonly waits: number;
   /** A server with another certificate. */
   readonly foreign: Server;
 }
 
-/** The routes to the portal, with a real server or a real error at the end of each. */
-export async function createRoutes(emulator: Emulator, time: FakeTime): Promise<Routes> {
+/**
+ * The routes to the portal, with a real server or a real error at the end of each.
+ * @param timers whose sleep lets virtual time pass
+ */
+export async function createRoutes(emulator: Emulator, time: FakeTime, timers: Timers): Promise<Routes> {
   const clientSecret = new Secret(emulator.clientSecret);
   let metadata: string | null = null;
+  let waits = 0;
+  const sleep: Timers['sleep'] = (delay, signal) => {
+    waits += 1;
+    return timers.sleep(delay, signal);
+  };
+  const counting = { ...timers, sleep };
   const clients = (frontendUrl: string): Clients => {
-    const oauth2 = (settings: Pick<OAuth2Settings, 'issuer' | 'endpoints'>) =>
+    const oauth2 = (settings: Pick<OAuth2Settings, 'issuer' | 'endpoints' | 'minRequestInterval'>) =>
       connectOAuth2Portal(emulator, {
-        ...{ ...settings, clientId: emulator.clientId, clock: time, timers: time },
+        ...{ ...settings, clientId: emulator.clientId, clock: time, timers: counting },
         // The hubs know the endpoints from before the outage.
         metadataCache: {
           load: async () => metadata?.replaceAll(emulator.frontendUrl, frontendUrl) ?? null,
@@ -68,9 +83,10 @@ export async function createRoutes(emulator: Emulator, time: FakeTime): Promise<
         credentialLocation: { portal: 'home' },
         ca: [],
       }),
-      discovered: oauth2({ issuer: frontendUrl, endpoints: NO_ENDPOINTS }),
+      discovered: oauth2({ issuer: frontendUrl, endpoints: NO_ENDPOINTS, minRequestInterval: 0 }),
       configured: oauth2({
         issuer: null,
+        minRequestInterval: PACED.interval,
         endpoints: {
           ...NO_ENDPOINTS,
           token: `${frontendUrl}/oauth2/token`,
@@ -84,6 +100,9 @@ export async function createRoutes(emulator: Emulator, time: FakeTime): Promise<
   await once(foreign.listen(0, '127.0.0.1'), 'listening');
   const { port: another } = foreign.address() as AddressInfo;
   return {
+    get waits() {
+      return waits;
+    },
     foreign,
     connect: () =>
       new Map<Outage | null, Clients>([

@@ -50,6 +50,8 @@ const [LONG_GRANTS, SHORT_GRANTS] = [20, 4];
 const MAX_SHORT_KILLS = 20;
 /** Appliances that are paired repeatedly during the experiment, one at each portal. */
 const GUESTS = ['guest-1', 'guest-2', 'guest-3'];
+/** Connections at a portal that allows one request in a second. */
+const PACED = ['paced-1', 'paced-2', 'paced-3'];
 /** In seconds. */
 const TOKEN_LIFETIME = 6;
 /** The interval of an appliance's token requests, in ms. */
@@ -75,11 +77,15 @@ export const experiment: Experiment = {
 };
 
 async function run(scale: ExperimentOptions, portal: Portal, wanted: number, seed = 0): Promise<ExperimentResult> {
-  const names = Array.from({ length: scale.long ? LONG_GRANTS : SHORT_GRANTS }, (_, index) => `appliance-${index + 1}`);
+  const others = Array.from(
+    { length: scale.long ? LONG_GRANTS : SHORT_GRANTS },
+    (_, index) => `appliance-${index + 1}`,
+  );
+  const names = [...others, ...PACED];
   await using home = await ChaosHarness.start(
-    [...names, ...GUESTS],
+    [...others, ...GUESTS],
     ['--token-lifetime', `${TOKEN_LIFETIME}s`, '--seed', String(seed), ...portal.flags],
-    PORTAL_KINDS,
+    { kinds: PORTAL_KINDS, paced: PACED },
   );
   await home.portal.addFault({ ...FIREWALL, grant_type: 'refresh_token', every: 10 });
   // Delays before and after the portal acts, so that a kill more often hits a refresh.
@@ -120,6 +126,10 @@ class Killing {
   #inPairing = 0;
   #explained = 0;
   #pairingsUnderWay = 0;
+  /** When the refreshes before the kill were begun, in ms since 1970. */
+  #begunAt = 0;
+  /** The number of kills while a refresh waited for its turn at the paced portal. */
+  #waiting = 0;
 
   constructor(home: ChaosHarness, portal: Portal, names: readonly string[], random: SeededRandom) {
     this.#home = home;
@@ -131,6 +141,7 @@ class Killing {
   /** Kills the hub at a random time, restarts it and checks its status. */
   async atRandom(): Promise<void> {
     await sleep(1500 * this.#random.fraction());
+    await this.#beginWork(PACED);
     await this.#killRunning();
     if (this.#random.fraction() < 0.3) await this.#killInStartUp();
     await this.#restart(this.#portal.oneLossInARow === true);
@@ -138,18 +149,27 @@ class Killing {
 
   /** Kills the hub while it refreshes every grant, and once also during its start. */
   async duringRefreshes(): Promise<void> {
-    for (const name of this.#names) startRefresh(this.#home.hub, name);
-    await sleep(300 * this.#random.fraction());
+    await this.#beginWork(this.#names);
     await this.#killRunning();
     if (this.#inStartUp === 0) await this.#killInStartUp();
     await this.#restart(true);
+  }
+
+  /** Begins refreshes, and waits a moment. */
+  async #beginWork(refreshed: readonly string[]): Promise<void> {
+    this.#begunAt = Date.now();
+    for (const name of refreshed) startRefresh(this.#home.hub, name);
+    await sleep(300 * this.#random.fraction());
   }
 
   /** Whether each kind of event has occurred, and refreshes were interrupted at portals of both kinds. */
   metAll({ handOuts }: TokenLoad): boolean {
     const oauth2 = this.#atOAuth2(this.#interrupted);
     const interrupted = [oauth2, this.#interrupted.length - oauth2];
-    const counts = [this.#inStartUp, this.#inPairing, this.#atOAuth2(this.#pairings), handOuts.length, ...interrupted];
+    const counts = [
+      ...[this.#inStartUp, this.#inPairing, this.#atOAuth2(this.#pairings), handOuts.length, ...interrupted],
+      this.#waiting,
+    ];
     return counts.every((count) => count > 0) && (this.#portal.refusesReuse === undefined || this.#lost.length > 0);
   }
 
@@ -208,6 +228,7 @@ class Killing {
       'tokens issued meanwhile': handOuts.length,
       'pairings meanwhile': this.#pairings.length,
       'pairings meanwhile at an oauth2 portal': this.#atOAuth2(this.#pairings),
+      'kills while a refresh waits for its turn at a paced portal': this.#waiting,
       'refreshes with a compressed answer': refreshes.length,
       'refreshes refused by a firewall': refusedByFirewall,
       'grants lost': refusesReuse
@@ -243,7 +264,9 @@ class Killing {
     const { hub } = this.#home;
     await hub.launch();
     // Counted in the log, because on a busy machine the retry may be over before the status can be read.
-    this.#interrupted.push(...hub.events('refresh_interrupted').map(({ connection }) => String(connection)));
+    const interrupted = hub.events('refresh_interrupted').map(({ connection }) => String(connection));
+    this.#interrupted.push(...interrupted);
+    await this.#checkPaced(interrupted);
     await this.#checkGrants(untilSettled ? 20 : null);
   }
 
@@ -261,6 +284,22 @@ class Killing {
       else this.broken.push(`${this.#portal.name}: ${status.name} is ${status.state}: ${status.problem?.message}`);
       await this.#pairAgain(status.name);
     }
+  }
+
+  /**
+   * A refresh that waited for its turn when the hub was killed has not been sent, so it is no lost answer; one may have
+   * been about to be sent.
+   */
+  async #checkPaced(interrupted: readonly string[]): Promise<void> {
+    const users = new Map((await this.#home.grants()).map(({ id, user }) => [id, user]));
+    const killedAt = this.kills.at(-1) ?? 0;
+    const sent = (await this.#home.sends('refresh_token'))
+      .filter(({ at }) => at >= this.#begunAt && at <= killedAt)
+      .map(({ grant }) => users.get(grant));
+    const waiting = PACED.filter((name) => !sent.includes(name));
+    if (waiting.length > 0) this.#waiting += 1;
+    const lost = waiting.filter((name) => interrupted.includes(name));
+    if (lost.length > 1) this.broken.push(`${this.#portal.name}: ${lost.join(', ')} were not sent, but count as lost`);
   }
 
   async #pairAgain(name: string): Promise<void> {

@@ -6,7 +6,7 @@ import {
   InvariantChecks,
   mergeResults,
 } from './experiment.ts';
-import { OUTAGES } from './fleet-routes.ts';
+import { OUTAGES, PACED } from './fleet-routes.ts';
 import { runNetworkPartition } from './network-partition.ts';
 import { VirtualFleet } from './virtual-fleet.ts';
 
@@ -88,6 +88,12 @@ async function simulateFleet(
     progress(`power cut: all fresh after ${figures['power cut: all fresh after, min']} min`);
   }
   figures['refreshes with a compressed answer'] = attempts.filter(({ granted }) => granted).length;
+  const paced = new Set(grants.flatMap(({ id, kind }) => (kind === PACED.kind ? id : [])));
+  const pacedAt = attempts.filter(({ grant, granted }) => granted && paced.has(grant)).map(({ at }) => at);
+  const shortest = Math.min(...pacedAt.slice(1).map((at, index) => at - (pacedAt[index] ?? 0)));
+  figures['waits for a turn at a paced portal'] = fleet.waits;
+  figures['shortest interval of two refreshes at a paced portal, s'] = Math.round(shortest / 1000);
+  promises.expect(shortest >= PACED.interval, `a paced portal got two refreshes within ${shortest} ms`);
   const { refreshTokensRepeated } = fleet.emulator.observations;
   promises.expect(refreshTokensRepeated === 0, `${refreshTokensRepeated} refresh tokens were sent twice`);
   promises.expect(

@@ -76,7 +76,13 @@ export class VirtualFleet implements AsyncDisposable {
     const activity = new PendingWork();
     const time = new FakeTime(activity);
     const emulator = await startEmulator({ clock: time, contentEncoding: 'br' });
-    const fleet = new VirtualFleet(emulator, random, time, activity, await createRoutes(emulator, time));
+    const fleet = new VirtualFleet(
+      emulator,
+      random,
+      time,
+      activity,
+      await createRoutes(emulator, time, activity.sleepless(time)),
+    );
     for (let index = 0; index < hubs; index++) {
       const kinds = Array.from({ length: each }, (_, grant) => kindInTurn(index + grant));
       const hub = await VirtualHub.start(fleet, new Map(kinds.map((kind, grant) => [`appliance-${grant}`, kind])));
@@ -99,6 +105,11 @@ export class VirtualFleet implements AsyncDisposable {
         held === undefined || held.health.kind !== 'good' || (hub.broker?.grants.schedule.remaining(held) ?? 0) <= 0
       );
     });
+  }
+
+  /** How often a request has waited for its turn at the paced portal. */
+  get waits(): number {
+    return this.#routes.waits;
   }
 
   /** Begins an outage, or ends it with null. */
@@ -252,7 +263,8 @@ export class VirtualHub implements Disposable {
     const { link } = step;
     if (link.kind === 'device') await emulator.approveDevice({ userCode: link.userCode, user: 'demo' });
     else await emulator.login({ state: stateParameterOf(link.authorizeUrl), user: 'demo' });
-    await time.pass(10_000);
+    // A paced portal may be polled late, and be asked for the next link later still.
+    await time.pass(20_000);
     return appliance.id;
   }
 

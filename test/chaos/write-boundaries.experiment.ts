@@ -120,7 +120,7 @@ async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentRes
 
 async function startHome(): Promise<ChaosHarness> {
   await using parts = new AsyncDisposableStack();
-  const home = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h'], ['helper'], ONE_POOL_THREAD));
+  const home = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h'], { env: ONE_POOL_THREAD }));
   await home.pairAppliances([NAME]);
   parts.move();
   return home;

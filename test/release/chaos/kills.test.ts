@@ -13,6 +13,7 @@ test('killing the hub loses no grant that the portal would still accept', async 
     'pairings meanwhile',
     'pairings meanwhile at an oauth2 portal',
     'tokens issued meanwhile',
+    'kills while a refresh waits for its turn at a paced portal',
     'refreshes with a compressed answer',
     'refreshes refused by a firewall',
   ];

@@ -14,6 +14,7 @@ test("all grants are fresh again after hours without the portal, and the hubs' r
     expect(figures[`${end}: all fresh after, min`], end).toBeLessThanOrEqual(60);
   }
   expect(figures['refreshes with a compressed answer']).toBeGreaterThan(0);
+  expect(figures['waits for a turn at a paced portal']).toBeGreaterThan(0);
   const skipped = figures['cut off: skipped'];
   context.skip(skipped !== undefined, String(skipped));
   for (const cut of ['black hole', 'name unknown'])
