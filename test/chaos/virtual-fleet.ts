@@ -11,7 +11,7 @@ import { stateParameterOf } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { type Clients, createRoutes, OUTAGE_FAULTS, type Outage, type Routes } from './fleet-routes.ts';
+import { type Clients, createRoutes, OUTAGE_FAULTS, type Outage, PACED, type Routes } from './fleet-routes.ts';
 import { kindInTurn, PORTAL_KINDS, type PortalKind } from './portal-kinds.ts';
 
 /** An attempt to refresh. `at` is by the fleet's wall clock, in ms. */
@@ -257,13 +257,13 @@ export class VirtualHub implements Disposable {
     const { time, emulator } = this.#fleet;
     const { appliance } = await appliances.add(name, { connection: null, scope: null, portal: name });
     const run = await pairings.begin(connections.ofAppliance(appliance));
-    await time.settle();
+    // The portal may be a paced one, and another grant may just have been refreshed.
+    await time.pass(PACED.interval);
     const { step } = run.pairing;
     if (step.kind !== 'waiting') throw new Error(`the pairing has no link: ${step.kind}`);
     const { link } = step;
     if (link.kind === 'device') await emulator.approveDevice({ userCode: link.userCode, user: 'demo' });
     else await emulator.login({ state: stateParameterOf(link.authorizeUrl), user: 'demo' });
-    // A paced portal may be polled late, and be asked for the next link later still.
     await time.pass(20_000);
     return appliance.id;
   }
