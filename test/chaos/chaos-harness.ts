@@ -3,9 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConnectionResponse, CredentialsResponse } from '../../src/control/messages.ts';
 import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
+import { Secret } from '../../src/core/secret.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { OtherClient } from '../support/other-client.ts';
 import { kindInTurn, type PortalKind, type PortalTable, portalTable } from './portal-kinds.ts';
 
 /** A grant at the portal. The user has the name of the appliance. */
@@ -71,13 +73,15 @@ export class ChaosHarness implements AsyncDisposable {
   readonly portal: EmulatorProcess;
   readonly hub: HubProcess;
   readonly #portals: Assignment;
+  readonly #secret: string;
   /** The portal's requests, by number. */
   readonly #requests = new Map<number, LoggedRequest>();
 
-  private constructor(portal: EmulatorProcess, hub: HubProcess, portals: Assignment) {
+  private constructor(portal: EmulatorProcess, hub: HubProcess, portals: Assignment, secret: string) {
     this.portal = portal;
     this.hub = hub;
     this.#portals = portals;
+    this.#secret = secret;
   }
 
   /**
@@ -131,12 +135,12 @@ export class ChaosHarness implements AsyncDisposable {
     await writeFile(join(hub.directory, 'portal.secret'), secret, { mode: 0o600 });
     await hub.launch();
     parts.move();
-    return new ChaosHarness(portal, hub, portals);
+    return new ChaosHarness(portal, hub, portals, secret);
   }
 
-  /** The clients of the hub at the portal. */
-  get clients(): readonly string[] {
-    return [...new Set(this.#portals.values())].map(({ clientId }) => clientId);
+  /** The client of the hub at an appliance's portal. */
+  clientOf(name: string): string {
+    return this.#portals.get(name)?.clientId ?? '';
   }
 
   /** Whether an appliance's portal is an OAuth 2.0 authorization server. */
@@ -177,6 +181,39 @@ export class ChaosHarness implements AsyncDisposable {
       }
       throw new Error(`the pairing of ${name} did not end`);
     });
+  }
+
+  /** Another program with the same client has a login of the connection's user. @returns its refresh token */
+  async logInElsewhere(name: string): Promise<string> {
+    const { baseUrl, frontendUrl } = this.portal;
+    const login = (of: { readonly state: string; readonly user: string }) => this.portal.login(of);
+    const emulator = { baseUrl, frontendUrl, clientId: this.clientOf(name), clientSecret: this.#secret, login };
+    return (await OtherClient.logIn(emulator, name)).refreshToken;
+  }
+
+  /** Imports a refresh token over the grant of a connection. */
+  async importOver(name: string, refreshToken: string): Promise<void> {
+    await this.hub.ask((control) =>
+      control.importGrant({
+        ...{ name, portal: null, scope: null, replace: true },
+        refreshToken: new Secret(refreshToken),
+      }),
+    );
+  }
+
+  /** The id of the grant at the portal whose access token the hub issues. */
+  async grantInUse(name: string): Promise<string> {
+    const { access_token } = await this.hub.ask((control) => control.token(name));
+    return access_token.split('.')[0] ?? '';
+  }
+
+  /** Whether the newest refresh token of a grant was revoked. Unlike most portals, the emulator accepts any of them. */
+  async isNewestRevoked(grantId: string): Promise<boolean> {
+    const newest = (await this.grants()).find(({ id }) => id === grantId)?.generation;
+    await this.collectRequests();
+    return [...this.#requests.values()].some(
+      ({ endpoint, form }) => endpoint === 'revoke' && form['token']?.startsWith(`${grantId}.${newest}.`),
+    );
   }
 
   /** How often the faults of a kind were applied. */

@@ -50,6 +50,8 @@ const [LONG_GRANTS, SHORT_GRANTS] = [20, 4];
 const MAX_SHORT_KILLS = 20;
 /** Appliances that are paired repeatedly during the experiment, one at each portal. */
 const GUESTS = ['guest-1', 'guest-2', 'guest-3'];
+/** The pause between two of their pairings, in ms. */
+const PAIRING_INTERVAL = 700;
 /** Connections at a portal that allows one request in a second. */
 const PACED = ['paced-1', 'paced-2', 'paced-3'];
 /** In seconds. */
@@ -62,7 +64,7 @@ const RECOVERY = 60;
 export const experiment: Experiment = {
   name: 'Kills',
   promise:
-    'If the hub is killed at any point of a refresh, a pairing or its start, it loses no grant of a portal that keeps the previous token valid. Of a portal that refuses any reuse it loses only grants whose outcome it could not know, and status reports them.',
+    'If the hub is killed at any point of a refresh, a pairing, an import or its start, it loses no grant of a portal that keeps the previous token valid. Of a portal that refuses any reuse it loses only grants whose outcome it could not know, and status reports them.',
   async run(scale, random) {
     const seeds = Array.from({ length: 3 }, () => random.whole(0, 999_999));
     const runs = scale.long
@@ -126,6 +128,11 @@ class Killing {
   #inPairing = 0;
   #explained = 0;
   #pairingsUnderWay = 0;
+  /** The refresh tokens of other programs that were to be imported. */
+  readonly #imported = new Set<string>();
+  #importsUnderWay = 0;
+  #inImport = 0;
+  #unpairings = 0;
   /** When the refreshes before the kill were begun, in ms since 1970. */
   #begunAt = 0;
   /** The number of kills while a refresh waited for its turn at the paced portal. */
@@ -155,10 +162,20 @@ class Killing {
     await this.#restart(true);
   }
 
-  /** Begins refreshes, and waits a moment. */
+  /** Begins refreshes and an import over a grant, and waits a moment. */
   async #beginWork(refreshed: readonly string[]): Promise<void> {
+    const { hub } = this.#home;
+    const target = this.#random.pick(this.#names);
+    const token = await this.#home.logInElsewhere(target);
+    this.#imported.add(token);
     this.#begunAt = Date.now();
-    for (const name of refreshed) startRefresh(this.#home.hub, name);
+    for (const name of refreshed) if (name !== target) startRefresh(hub, name);
+    this.#importsUnderWay += 1;
+    // It fails if the hub is killed or the firewall refuses it.
+    const ended = this.#home.importOver(target, token).catch(() => undefined);
+    void ended.finally(() => {
+      this.#importsUnderWay -= 1;
+    });
     await sleep(300 * this.#random.fraction());
   }
 
@@ -168,7 +185,7 @@ class Killing {
     const interrupted = [oauth2, this.#interrupted.length - oauth2];
     const counts = [
       ...[this.#inStartUp, this.#inPairing, this.#atOAuth2(this.#pairings), handOuts.length, ...interrupted],
-      this.#waiting,
+      ...[this.#inImport, this.#unpairings, this.#waiting],
     ];
     return counts.every((count) => count > 0) && (this.#portal.refusesReuse === undefined || this.#lost.length > 0);
   }
@@ -188,8 +205,13 @@ class Killing {
         this.#pairingsUnderWay += 1;
         const paired = await this.#home.pair(name).catch(() => false);
         this.#pairingsUnderWay -= 1;
-        if (paired !== false) this.#pairings.push(name);
-        await sleep(300);
+        if (paired !== false) {
+          this.#pairings.push(name);
+          // Every second pairing replaces a grant.
+          const isEven = this.#pairings.filter((each) => each === name).length % 2 === 0;
+          if (!isEven) await this.#unpairDuringRefresh(name).catch(() => undefined);
+        }
+        await sleep(PAIRING_INTERVAL);
       }
     });
     return {
@@ -198,6 +220,23 @@ class Killing {
         await Promise.all(loops);
       },
     };
+  }
+
+  /**
+   * Unpairs a connection during its refresh. Unless the hub is killed meanwhile, the portal has nothing left of the
+   * grant. Rejects if the hub is down.
+   */
+  async #unpairDuringRefresh(name: string): Promise<void> {
+    const { hub } = this.#home;
+    const kills = this.kills.length;
+    const grant = await this.#home.grantInUse(name);
+    startRefresh(hub, name);
+    await sleep(200 * this.#random.fraction());
+    await hub.ask((control) => control.unpair(name));
+    const isRevoked = await eventually(() => this.#home.isNewestRevoked(grant), 3).catch(() => false);
+    if (this.kills.length > kills) return;
+    this.#unpairings += 1;
+    if (!isRevoked) this.broken.push(`${this.#portal.name}: unpairing ${name} did not revoke its newest token`);
   }
 
   async conclude({ handOuts, refused }: TokenLoad): Promise<ExperimentResult> {
@@ -228,6 +267,9 @@ class Killing {
       'tokens issued meanwhile': handOuts.length,
       'pairings meanwhile': this.#pairings.length,
       'pairings meanwhile at an oauth2 portal': this.#atOAuth2(this.#pairings),
+      'unpairings during a refresh': this.#unpairings,
+      'imports over a grant': this.#imported.size,
+      'kills during an import': this.#inImport,
       'kills while a refresh waits for its turn at a paced portal': this.#waiting,
       'refreshes with a compressed answer': refreshes.length,
       'refreshes refused by a firewall': refusedByFirewall,
@@ -246,6 +288,7 @@ class Killing {
 
   async #killRunning(): Promise<void> {
     if (this.#pairingsUnderWay > 0) this.#inPairing += 1;
+    if (this.#importsUnderWay > 0) this.#inImport += 1;
     await this.#kill();
   }
 
@@ -277,13 +320,15 @@ class Killing {
   async #checkGrants(settled: number | null): Promise<void> {
     await this.#home.collectRequests();
     if (settled !== null) await this.#waitUntilSettled(settled);
-    for (const status of await this.#home.statuses()) {
-      if (!this.#names.includes(status.name) || status.state === 'active' || status.state === 'retrying') continue;
+    const isLost = ({ name, state }: ConnectionResponse) =>
+      this.#names.includes(name) && state !== 'active' && state !== 'retrying';
+    const lost = (await this.#home.statuses()).filter(isLost);
+    for (const status of lost) {
       this.#lost.push(status.name);
       if (this.#portal.refusesReuse) await this.#explain(status);
       else this.broken.push(`${this.#portal.name}: ${status.name} is ${status.state}: ${status.problem?.message}`);
-      await this.#pairAgain(status.name);
     }
+    await Promise.all(lost.map(({ name }) => this.#pairAgain(name)));
   }
 
   /**
@@ -335,6 +380,8 @@ class Killing {
     const before = sends.filter(({ token, at }) => token === refused?.token && at < (refused?.at ?? 0));
     const committed = before.some(({ successor }) => successor !== null);
     // From the time at which the hub sent it, because a busy portal may read the request long after the kill.
+    // A grant stays until an import over it has ended.
+    if (this.#imported.has(refused?.token ?? '')) this.broken.push(`${where}: an import has cost the former grant`);
     const killed = this.kills.some((kill) => lostAt <= kill && kill <= (refused?.at ?? 0));
     if (!committed)
       this.broken.push(`${where}: a refresh token was refused without an earlier refresh that the portal made`);

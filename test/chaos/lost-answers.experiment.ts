@@ -38,7 +38,18 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   const fleet = await home.pairAppliances(names);
   const load = await TokenLoad.start(home.hub, home.portal, fleet, REQUEST_INTERVAL);
   await loseEveryThird(home, names, 2);
-  for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
+  const imports = { begun: 0, lost: 0 };
+  for (let lost = 0; (lost < wanted || imports.lost === 0) && !scale.signal.aborted; ) {
+    if (imports.begun < wanted / 4 || imports.lost === 0) {
+      // On a quiet machine the answer to the first one is lost. Repeated, an import gets the tokens that were lost.
+      const name = names[imports.begun % names.length] ?? '';
+      const token = await home.logInElsewhere(name);
+      imports.begun += 1;
+      const isDone = await isImported(home, name, token);
+      if (!isDone) imports.lost += 1;
+      if (!isDone && !(await isImported(home, name, token))) broken.push(`a repeated import over ${name} has failed`);
+      else if ((await home.grantInUse(name)) !== token.split('.')[0]) broken.push(`${name} has no imported grant`);
+    }
     await sleep(1000);
     const before = lost;
     lost = (await losses(home)).length;
@@ -61,6 +72,8 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   return resultOf(home, 'grace time, early', broken, {
     'lost answers': lost.length,
     'lost answers of an oauth2 portal': lost.filter(({ oauth2 }) => oauth2).length,
+    'imports over a grant': imports.begun,
+    'of them with a lost answer': imports.lost,
     'grants lost': (await home.statuses()).filter(({ state }) => state !== 'active').length,
     'tokens issued': load.handOuts.length,
     'requests deferred (503)': load.refusals.length,
@@ -112,13 +125,15 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
 
 /**
  * A portal that refuses reuse, both modes: the grant is lost, and the current access token is issued up to its last
- * second.
+ * second. If the answer to an import over a grant is lost, that grant goes on.
  */
 async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   const names = namesOf(scale, 4);
   const modes = new Map(
     names.map((name, index): [string, LostAnswerRetry] => [name, index % 2 === 0 ? 'early' : 'late']),
   );
+  for (const mode of ['early', 'late'] as const) modes.set(`imported-${mode}`, mode);
+  const imported = [...modes.keys()].slice(names.length);
   const lifetime = scale.long ? 30 : 10;
   await using home = await ChaosHarness.startWithSeparateClients(modes, [
     '--token-lifetime',
@@ -128,9 +143,10 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   ]);
   const broken: string[] = [];
   const fleet = await home.pairAppliances(names);
-  for (const client of home.clients) await home.portal.addFault({ ...LOSS, client, times: 1 });
+  for (const name of names) await home.portal.addFault({ ...LOSS, client: home.clientOf(name), times: 1 });
   const load = await TokenLoad.start(home.hub, home.portal, fleet, SHORT_REQUEST_INTERVAL);
   await Promise.all(names.map((name) => home.hub.ask((control) => control.refresh(name))));
+  for (const name of imported) broken.push(...(await loseImport(home, name)));
   for (const name of names) {
     const status = await home.hub.until(name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
     if (status === null) broken.push(`${name} does not need pairing`);
@@ -146,6 +162,7 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   return resultOf(home, 'reuse refused, both modes', broken, {
     'grants lost, each reported as a lost answer': lost.length,
     'grants lost at an oauth2 portal': lost.filter(({ name }) => home.usesOAuth2(name)).length,
+    'imports with a lost answer, the former grant goes on': imported.length,
     'shortest remaining lifetime of an issued token, s': Math.min(...load.handOuts.map(({ expiresIn }) => expiresIn)),
     'tokens issued': load.handOuts.length,
   });
@@ -165,12 +182,40 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
  *   then retry at once. On a busy machine the hub's own refreshes occur between them.
  */
 async function loseEveryThird(home: ChaosHarness, names: readonly string[], refreshes: number): Promise<void> {
-  for (const client of home.clients) await home.portal.addFault({ ...LOSS, client, every: 3, times: null });
+  for (const name of names) await home.portal.addFault({ ...LOSS, client: home.clientOf(name), every: 3, times: null });
   for (const name of names) {
     for (let count = 0; count < refreshes && (await home.hub.appliance(name)).problem === null; count++) {
       await home.hub.ask((control) => control.refresh(name));
     }
   }
+}
+
+/**
+ * Imports over the grant of a new connection, and the answer is lost.
+ * @returns what is wrong; nothing if the former grant goes on
+ */
+async function loseImport(home: ChaosHarness, name: string): Promise<string[]> {
+  const token = await home.logInElsewhere(name);
+  await home.addAppliance(name);
+  // From here on the access token is new, so that the hub sends no refresh of its own.
+  await home.pair(name);
+  const former = await home.grantInUse(name);
+  await home.portal.addFault({ ...LOSS, client: home.clientOf(name), times: 1 });
+  if (await isImported(home, name, token)) return [`the answer to the import over ${name} was not lost`];
+  const { state, problem } = await home.hub.until(name, (status) => status.state !== 'retrying', 15);
+  if (state !== 'active') return [`${name} has lost its grant by an import: ${problem?.message}`];
+  return (await home.grantInUse(name)) === former ? [] : [`${name} has another grant than before`];
+}
+
+/** Imports a refresh token over the grant of a connection. @returns false if the answer was lost */
+async function isImported(home: ChaosHarness, name: string, token: string): Promise<boolean> {
+  return home.importOver(name, token).then(
+    () => true,
+    (error: unknown) => {
+      if (/answer was lost/.test(messageOf(error))) return false;
+      throw error;
+    },
+  );
 }
 
 /** The refreshes whose answer was lost. */

@@ -27,12 +27,17 @@ export function portalTable(
   { name, kind, clientId, keys = [] }: PortalTable,
 ): string {
   const endpoints: Record<PortalKind, readonly string[]> = {
-    helper: [`base_url = "${baseUrl}"`, `frontend_url = "${frontendUrl}"`],
+    helper: [
+      `base_url = "${baseUrl}"`,
+      `frontend_url = "${frontendUrl}"`,
+      `revocation_endpoint = "${baseUrl}/oauth2/revoke"`,
+    ],
     discovered: ['type = "oauth2"', `issuer = "${frontendUrl}"`],
     configured: [
       'type = "oauth2"',
       `authorization_endpoint = "${frontendUrl}/oauth2/authorize"`,
       `token_endpoint = "${frontendUrl}/oauth2/token"`,
+      `revocation_endpoint = "${frontendUrl}/oauth2/revoke"`,
     ],
   };
   const client = [`client_id = "${clientId}"`, 'client_secret_file = "portal.secret"'];

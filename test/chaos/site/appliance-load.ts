@@ -5,6 +5,7 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, fetch, request } from 'undici';
+import { OtherClient } from '../../support/other-client.ts';
 import type { AskedHub, LoadAppliance, LoadCommand, LoadCounts, LoadReport } from './load-messages.ts';
 
 /** A hub must answer in this time, in ms: it waits up to ten seconds for a refresh. */
@@ -55,6 +56,8 @@ async function execute(command: LoadCommand): Promise<unknown> {
       return askPortal(command.method, command.path, command.body);
     case 'log_in':
       return logIn(command);
+    case 'log_in_elsewhere':
+      return logInElsewhere(command);
     case 'stop':
       stopped.abort();
       await Promise.all(loops);
@@ -62,7 +65,7 @@ async function execute(command: LoadCommand): Promise<unknown> {
   }
 }
 
-async function askPortal(method: string, path: string, body: unknown): Promise<unknown> {
+async function askPortal(method: string, path: string, body: unknown): Promise<{ status: number; answer: unknown }> {
   const response = await request(`${portal}${path}`, {
     method: method as 'GET',
     dispatcher: portalAgent,
@@ -77,6 +80,15 @@ async function logIn({ url, user, password }: Extract<LoadCommand, { do: 'log_in
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT);
   const page = await fetch(url, { method: 'POST', body: form, dispatcher: portalAgent, signal });
   return `HTTP ${page.status}: ${await page.text()}`;
+}
+
+async function logInElsewhere(command: Extract<LoadCommand, { do: 'log_in_elsewhere' }>): Promise<string> {
+  const { user, ...client } = command;
+  const login = async (body: object) => {
+    const { answer } = await askPortal('POST', '/_emulator/login', body);
+    return answer as { location: string };
+  };
+  return (await OtherClient.logIn({ ...client, baseUrl: portal, login, dispatcher: portalAgent }, user)).refreshToken;
 }
 
 /** One appliance, until the load is stopped. */

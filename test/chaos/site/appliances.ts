@@ -73,6 +73,14 @@ export class Appliances {
     return (await this.#send({ do: 'log_in', url, user, password })) as string;
   }
 
+  /** Another program with this client logs in. @returns its refresh token */
+  async logInElsewhere(
+    user: string,
+    client: { readonly frontendUrl: string; readonly clientId: string; readonly clientSecret: string },
+  ): Promise<string> {
+    return (await this.#send({ do: 'log_in_elsewhere', user, ...client })) as string;
+  }
+
   async #send(command: LoadCommand): Promise<unknown> {
     if (this.#ended !== null) throw this.#ended;
     this.#commands += 1;

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Secret } from '../../../src/core/secret.ts';
 import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
 import { PortalOnHost } from '../../netns/portal-on-host.ts';
 import { eventually } from '../../support/hub-process.ts';
@@ -19,6 +21,21 @@ import { type SiteConfiguration, SiteHub } from './site-hub.ts';
 const HUBS = ['hub-a', 'hub-b', 'hub-c'] as const;
 const GUEST_HUB = 'hub-d';
 const HOSTS = [...HUBS, GUEST_HUB, 'database-1', 'database-2', 'portal', 'appliances'] as const;
+/** The connection that is paired and unpaired again and again. */
+const GUEST = 'guest';
+/** The portal processes the next refresh, and responds later. */
+const SLOW_REFRESH = { kind: 'delay', endpoint: 'token', grant_type: 'refresh_token', seconds: 0.5, commit: true };
+
+/** The portals, all of one emulator. `paced` allows one request in a second, `guest` is that of the guest connection. */
+type PortalName = 'home' | 'paced' | 'guest';
+
+/** A client at the portal. */
+interface PortalClient {
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
 /** How many connections are paired at once. */
 const PAIRINGS_AT_ONCE = 4;
 
@@ -33,9 +50,12 @@ export class ChaosSite implements AsyncDisposable {
   readonly appliances: Appliances;
   readonly portalLog: PortalLog;
   readonly faults: FaultLog;
+  /** The refresh tokens of other programs that were to be imported. */
+  readonly imported = new Set<string>();
   readonly #lan: Lan<(typeof HOSTS)[number]>;
   readonly #configuration: SiteConfiguration;
   readonly #passwords: ReadonlyMap<string, string>;
+  readonly #clientOf: (portal: PortalName) => PortalClient;
   readonly #resources: AsyncDisposableStack;
   #guest: SiteHub | null = null;
 
@@ -47,6 +67,7 @@ export class ChaosSite implements AsyncDisposable {
     readonly faults: FaultLog;
     readonly configuration: SiteConfiguration;
     readonly passwords: ReadonlyMap<string, string>;
+    readonly clientOf: (portal: PortalName) => PortalClient;
     readonly resources: AsyncDisposableStack;
   }) {
     this.hubs = parts.hubs;
@@ -57,28 +78,35 @@ export class ChaosSite implements AsyncDisposable {
     this.#lan = parts.lan;
     this.#configuration = parts.configuration;
     this.#passwords = parts.passwords;
+    this.#clientOf = parts.clientOf;
     this.#resources = parts.resources;
   }
 
   /**
    * Starts everything, one hub after another.
-   * @param options `connections`: how many; `tokenLifetime`: in seconds
+   * @param options `connections`: how many; `paced`: how many more at a portal that allows one request in a second;
+   * `tokenLifetime`: in seconds
    */
-  static async start(options: { readonly connections: number; readonly tokenLifetime: number }): Promise<ChaosSite> {
+  static async start(options: {
+    readonly connections: number;
+    readonly paced?: number;
+    readonly tokenLifetime: number;
+  }): Promise<ChaosSite> {
     await using resources = new AsyncDisposableStack();
     const folder = resources.use(stateFolder());
     const lan = resources.use(await createLan(HOSTS));
     const { hosts } = lan;
     const names = Array.from({ length: options.connections }, (_, index) => `connection-${index + 1}`);
-    const passwords = new Map(names.map((name) => [name, randomUUID()]));
-    const clientId = randomUUID();
+    const paced = Array.from({ length: options.paced ?? 0 }, (_, index) => `paced-${index + 1}`);
+    const passwords = new Map([...names, ...paced, GUEST].map((name) => [name, randomUUID()]));
     const portalSecret = randomUUID();
+    const clientIds = { home: randomUUID(), paced: randomUUID(), guest: randomUUID() };
     const caFile = join(folder.path, 'portal.pem');
     const portal = resources.use(
       await PortalOnHost.startNamed(hosts.portal, hosts.portal.address, {
         ...{ port: 8001, frontendPort: 8002, caFile, showSecrets: true, redirectRule: 'any' },
         ...{ tokenLifetime: options.tokenLifetime, onReuse: 'revoke-family', contentEncoding: 'br' },
-        clients: [{ id: clientId, secret: portalSecret }],
+        clients: Object.values(clientIds).map((id) => ({ id, secret: portalSecret })),
         users: [...passwords].map(([name, password]) => ({ name, password })),
       }),
     );
@@ -93,15 +121,18 @@ export class ChaosSite implements AsyncDisposable {
     const configuration = {
       databaseUrl: database.url,
       storeKey: randomBytes(STORE_KEY_BYTES).toString('base64url'),
-      portal: [
-        '[portals.home]',
-        'type = "oauth2"',
-        `issuer = "${portal.frontendUrl}"`,
-        `client_id = "${clientId}"`,
-        'client_secret_file = "portal.secret"',
-        `ca_file = "${caFile}"`,
-        'login = "redirect"',
-      ].join('\n'),
+      portals: Object.entries(clientIds).map(([name, clientId]) =>
+        [
+          `[portals.${name}]`,
+          'type = "oauth2"',
+          `issuer = "${portal.frontendUrl}"`,
+          `client_id = "${clientId}"`,
+          'client_secret_file = "portal.secret"',
+          `ca_file = "${caFile}"`,
+          'login = "redirect"',
+          ...(name === 'paced' ? ['min_request_interval = "1s"'] : []),
+        ].join('\n'),
+      ),
       portalSecret,
     };
     rememberSecrets([configuration.storeKey, portalSecret]);
@@ -112,12 +143,14 @@ export class ChaosSite implements AsyncDisposable {
       await hub.launch();
       hubs.push(hub);
     }
-    const parts = { lan, hubs, database, appliances, faults, configuration, passwords };
+    const { frontendUrl } = portal;
+    const clientOf = (name: PortalName) => ({ frontendUrl, clientId: clientIds[name], clientSecret: portalSecret });
+    const parts = { lan, hubs, database, appliances, faults, configuration, passwords, clientOf };
     return new ChaosSite({ ...parts, resources: resources.move() });
   }
 
   get connections(): readonly string[] {
-    return [...this.#passwords.keys()];
+    return [...this.#passwords.keys()].filter((name) => name !== GUEST);
   }
 
   /** The address of a host that has no hub. */
@@ -150,13 +183,14 @@ export class ChaosSite implements AsyncDisposable {
     const pairAll = async (index: number) => {
       const hub = this.hubs[index % this.hubs.length];
       for (let name = queue.shift(); name !== undefined && hub !== undefined; name = queue.shift()) {
-        const { client_id, client_secret } = await hub.process.addAppliance(name, null, 'home');
+        const { client_id, client_secret } = await hub.process.addAppliance(name, null, portalOf(name));
         await this.pair(name, hub);
         fleet.push({ name, clientId: client_id, clientSecret: client_secret });
       }
     };
     await Promise.all(Array.from({ length: PAIRINGS_AT_ONCE }, (_, index) => pairAll(index)));
     const [first] = this.hubs;
+    await (first as SiteHub).process.addConnection(GUEST, null, 'guest');
     const { certificate } = await (first as SiteHub).process.authority();
     await this.appliances.load(fleet, this.#asked, certificate, every);
   }
@@ -179,6 +213,40 @@ export class ChaosSite implements AsyncDisposable {
       await this.appliances.askPortal('DELETE', `/_emulator/faults/${id}`);
       return faults.find((fault) => fault.id === id)?.hits ?? 0;
     };
+  }
+
+  /** Imports a login of another program over the grant of a connection. Rejects if that fails. */
+  async importOver(connection: string, { process }: SiteHub): Promise<void> {
+    const token = await this.appliances.logInElsewhere(connection, this.#clientOf(portalOf(connection)));
+    rememberSecrets([token]);
+    this.imported.add(token);
+    const refreshToken = new Secret(token);
+    await process.ask((control) =>
+      control.importGrant({ name: connection, portal: null, scope: null, replace: true, refreshToken }),
+    );
+  }
+
+  /**
+   * Pairs a connection at a hub, and unpairs it at another one during its refresh.
+   * @returns the id of its grant at the portal
+   */
+  async unpairDuringRefresh(hub: SiteHub, other: SiteHub): Promise<string> {
+    await this.pair(GUEST, hub);
+    const grant = await eventually(() =>
+      other.process.ask((control) =>
+        control.token(GUEST).then(
+          ({ access_token }) => access_token,
+          () => null,
+        ),
+      ),
+    );
+    const { clientId: client } = this.#clientOf('guest');
+    await this.appliances.askPortal('POST', '/_emulator/faults', { ...SLOW_REFRESH, client });
+    const refreshed = hub.process.ask((control) => control.refresh(GUEST)).catch(() => undefined);
+    await sleep(250);
+    await other.process.ask((control) => control.unpair(GUEST));
+    await refreshed;
+    return grant.split('.')[0] ?? '';
   }
 
   /** Adds a hub to the site, which appliances ask as well. */
@@ -215,4 +283,9 @@ export class ChaosSite implements AsyncDisposable {
     await this.#guest?.[Symbol.asyncDispose]();
     await this.#resources.disposeAsync();
   }
+}
+
+function portalOf(connection: string): PortalName {
+  if (connection === GUEST) return 'guest';
+  return connection.startsWith('paced-') ? 'paced' : 'home';
 }

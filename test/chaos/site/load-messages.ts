@@ -27,6 +27,14 @@ export type LoadCommand =
   | { readonly do: 'ask_portal'; readonly method: string; readonly path: string; readonly body?: unknown }
   /** Logs in through a link as a browser does, and follows the redirects. */
   | { readonly do: 'log_in'; readonly url: string; readonly user: string; readonly password: string }
+  /** Another program logs in. The result is its refresh token. */
+  | {
+      readonly do: 'log_in_elsewhere';
+      readonly user: string;
+      readonly frontendUrl: string;
+      readonly clientId: string;
+      readonly clientSecret: string;
+    }
   /** Ends the load, and waits for the requests under way. */
   | { readonly do: 'stop' };
 

@@ -44,6 +44,7 @@ export class LostGrants {
     // The hub may suffer a fault meanwhile.
     const status = await withDeadline(hub.process.status(), 5000).catch(() => null);
     for (const { name, state, problem } of status?.connections ?? []) {
+      if (!this.#site.connections.includes(name)) continue;
       if (state === 'unpaired') this.#unpaired.add(name);
       if (state !== 'needs_pairing') continue;
       // This hub may not know yet that the connection was paired again.
@@ -71,13 +72,17 @@ export class LostGrants {
   /** The broken promises: each lost grant must be one that the portal has revoked, and each of those be explained. */
   findUnexplained(grants: readonly PortalGrant[], resends: readonly Resend[]): string[] {
     const broken = [...this.#unpaired].map((name) => `${name} lost its grant without a trace`);
+    const reused = (id: string) => resends.find(({ second }) => second.grant === id);
     for (const { id, user } of grants.filter(({ revoked }) => revoked)) {
-      const reuse = resends.find(({ second }) => second.grant === id);
-      if (reuse === undefined) broken.push(`the portal revoked a grant of ${user} without a second use of a token`);
+      if (this.#site.portalLog.wasRevoked(id)) continue;
+      if (reused(id) === undefined)
+        broken.push(`the portal revoked a grant of ${user} without a second use of a token`);
     }
     const byConnection = Map.groupBy(this.#lost, ({ connection }) => connection);
     for (const [connection, lost] of byConnection) {
-      const revoked = grants.filter(({ user, revoked }) => user === connection && revoked).length;
+      // A grant stays until an import over it has ended.
+      const isImport = (id: string) => this.#site.imported.has(reused(id)?.second.token ?? '');
+      const revoked = grants.filter(({ id, user, revoked }) => user === connection && revoked && !isImport(id)).length;
       if (lost.length > revoked)
         broken.push(`${connection} was lost ${lost.length} times, but the portal revoked ${revoked} of its grants`);
     }

@@ -6,6 +6,7 @@ import type { TokenSend } from './send-audit.ts';
 export interface PortalGrant {
   readonly id: string;
   readonly user: string;
+  readonly generation: number;
   readonly revoked: boolean;
 }
 
@@ -25,6 +26,8 @@ const OVERLAP = 1000;
 export class PortalLog {
   readonly #appliances: Appliances;
   readonly #sends = new Map<number, TokenSend>();
+  /** The refresh tokens that the hubs have revoked. */
+  readonly #revoked = new Set<string>();
   #last = 0;
 
   constructor(appliances: Appliances) {
@@ -34,6 +37,11 @@ export class PortalLog {
   /** All refresh tokens that were received, in order. */
   get sends(): readonly TokenSend[] {
     return [...this.#sends.values()];
+  }
+
+  /** Whether the hubs have revoked a grant, or only its token of a generation. */
+  wasRevoked(grant: string, generation: number | '' = ''): boolean {
+    return [...this.#revoked].some((token) => token.startsWith(`${grant}.${generation}`));
   }
 
   /** How many of them were exchanged for new tokens. */
@@ -55,6 +63,7 @@ export class PortalLog {
       throw new Error('requests are missing in the portal log');
     for (const { number, endpoint, form, time, status, answer } of requests) {
       this.#last = Math.max(this.#last, number);
+      if (endpoint === 'revoke') this.#revoked.add(form['token'] ?? '');
       const token = form['refresh_token'];
       if (endpoint !== 'token' || token === undefined) continue;
       if (status === FIREWALL.status) {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/hub-process.ts';
 import type { StopMode } from '../../support/postgres/process.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import type { ChaosSite } from './chaos-site.ts';
@@ -22,6 +23,8 @@ export class SiteFaults {
   readonly databaseFaults: Record<DatabaseFault, number> = { smart: 0, fast: 0, immediate: 0, kill: 0, promotion: 0 };
   /** How often a hub was added and removed. */
   guests = 0;
+  /** How often a connection was unpaired during its refresh, by hubs without a fault. */
+  unpairings = 0;
   /** How many requests a firewall has refused. */
   refusedByFirewall = 0;
   /** What went wrong that must not. */
@@ -49,10 +52,17 @@ export class SiteFaults {
     ]);
   }
 
-  /** Kills a hub, and starts it again. @param seconds how long it is away */
-  async kill(hub: SiteHub, seconds: number): Promise<void> {
+  /**
+   * Kills a hub during an import over a grant, and starts it again.
+   * @param seconds how long it is away
+   * @param random chooses the connection, and the time of the kill
+   */
+  async kill(hub: SiteHub, seconds: number, random: SeededRandom): Promise<void> {
     this.#progress(`${hub.name} is killed, for ${seconds} s`);
+    const importing = this.#site.importOver(random.pick(this.#site.connections), hub).catch(() => undefined);
+    await sleep(300 * random.fraction());
     const end = await hub.kill();
+    await importing;
     await this.#wait(seconds);
     try {
       await hub.launch();
@@ -92,6 +102,25 @@ export class SiteFaults {
     this.refusedByFirewall += await end();
   }
 
+  /** Unpairs a connection during its refresh by another hub. The portal has nothing left of its grant. */
+  async unpair(): Promise<void> {
+    const [hub, other] = this.#site.hubs.filter(({ name, isUp }) => isUp && !this.#site.faults.isFaulty(name));
+    if (hub === undefined || other === undefined) return;
+    const { length } = this.#site.faults.faults;
+    const grant = await this.#site.unpairDuringRefresh(hub, other).catch(() => null);
+    const isRevoked = grant !== null && (await eventually(() => this.#isNewestRevoked(grant), 5).catch(() => false));
+    // A fault may have hit one of the hubs, or the database.
+    if (this.#site.faults.faults.length > length || !(hub.isUp && other.isUp)) return;
+    this.unpairings += 1;
+    if (!isRevoked) this.broken.push(`${other.name} has unpaired a connection, and its newest token was not revoked`);
+  }
+
+  async #isNewestRevoked(id: string): Promise<boolean> {
+    await this.#site.portalLog.collect();
+    const grant = (await this.#site.portalLog.grants()).find((each) => each.id === id);
+    return grant !== undefined && this.#site.portalLog.wasRevoked(id, grant.generation);
+  }
+
   async harmDatabase(fault: DatabaseFault): Promise<void> {
     this.#progress(`the database has a fault: ${fault}`);
     const end = this.#site.faults.begin('database_away', null);
@@ -116,7 +145,7 @@ export class SiteFaults {
       const seconds = random.whole(5, fault === 'pause' && isLong ? 300 : fault === 'kill' ? 30 : 60);
       await this.#wait(gap);
       if (this.#stop.aborted) return;
-      if (fault === 'kill') await this.kill(hub, seconds);
+      if (fault === 'kill') await this.kill(hub, seconds, random);
       else if (fault === 'pause') await this.pause(hub, seconds);
       else await this.cut(hub, fault.replace('cut from ', '') as 'database' | 'portal' | 'lan', seconds);
       if (!hub.isUp) {
@@ -141,6 +170,7 @@ export class SiteFaults {
       const [gap, seconds] = [random.whole(120, 300), random.whole(20, 90)];
       await this.#wait(gap);
       if (this.#stop.aborted) return;
+      await this.unpair();
       await this.blockPortal(seconds);
     }
   }

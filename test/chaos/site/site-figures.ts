@@ -22,6 +22,8 @@ export async function summarize({ site, faults, lost, counts, seconds }: SiteRun
   const grants = await portalLog.grants();
   const resends = auditSends(portalLog.sends, log.faults, appliances.handOuts);
   const revoked = new Set(grants.flatMap(({ id, revoked }) => (revoked ? [id] : [])));
+  const paced = new Set(grants.flatMap(({ id, user }) => (user.startsWith('paced-') ? [id] : [])));
+  const revokedByHubs = [...revoked].filter((id) => portalLog.wasRevoked(id)).length;
   const unexplainedTokens = appliances.rejected.filter(({ grant }) => !revoked.has(grant));
   const gaps = appliances.withoutToken.filter(({ appliance, from, to }) => !lost.wasLost(appliance, from, to));
   const longest = gaps.toSorted((one, other) => other.to - other.from - (one.to - one.from))[0];
@@ -61,7 +63,10 @@ export async function summarize({ site, faults, lost, counts, seconds }: SiteRun
       'after a kill': because('hub_killed'),
       'after a pause beyond the lease': because('hub_paused'),
       'after the answer was cut': because('answer_cut'),
-      'grants revoked by the portal': revoked.size,
+      'grants revoked by the portal': revoked.size - revokedByHubs,
+      'imports over a grant, each before a kill': site.imported.size,
+      'unpairings during a refresh of another hub': faults.unpairings,
+      'refreshes at a paced portal': portalLog.sends.filter(({ grant }) => paced.has(grant)).length,
       'refreshes refused by a firewall': faults.refusedByFirewall,
       'grants lost': lost.count,
       'tokens issued': counts.tokens,

@@ -11,8 +11,8 @@ export interface SiteConfiguration {
   readonly databaseUrl: string;
   /** 32 bytes as base64url. */
   readonly storeKey: string;
-  /** The table `[portals.home]` as TOML, without the parameter that names the hub. */
-  readonly portal: string;
+  /** The tables of the portals as TOML, without the parameter that names the hub. */
+  readonly portals: readonly string[];
   readonly portalSecret: string;
 }
 
@@ -36,7 +36,10 @@ export class SiteHub implements AsyncDisposable {
   static async prepare(name: string, host: Host, site: SiteConfiguration, faults: FaultLog): Promise<SiteHub> {
     const process = await HubProcess.prepare({
       within: ['/usr/sbin/ip', 'netns', 'exec', host.namespace],
-      toml: `${site.portal}\ntoken_params = { hub = "${name}" }\n[store]\npostgres_file = "postgres.url"\n`,
+      toml: [
+        ...site.portals.map((table) => `${table}\ntoken_params = { hub = "${name}" }`),
+        '[store]\npostgres_file = "postgres.url"\n',
+      ].join('\n'),
       env: {
         LATCHKEY_HUB_NAME: name,
         LATCHKEY_LAN_ADDRESS: host.address,
