@@ -173,6 +173,8 @@ export class PostgresServer implements AsyncDisposable {
         ssl_key_file: `${folder}/server.key`,
       }),
       fsync: this.options.fsync === false ? 'off' : 'on',
+      // A killed server leaves POSIX shared memory behind; this is removed with its folder.
+      dynamic_shared_memory_type: 'mmap',
       log_line_prefix: '%m %d ',
       ...this.options.settings,
     };
