@@ -43,6 +43,16 @@ describe('issuer of a grant', () => {
       { origin: 'https://other.example/b', otherOrigins: ['https://other.example/token'] },
       false,
     ],
+    [
+      'of the portal, and of another one with its own client',
+      { origin: 'https://other.example/realms/a', otherOrigins: ['https://other.example/realms/a'] },
+      false,
+    ],
+    [
+      "above the portal's token endpoint, and of another one with its own client",
+      { origin: 'https://other.example/realms/a/token', otherOrigins: ['https://other.example/realms/a'] },
+      false,
+    ],
     ['at no origin, of a portal without a URL', { otherOrigins: [''] }, false],
   ])('an issuer identifier %s is told from that of the portal itself', (_, changes, isOther) => {
     expect(isIssuerOfAnother('https://other.example/realms/a', portal(changes))).toBe(isOther);

@@ -72,9 +72,11 @@ export function isSameIssuer(issuer: PortalIdentity, portal: ConfiguredPortal): 
 
 /**
  * Whether an issuer identifier in an authorization response (RFC 9207, 2) is that of another configured portal: then the
- * code is not for this one (RFC 9700, 4.4). That portal may be configured only by its token endpoint.
+ * code is not for this one (RFC 9700, 4.4). Either portal may be configured only by its token endpoint. Several may be of
+ * one server, each with a client of its own.
  */
 export function isIssuerOfAnother(issuer: string, { origin, otherOrigins }: ConfiguredPortal): boolean {
+  if (origin === issuer || origin.startsWith(`${issuer.replace(/\/$/, '')}/`)) return false;
   const originOf = (address: string) => URL.parse(address)?.origin;
   return otherOrigins.some(
     (other) => other === issuer || (originOf(other) === originOf(issuer) && originOf(other) !== originOf(origin)),
