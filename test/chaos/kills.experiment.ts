@@ -307,9 +307,8 @@ class Killing {
     const { hub } = this.#home;
     await hub.launch();
     // Counted in the log, because on a busy machine the retry may be over before the status can be read.
-    const interrupted = hub.events('refresh_interrupted').map(({ connection }) => String(connection));
-    this.#interrupted.push(...interrupted);
-    await this.#checkPaced(interrupted);
+    this.#interrupted.push(...hub.events('refresh_interrupted').map(({ connection }) => String(connection)));
+    await this.#checkPaced();
     await this.#checkGrants(untilSettled ? 20 : null);
   }
 
@@ -332,10 +331,10 @@ class Killing {
   }
 
   /**
-   * A refresh that waited for its turn when the hub was killed has not been sent, so it is no lost answer; one may have
-   * been about to be sent.
+   * A refresh that waited for its turn when the hub was killed has not been sent, so it is no lost answer: those that
+   * count as lost were written ahead one turn after another.
    */
-  async #checkPaced(interrupted: readonly string[]): Promise<void> {
+  async #checkPaced(): Promise<void> {
     const users = new Map((await this.#home.grants()).map(({ id, user }) => [id, user]));
     const killedAt = this.kills.at(-1) ?? 0;
     const sent = (await this.#home.sends('refresh_token'))
@@ -343,8 +342,13 @@ class Killing {
       .map(({ grant }) => users.get(grant));
     const waiting = PACED.filter((name) => !sent.includes(name));
     if (waiting.length > 0) this.#waiting += 1;
-    const lost = waiting.filter((name) => interrupted.includes(name));
-    if (lost.length > 1) this.broken.push(`${this.#portal.name}: ${lost.join(', ')} were not sent, but count as lost`);
+    const lostAt = this.#home.hub
+      .events('refresh_interrupted')
+      .filter(({ connection }) => PACED.includes(String(connection)))
+      .map(({ message }) => lostAnswerTime(String(message)))
+      .toSorted((one, other) => one - other);
+    if (lostAt.some((at, index) => at - (lostAt[index - 1] ?? 0) < 500))
+      this.broken.push(`${this.#portal.name}: refreshes that waited for their turn count as lost`);
   }
 
   async #pairAgain(name: string): Promise<void> {
@@ -368,7 +372,7 @@ class Killing {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
-    const lostAt = Date.parse(/^An answer was lost on (\S+),/.exec(problem?.message ?? '')?.[1] ?? '');
+    const lostAt = lostAnswerTime(problem?.message ?? '');
     if (Number.isNaN(lostAt)) {
       this.broken.push(`${where} does not report a lost answer, but: ${problem?.message}`);
     }
@@ -400,6 +404,11 @@ class Killing {
     const { access_token } = await hub.ask((control) => control.token(name));
     if ((await whoami(portal, access_token)) !== 200) this.broken.push(`${where} has a token that the portal rejects`);
   }
+}
+
+/** When the answer that a problem reports was lost, in ms since 1970; NaN if it reports none. */
+function lostAnswerTime(message: string): number {
+  return Date.parse(/^An answer was lost on (\S+),/.exec(message)?.[1] ?? '');
 }
 
 function inDoubt({ problem }: ConnectionResponse): boolean {
