@@ -1,6 +1,8 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { sectionEntries } from '../../src/configuration/schema.ts';
 import { root, runCommand } from './checkout.ts';
 
 const scripts = ['release', ...globSync('scripts/build-*', { cwd: root }).map((path) => basename(path))];
@@ -35,4 +37,25 @@ test.each([
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(new RegExp(`^latchkey: .*\\nusage: scripts/${name} `));
   expect(stderr).toContain(message);
+});
+
+test('the example configuration of the packages contains every key', () => {
+  const example = readFileSync(join(root, 'scripts/deb.d/latchkey.example.toml'), 'utf8');
+  const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];
+  const keys = [
+    ...sections.flatMap((section) => Object.keys(sectionEntries(section))),
+    ...Object.keys(sectionEntries('portals', 'oauth2')),
+  ];
+  const missing = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
+  // Under systemd, the unit sets these paths.
+  expect(missing).toEqual(['state_dir', 'control_socket']);
+});
+
+test('the packages contain each part of undici that the hub imports', () => {
+  const imports = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
+    const [, names = ''] = /^import \{ (.*) \} from 'undici';$/m.exec(readFileSync(join(root, path), 'utf8')) ?? [];
+    return names.split(', ').filter((name) => name !== '' && !name.startsWith('type '));
+  });
+  const parts = createRequire(import.meta.url)('../../scripts/deb.d/undici.cjs');
+  expect([...new Set(imports)].toSorted()).toEqual(Object.keys(parts).toSorted());
 });

@@ -10,7 +10,7 @@ import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { completePortals } from '../../../src/configuration/presets.ts';
-import { configurationSchema, sectionEntries } from '../../../src/configuration/schema.ts';
+import { configurationSchema } from '../../../src/configuration/schema.ts';
 import { root, runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { stateFolder } from '../../support/state-folder.ts';
@@ -118,18 +118,6 @@ describe('the contents of the package', () => {
       expect(v.safeParse(configurationSchema, raw).issues).toBeUndefined();
     },
   );
-
-  it('the example configuration contains every key', async () => {
-    const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
-    const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];
-    const keys = [
-      ...sections.flatMap((section) => Object.keys(sectionEntries(section))),
-      ...Object.keys(sectionEntries('portals', 'oauth2')),
-    ];
-    const missing = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
-    // Under systemd, the unit sets these paths.
-    expect(missing).toEqual(['state_dir', 'control_socket']);
-  });
 
   it('the package installs the manual page and the completions where the shells look for them', async () => {
     const share = join(unpacked, 'usr/share');
