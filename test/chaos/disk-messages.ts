@@ -9,6 +9,8 @@ const ALLOWED = new Set([
   'refresh_interrupted',
   'refresh_superseded',
   'store_unwritable',
+  // Small disks are in memory.
+  'store_volatile',
   'snapshot_failed',
   'store_reopen_failed',
   'grant_damaged',

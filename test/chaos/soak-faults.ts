@@ -13,7 +13,7 @@ const KINDS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'truncate', bytes: 40 },
   { kind: 'slow_body', bytes_per_second: 200 },
   { kind: 'content_type', content_type: 'text/html' },
-  { kind: 'change_members', members: '{"expires_in":"3600.0"}' },
+  { kind: 'change_members', members: '{"scope":[["deep"]]}' },
   { kind: 'oversize', bytes: 400_000 },
 ];
 /** Random faults hit one request in twenty. */
