@@ -131,7 +131,8 @@ export class IngressServer implements AsyncDisposable {
  */
 function isForHost({ headers }: IncomingMessage, hosts: readonly string[]): boolean {
   if (hosts.length === 0) return true;
-  const [forwarded] = String(headers['x-forwarded-host'] ?? '').split(',');
-  const requested = [headers.host, forwarded?.trim()].filter((host) => host !== '');
+  // A proxy may append to what the page itself has sent.
+  const forwarded = String(headers['x-forwarded-host'] ?? '').split(',');
+  const requested = [headers.host, ...forwarded.map((host) => host.trim())].filter((host) => host !== '');
   return requested.every((host) => isOwnHost(host, hosts));
 }

@@ -88,6 +88,11 @@ describe('the listener for a reverse proxy', () => {
       { host: '172.30.32.1:8099', 'x-forwarded-host': 'evil.example' },
       false,
     ],
+    [
+      'such a name behind a proxy that appends to what the page has sent',
+      { host: '172.30.32.1:8099', 'x-forwarded-host': 'ha.example, evil.example' },
+      false,
+    ],
   ])('a request for %s is answered as the list of hosts says', async (_, headers, isAnswered) => {
     await using opened = await openServer({ hosts: ['ha.example'] });
     await using proxy = new ProxyClient(opened.server.port ?? 0, '/hub', headers);

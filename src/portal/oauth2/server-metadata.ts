@@ -169,8 +169,9 @@ export class MetadataSource {
     this.#fetchedAt = this.#now();
     this.#moved = this.#document && findMovedEndpoint(this.#document, document, this.#settings.endpoints);
     if (this.#moved !== null) return;
-    this.#document = document;
-    await this.#cache.save(JSON.stringify(document));
+    // An endpoint that is left out stays known: otherwise the document after that could name it anywhere.
+    this.#document = { ...this.#document, ...document };
+    await this.#cache.save(JSON.stringify(this.#document));
   }
 }
 
@@ -184,7 +185,7 @@ function findMovedEndpoint(before: Document, now: Document, configured: Endpoint
     // One that is new may only be where others are.
     const allowed = (from === undefined ? known : [from]).flatMap((one) => (one ? originOf(one) : []));
     const [first] = allowed;
-    if (first !== undefined && !allowed.includes(originOf(to))) return { key: name, from: first, to };
+    if (first !== undefined && !allowed.includes(originOf(to))) return { key: name, from: first, to: new URL(to).href };
   }
   return null;
 }

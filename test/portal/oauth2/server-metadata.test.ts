@@ -156,8 +156,8 @@ describe('a later document that moves an endpoint to another origin', () => {
   const elsewhere = 'https://elsewhere.example';
 
   /** An issuer whose document changes after the first fetch. */
-  async function startMoving(changes: Record<string, string>) {
-    let current = {};
+  async function startMoving(changes: Record<string, string | null>) {
+    let current: Record<string, unknown> = {};
     const { issuer, source } = await startIssuer((socket) =>
       socket.end(httpResponse(200, documentOf(issuer, current))),
     );
@@ -197,6 +197,20 @@ describe('a later document that moves an endpoint to another origin', () => {
       expect(await confirmed.get()).toMatchObject({ server: { [key]: `${elsewhere}/new` } });
     },
   );
+
+  test('a later document that leaves an endpoint out does not let the next one name it elsewhere', async () => {
+    const changes: Record<string, string | null> = { token_endpoint: null };
+    const { issuer, source } = await startMoving(changes);
+    await source().check();
+    changes['token_endpoint'] = `${elsewhere}/a"\nproxy = "b`;
+    const metadata = source();
+    await metadata.check();
+    expect(metadata.moved).toEqual({
+      ...{ key: 'token_endpoint', from: issuer },
+      to: `${elsewhere}/a%22proxy%20=%20%22b`,
+    });
+    expect(await metadata.get()).toMatchObject({ server: { token_endpoint: `${issuer}/token` } });
+  });
 
   test('a later document may add an endpoint, and move one, at the origins of the one before', async () => {
     const changes: Record<string, string> = {};
