@@ -82,15 +82,11 @@ export async function connectPortals(
     names: [...connected.keys()],
     get: (name) => connected.get(name),
     get moved() {
-      const [first] = [...connected].flatMap(
-        ([
-          name,
-          {
-            portal: { movedEndpoint },
-          },
-        ]) => (movedEndpoint === null ? [] : describeMovedEndpoint(name, movedEndpoint)),
-      );
-      return first ?? null;
+      const messages = [...connected].flatMap(([name, { portal }]) => {
+        const { movedEndpoint } = portal;
+        return movedEndpoint === null ? [] : describeMovedEndpoint(name, movedEndpoint);
+      });
+      return messages.length === 0 ? null : messages.join('; ');
     },
     inspect(name) {
       const found = connected.get(name);

@@ -182,7 +182,10 @@ export class PairingRun implements AsyncDisposable {
    * discarded, as that of another portal is.
    */
   async receiveCode({ code, issuer }: RedirectedCode, browser: RedirectedBrowser): Promise<void> {
-    if (issuer !== undefined && this.#isIssuerOfAnother(issuer)) return;
+    if (issuer !== undefined && this.#isIssuerOfAnother(issuer)) {
+      const { log, name } = this.#state;
+      return log.warn('login_response_rejected', { connection: name, reason: 'foreign_issuer' });
+    }
     await this.#ownership.acquireOpen();
     await this.#redirectedCodes.receive(code, browser);
   }

@@ -122,6 +122,8 @@ async function checkFileSystem(
 
 /** systemd's exit statuses for a user or mount namespace that can't be set up (systemd.exec(5)). */
 const NAMESPACE_STATUSES = [217, 226];
+/** It also says that the unit names a user that does not exist. */
+const USER_STATUS = 217;
 const NAMESPACE_ADVICE =
   'in an LXC container turn on nesting ("pct set ID --features nesting=1" on a Proxmox host), or use the drop-in /usr/lib/latchkey/without-namespaces.conf (docs/deploy.md, "In an LXC container")';
 
@@ -135,7 +137,8 @@ export async function checkService({ unit, env }: Pick<DoctorContext, 'unit' | '
   const { activeState: state, unitFileState: enabled, result, exitStatus, restarts } = unit;
   const isDown = state === 'failed' || (state === 'activating' && result !== 'success');
   if (isDown && NAMESPACE_STATUSES.includes(exitStatus)) {
-    const why = `this machine does not let systemd set up the sandbox of latchkey.service (exit status ${exitStatus})`;
+    const orNoUser = exitStatus === USER_STATUS ? ', or has no user for it' : '';
+    const why = `this machine does not let systemd set up the sandbox of latchkey.service${orNoUser} (exit status ${exitStatus})`;
     return [fail(`${why}: ${NAMESPACE_ADVICE}`)];
   }
   if (isDown) {
