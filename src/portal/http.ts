@@ -216,7 +216,7 @@ process.emitWarning = emitWarning;
 const MAX_TARGET_LENGTH = 200;
 
 function redirectTarget(location: string | string[] | undefined, from: URL): string | null {
-  const target = URL.parse(String(location ?? ''), from);
+  const target = URL.parse(String(location ?? ''), from.href);
   if (location === undefined || target === null) return null;
   return `${target.origin === 'null' ? target.protocol : target.origin}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
 }

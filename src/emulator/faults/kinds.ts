@@ -122,7 +122,7 @@ export const FAULT_KINDS = {
     /** The text of a JSON object, whose members replace those of the response. */
     members: {
       schema: v.message(v.pipe(v.string(), v.check(isFilledObject)), 'the text of a JSON object with members'),
-      field: { label: 'Members, as JSON', type: 'lines', hint: '{"expires_in": 0}' },
+      field: { label: 'Members, as JSON', type: 'text', value: '{"expires_in": 0}' },
     },
   }),
   oversize: defineKind('requests', 'a huge response', 'a response of that size', {
