@@ -5,6 +5,7 @@ import { RefreshSchedule } from '../../src/broker/grants/refresh-schedule.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
+import type { RevokedTokens } from '../../src/core/portals/portal.ts';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
 import type { FoundGrant } from '../../src/core/site.ts';
 import type { AttemptStart, RefreshAttempt } from '../../src/core/store.ts';
@@ -101,6 +102,8 @@ export interface GrantHolder {
   /** The names of the events that it has logged, but not at debug level. */
   readonly logged: string[];
   readonly emitted: ConnectionEvent[];
+  /** The refresh tokens that were revoked at the portal. */
+  readonly revoked: string[];
   /** Its time, in ms since the boot. */
   uptime: number;
 }
@@ -116,7 +119,7 @@ export function holdGrant(grant: Grant, unsaved: SaveGrant | null = null): Grant
     emit: (event: ConnectionEvent) => void emitted.push(event),
   };
   const time = { uptime: START };
-  const holder = Object.assign(time, { logged, emitted, database: new GrantDatabase(grant) });
+  const holder = Object.assign(time, { logged, emitted, revoked: [] as string[], database: new GrantDatabase(grant) });
   const referenceClock = new ReferenceClock(environment);
   const schedule = new RefreshSchedule(
     environment,
@@ -126,8 +129,8 @@ export function holdGrant(grant: Grant, unsaved: SaveGrant | null = null): Grant
   );
   const logger = new RefreshLogger(environment, schedule, () => undefined);
   const stopping = new AbortController().signal;
-  const revoke: GrantContext['revoke'] = (_connection, { portal }, tokens) =>
-    portal.revoke(tokens).then(() => undefined);
+  const revoke = async (_connection: string, { refreshToken }: RevokedTokens) =>
+    holder.revoked.push(refreshToken?.reveal() ?? '');
   const context = { environment, store: holder.database, referenceClock, schedule, logger, stopping, revoke };
   return Object.assign(holder, { context, held: new HeldGrant(context, grant, unsaved) });
 }

@@ -246,6 +246,15 @@ describe('grant that another hub has written', () => {
     expect(database.writes).toEqual([{ write: 'reconcile', grant: own }]);
   });
 
+  test('tokens that only this hub has are revoked if another one has deleted the grant meanwhile', async () => {
+    for (const save of [null, async () => false]) {
+      const { held, database, revoked } = holdGrant(own, save);
+      database.found = null;
+      await held.reload();
+      expect([held.hasEnded, revoked]).toEqual([true, save === null ? [] : ['the-refresh-token']]);
+    }
+  });
+
   test('a hub keeps its grant if the database cannot be read, or only a damaged row of it', async () => {
     const cases: [string, (database: GrantDatabase) => void][] = [
       ['the database is away', (database) => Object.assign(database, { isAway: true })],

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { RefreshAttempts } from '../../src/broker/grants/refresh-attempts.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { NotSent, TokenOutcome } from '../../src/core/grants/token-outcome.ts';
-import type { RevocationOutcome, RevokedTokens } from '../../src/core/portals/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';
 import { attemptFor, found, type GrantHolder, holdGrant, START } from './grant-database.ts';
@@ -55,23 +54,19 @@ function attempting(
 ) {
   const holder = holdGrant(sampleGrant(grant), unsaved);
   const sent: string[] = [];
-  const revoked: string[] = [];
   const portal = {
     prepareTokenRequest: async () => hub.prepare(),
     refresh: async (token: Secret, maySend: () => boolean = () => true) => {
       if (maySend()) sent.push(token.reveal());
       return respond(maySend);
     },
-    revoke: async ({ refreshToken }: RevokedTokens): Promise<RevocationOutcome> => {
-      revoked.push(refreshToken?.reveal() ?? '');
-      return { kind: 'revoked' };
-    },
+    revoke: async () => ({ kind: 'revoked' }) as const,
   };
   const attempts = new RefreshAttempts(holder.context, holder.held);
   const make = (isWanted = () => true) => attempts.make({ name: 'wallbox', portal, identity }, isWanted);
   /** What happens while the attempt waits for the portal's turn. */
   const prepare = (): NotSent | null => null;
-  const hub = Object.assign(holder, { sent, revoked, attempts, make, prepare });
+  const hub = Object.assign(holder, { sent, attempts, make, prepare });
   return hub;
 }
 

@@ -101,7 +101,8 @@ export class Grants implements AsyncDisposable {
       ...{ environment, store, referenceClock, schedule },
       logger: this.#logger,
       stopping: this.#stopping.signal,
-      revoke: (...args) => this.revoke(...args),
+      revoke: async (connection, tokens, portal = this.#portalOf(connection)) =>
+        portal !== undefined && this.revoke(connection, portal, tokens),
     };
     // The age of tokens from before this boot is known now.
     referenceClock.whenConfirmed(() => this.#scheduleAll());

@@ -36,8 +36,11 @@ export interface GrantContext {
   readonly logger: RefreshLogger;
   /** Aborted when no further refresh may be sent. */
   readonly stopping: AbortSignal;
-  /** Revokes tokens that came for a grant that was deleted, see {@link Grants.revoke}. */
-  readonly revoke: (connection: string, portal: RevokingPortal, tokens: RevokedTokens) => Promise<unknown>;
+  /**
+   * Revokes tokens that only this hub has of a grant that was deleted, see {@link Grants.revoke}.
+   * @param portal left out for that of the connection, if it still exists
+   */
+  readonly revoke: (connection: string, tokens: RevokedTokens, portal?: RevokingPortal) => Promise<unknown>;
 }
 
 /** Another hub's refresh of the grant. */
@@ -184,8 +187,9 @@ export class HeldGrant implements ScheduledGrant {
       if (store.site === null) {
         environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(connection) });
       }
-      if (found === null) this.end();
-      else this.applyNewest(found);
+      if (found !== null) return this.applyNewest(found);
+      this.end();
+      if (this.unsaved !== null) await this.#context.revoke(connection, this.grant);
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
     }

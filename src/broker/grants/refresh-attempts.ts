@@ -83,7 +83,7 @@ export class RefreshAttempts {
     // Another hub may have deleted the grant.
     if (committed === 'superseded') await this.#held.reload();
     const tokens = { ...outcome.tokens, refreshToken: outcome.tokens.refreshToken ?? refreshToken };
-    if (this.#held.hasEnded) await this.#context.revoke(connection, { name, portal }, tokens);
+    if (this.#held.hasEnded) await this.#context.revoke(connection, tokens, { name, portal });
     return 'discarded';
   }
 
