@@ -95,6 +95,11 @@ export class ManagedGrant {
     return this.#held.applyNews(found);
   }
 
+  /** See {@link HeldGrant.reload}. */
+  reload(): Promise<void> {
+    return this.#held.reload();
+  }
+
   /** See {@link HeldGrant.save}. @throws Failure as `Store` */
   save(): Promise<boolean> {
     return this.#held.save();

@@ -4,6 +4,7 @@ import { Secret } from '../../../src/core/secret.ts';
 import { followRedirect } from '../../site/portal-site.ts';
 import { expectSoon, withoutNotifications } from '../../site/site-brokers.ts';
 import { useSiteServer } from '../../site/site-harness.ts';
+import { OtherClient } from '../../support/other-client.ts';
 import { refreshTokenAt, startWaiting } from './waiting-login.ts';
 
 useSiteServer();
@@ -65,4 +66,23 @@ test('a failed import leaves a doubt that another hub has recorded and this one 
   await expect(first.broker.grantImports.run(connection, REFUSED)).rejects.toMatchObject({ code: 'import_failed' });
   expect((await first.store.grant(connection.id))?.grant.doubt).toMatchObject({ sends: 1 });
   expect(refreshTokenAt(first, connection.id)).toBe(token);
+});
+
+test('an import to a connection that another hub unpairs meanwhile revokes the tokens that it gets', async () => {
+  await using waiting = await startWaiting(withoutNotifications);
+  const { site, first, second, connection } = waiting;
+  await waiting.logInOnce();
+  const { refreshToken } = await OtherClient.logIn(site.emulator);
+  const answer = site.holdAnswer();
+  const before = waiting.tokenRequests();
+  const request = { refreshToken: new Secret(refreshToken), replace: true };
+  const imported = first.broker.grantImports.run(connection, request);
+  await expectSoon(() => waiting.tokenRequests(), before + 1);
+  await second.broker.grants.delete(connection.id);
+  answer();
+  await expect(imported).rejects.toMatchObject({ code: 'import_failed' });
+  expect(site.emulator.grants()).toMatchObject([
+    { generation: 1, revoked: false },
+    { generation: 2, revoked: true },
+  ]);
 });
