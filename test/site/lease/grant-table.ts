@@ -58,6 +58,8 @@ export type TableDefect =
   | 'confirm_confirmed'
   /** New tokens replace those of any generation. */
   | 'replace_ignores_generation'
+  /** A deleted grant leaves its generation, so that a late write replaces it. */
+  | 'forget_keeps_generation'
   /** New tokens leave the attempt open. */
   | 'replace_keeps_attempt';
 
@@ -124,6 +126,19 @@ export class GrantStatements {
         ),
     ],
     [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
+    [
+      /^UPDATE grants SET generation = generation \+ 1, sealed = NULL, .* WHERE connection = \$1 AND generation = \$2/,
+      (table, _time, [connection, generation, id]) =>
+        update(
+          table,
+          (row) => row.connection === connection && row.generation === generation && row.sealed !== null,
+          (row) => ({
+            ...{ ...row, ...NO_ATTEMPT, sealed: null, doubt: null, refused: null, distrusted: null },
+            generation: row.generation + (this.#defects.has('forget_keeps_generation') ? 0 : 1),
+            ...{ misconfigured: null, revision: row.revision + 1, change_id: id as string, confirmed: true },
+          }),
+        ),
+    ],
     [/^INSERT INTO grants .* SELECT \$1, .* ON CONFLICT DO NOTHING/, insert],
     [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
     [

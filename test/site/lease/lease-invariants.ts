@@ -3,7 +3,7 @@ import { isOlder } from '../../../src/store/postgres/tables/site-grant-row.ts';
 import { sha256 } from '../../../src/system/secret-hash.ts';
 import type { TableRow } from './grant-table.ts';
 import { CONNECTION, HUBS, type HubName } from './model-hub.ts';
-import type { RefreshRequest } from './model-portal.ts';
+import { loginOf, type RefreshRequest, type TokenFamily } from './model-portal.ts';
 import { REQUEST_TIMEOUT } from './passing-time.ts';
 import type { WorldParts } from './world-parts.ts';
 
@@ -23,6 +23,19 @@ export class LeaseInvariants {
   readonly #rejected: { readonly name: HubName; readonly run: number; readonly token: string }[] = [];
   /** Requests whose attempts a promotion has lost, and the hubs that know of them and have to write them again. */
   readonly #lost = new Map<RefreshRequest, Set<HubName>>();
+  /** The refresh token that the store has; null if the connection was unpaired. */
+  #stored: string | null = 'refresh-1';
+  /** What a commit has broken. */
+  #broken: string | null = null;
+  /** A refresh token of each login that was stored when the connection was unpaired, or that an import had taken over. */
+  readonly #discarded = new Set<string>();
+  /**
+   * Whether a hub was killed, has said that the connection could not be unpaired, or has another login by now: then a
+   * token may be left at the portal.
+   */
+  #mayForget = false;
+  /** What imports have said. */
+  readonly #imports: string[] = [];
   /** What happened that is documented as an exception. */
   readonly exceptions = new Set<Exception>();
 
@@ -32,7 +45,8 @@ export class LeaseInvariants {
 
   fingerprint(): string {
     const lost = [...this.#lost].map(([{ number }, knowers]) => [number, [...knowers]]);
-    return JSON.stringify([this.#rejected, [...this.exceptions], lost]);
+    const logins = [this.#stored, [...this.#discarded], this.#mayForget, this.#imports];
+    return JSON.stringify([this.#rejected, [...this.exceptions], lost, logins]);
   }
 
   /**
@@ -56,6 +70,11 @@ export class LeaseInvariants {
 
   /** A hub was killed. */
   killed(name: HubName): void {
+    this.#mayForget = true;
+    this.#forgets(name);
+  }
+
+  #forgets(name: HubName): void {
     for (const knowers of this.#lost.values()) knowers.delete(name);
     this.#forget();
   }
@@ -64,7 +83,7 @@ export class LeaseInvariants {
   passing(next: number): void {
     const { database, hubs } = this.#world;
     if (database.settlesAt === null || next <= database.settlesAt) return;
-    for (const name of HUBS) if (!hubs[name].hasCaughtUp) this.killed(name);
+    for (const name of HUBS) if (!hubs[name].hasCaughtUp) this.#forgets(name);
   }
 
   /** An appliance at a hub has reported its access token as refused. */
@@ -72,16 +91,50 @@ export class LeaseInvariants {
     this.#rejected.push({ name, run: this.#world.hubs[name].run?.number ?? 0, token });
   }
 
+  /** An import has ended. @param end what it has said; null if its hub was killed */
+  imported(end: string | null): void {
+    if (end !== null) this.#imports.push(end);
+    if (end === 'done') this.#discarded.add('imported-1');
+  }
+
+  /** An unpairing has ended. @param end as above */
+  unpaired(end: string | null): void {
+    if (end !== 'done') this.#mayForget = true;
+  }
+
+  /** A hub has committed a row. */
+  committed({ sealed }: TableRow): void {
+    const before = this.#stored;
+    const token = (sealed === null ? null : JSON.parse(sealed).refreshToken) as string | null;
+    this.#stored = token;
+    // What a promotion has lost may come back.
+    if (token === before || this.#world.database.timeline > 0) return;
+    const isPlaceholder = token === 'imported-1';
+    if (token === null) this.#discarded.add(before ?? '');
+    else if (before === null) {
+      this.#mayForget = true;
+      if (!isPlaceholder) this.#broken ??= `a late write brings ${token} back`;
+    } else if (loginOf(before) === 'refresh' && isPlaceholder)
+      this.#broken ??= `an import gives up ${before} before the portal has answered`;
+    else if (loginOf(before) === loginOf(token) ? numberOf(token) < numberOf(before) : loginOf(token) === 'refresh')
+      this.#broken ??= `a late write replaces ${before} by ${token}`;
+  }
+
   /** Checks a refresh whose bytes are written at this moment. */
   checkSend(request: RefreshRequest): void {
     const { database, portal, scenario } = this.#world;
-    if (request.mishaps.has('late write') || portal.revokedBy !== null) return;
+    if (request.mishaps.has('late write') || portal.familyOf(request.token).revokedBy !== null) return;
     const { row: begun, at } = request.begun;
     const row = database.row(CONNECTION);
     const isOwn = row?.holder === request.hub && JSON.parse(row.attempt ?? '{}').token === sha256(request.token);
     // Its own hub still has to write it again.
     const isLost = this.#lost.has(request) || request.mishaps.has(FORGOTTEN);
-    expect(isOwn || isLost, `${request.hub} sends ${request.token} without an attempt of its own in the store`);
+    // Another hub has unpaired the connection since then, or a promotion has lost what an import has reserved.
+    const isFree =
+      this.#discarded.has(request.token) ||
+      (request.token === 'imported-1' && (this.#stored === null || database.timeline > 0));
+    const isKnown = isOwn || isLost || isFree;
+    expect(isKnown, `${request.hub} sends ${request.token} without an attempt of its own in the store`);
     expect(database.time <= at + SEND_TIME, `${request.hub} sends ${request.token} after the time for that`);
     const leaseEnd = (begun.leased_until ?? 0) - database.now;
     expect(
@@ -99,7 +152,10 @@ export class LeaseInvariants {
     );
     if (before.length === 0 || scenario.retryLostAnswer === 'early' || begun.distrusted !== null) return;
     const age = this.#age(begun);
-    expect(age >= scenario.lifetime, `${request.hub} sends ${request.token} while its access token is valid`);
+    expect(
+      age >= JSON.parse(begun.sealed ?? '{}').lifetime,
+      `${request.hub} sends ${request.token} while its access token is valid`,
+    );
   }
 
   /** Checks what holds after every step. */
@@ -108,12 +164,17 @@ export class LeaseInvariants {
     for (const [request, knowers] of this.#lost) {
       if ([...knowers].some((name) => hubs[name].hasCaughtUp)) this.#lost.delete(request);
     }
-    if (portal.revokedBy !== null && this.exceptions.size === 0) this.#explainRevocation();
+    if (this.#broken !== null) throw new InvariantBroken(this.#broken);
+    for (const family of Object.values(portal.families)) {
+      if (family.revokedBy !== null && this.exceptions.size === 0) this.#explainRevocation(family.revokedBy);
+    }
+    for (const end of this.#imports) this.#checkImport(end);
     for (const name of HUBS) {
       const { held, run } = hubs[name];
       if (held === undefined) continue;
-      const { accessToken, accessTokenRejectedAt, refused } = held.grant;
-      expect(refused === null || portal.revokedBy !== null, `${name} gives up a grant that the portal has not revoked`);
+      const { accessToken, accessTokenRejectedAt, refreshToken, refused } = held.grant;
+      const hasEnded = portal.familyOf(refreshToken?.reveal() ?? '').hasEnded;
+      expect(refused === null || hasEnded, `${name} gives up a grant that the portal has not revoked`);
       const wasRejected = this.#rejected.some(
         (one) => one.name === name && one.run === run?.number && one.token === accessToken.reveal(),
       );
@@ -126,18 +187,25 @@ export class LeaseInvariants {
     expect(waiting === undefined, `${waiting?.hub} waits for its turn with an attempt that is written ahead`);
     const { token } = JSON.parse(row?.attempt ?? '{}');
     const { refreshToken } = JSON.parse(row?.sealed ?? '{}');
-    expect(token === undefined || token === sha256(refreshToken), 'the open attempt is about another refresh token');
+    const isOfImport = token === sha256('imported-1');
+    expect(
+      token === undefined || isOfImport || token === sha256(refreshToken),
+      'the open attempt is about another refresh token',
+    );
   }
 
   /** @returns whether everything has come to rest after an execution: all hubs can refresh, or know that they can't */
   isSettled(issuedBefore: number): boolean {
-    const { portal, hubs } = this.#world;
+    const { portal, hubs, database } = this.#world;
+    const isUnpaired = database.row(CONNECTION)?.sealed === null;
+    if (isUnpaired && HUBS.every((name) => hubs[name].isQuiet)) this.#checkDiscarded();
     return HUBS.every((name) => {
       const { held, isQuiet } = hubs[name];
-      if (held === undefined || !isQuiet || held.isUnsaved) return false;
-      if (portal.revokedBy !== null) return held.health.kind === 'refused';
+      if (isUnpaired || held === undefined || !isQuiet || held.isUnsaved) return isUnpaired && isQuiet;
       const { refreshToken, doubt } = held.grant;
-      return portal.issued > issuedBefore && refreshToken?.reveal() === portal.current && doubt === null;
+      const family = portal.familyOf(refreshToken?.reveal() ?? '');
+      if (family.hasEnded) return held.health.kind === 'refused';
+      return portal.issued > issuedBefore && refreshToken?.reveal() === family.current && doubt === null;
     });
   }
 
@@ -145,9 +213,10 @@ export class LeaseInvariants {
   #checkQuiet(name: HubName): void {
     const row = this.#world.database.row(CONNECTION);
     const { held } = this.#world.hubs[name];
-    if (row === undefined || held === undefined || held.isUnsaved) return;
     // Another hub may still put back what a promotion has lost.
-    if (!row.confirmed) return;
+    if (row === undefined || held?.isUnsaved === true || !row.confirmed) return;
+    expect((held === undefined) === (row.sealed === null), `${name} and the store do not both have a grant`);
+    if (held === undefined) return;
     const { generation, accessToken, accessTokenRejectedAt } = held.grant;
     const stored = JSON.parse(row.sealed ?? '{}');
     expect(
@@ -160,9 +229,33 @@ export class LeaseInvariants {
     );
   }
 
-  #explainRevocation(): void {
-    const { request, before } = this.#world.portal.revokedBy ?? {};
-    if (request === undefined || before === undefined || before === null)
+  /** An import that has ended has stored its login, or revoked it, or says that an answer was lost. */
+  #checkImport(end: string): void {
+    const { portal, hubs } = this.#world;
+    const { imported } = portal.families;
+    const isHeld = HUBS.some((name) => loginOf(hubs[name].held?.grant.refreshToken?.reveal() ?? '') === 'imported');
+    const isStored = isHeld || this.#stored === null || loginOf(this.#stored) === 'imported';
+    if (end === 'done') expect(isStored || this.#mayForget, 'an import is done, and its login is not there');
+    else if (end.includes('imported login is lost'))
+      expect(imported.hasEnded, 'an import has left tokens at the portal');
+    else if (!end.includes("portal's answer was lost"))
+      expect(imported.issued === 1 || imported.hasEnded || isHeld, `an import has used its token, and says: ${end}`);
+  }
+
+  /** Of an unpaired connection the portal has no login any more that a hub could have revoked. */
+  #checkDiscarded(): void {
+    const { portal } = this.#world;
+    for (const token of this.#discarded) {
+      const isLost = portal.requests.some(
+        (one) => loginOf(one.token) === loginOf(token) && (one.mishaps.has('answer lost') || one.mishaps.has('killed')),
+      );
+      const isRevoked = portal.familyOf(token).hasEnded;
+      expect(isRevoked || isLost || this.#mayForget, `nobody has revoked the login of ${token}`);
+    }
+  }
+
+  #explainRevocation({ request, before }: NonNullable<TokenFamily['revokedBy']>): void {
+    if (before === null)
       throw new InvariantBroken('the portal has revoked the family, but no refresh token was used twice');
     const mishaps = new Set([...request.mishaps, ...before.mishaps]);
     if (mishaps.has('late write')) this.exceptions.add('late write');
@@ -186,6 +279,10 @@ export class LeaseInvariants {
     const { obtained } = JSON.parse(row.sealed ?? '{}');
     return hubs[obtained.boot === 'boot-A' ? 'A' : 'B'].uptime - obtained.uptime;
   }
+}
+
+function numberOf(token: string): number {
+  return Number(token.split('-')[1]);
 }
 
 function expect(holds: boolean, otherwise: string): void {

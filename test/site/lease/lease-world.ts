@@ -5,7 +5,7 @@ import { toGrantRow } from '../../../src/store/rows/grant-row.ts';
 import { sampleGrant } from '../../core/samples.ts';
 import { LeaseInvariants } from './lease-invariants.ts';
 import { ModelDatabase } from './model-database.ts';
-import { CONNECTION, HUBS, type HubContext, type HubName, ModelHub } from './model-hub.ts';
+import { CONNECTION, HUBS, type HubName, ModelHub } from './model-hub.ts';
 import { ModelPortal, type RefreshRequest, settle } from './model-portal.ts';
 import { isBusy, nextMoment, openRequests } from './passing-time.ts';
 import type { LeaseScenario } from './scenario.ts';
@@ -25,6 +25,8 @@ export class LeaseWorld implements WorldParts {
   #advances = 0;
   #requests = 0;
   #rejections = 0;
+  #imports = 0;
+  #unpairs = 0;
   #slowAnswers = 0;
   /** False at the end of an execution, when nothing goes wrong any more. */
   #mayFail = true;
@@ -37,9 +39,7 @@ export class LeaseWorld implements WorldParts {
     this.portal = new ModelPortal({ lifetime, grace });
     const context = {
       ...{ database: this.database, portal: this.portal, retryLostAnswer },
-      appliesNewsOverRefresh: defects.has('news_applied_over_refresh'),
-      reconcilesNothing: defects.has('nothing_is_put_back'),
-      turn: turnOf(scenario),
+      ...{ isPaced: scenario.isPaced === true, defects },
     };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);
@@ -49,10 +49,10 @@ export class LeaseWorld implements WorldParts {
   /** Both hubs hold the first grant, and its refresh will soon be due. */
   static async start(scenario: LeaseScenario): Promise<LeaseWorld> {
     const world = new LeaseWorld(scenario);
-    const { database, hubs, portal } = world;
+    const { database, hubs } = world;
     const age = INITIAL_AGE * scenario.lifetime;
     const grant = sampleGrant({
-      ...{ connection: CONNECTION, accessToken: new Secret('access-1'), refreshToken: new Secret(portal.current) },
+      ...{ connection: CONNECTION, accessToken: new Secret('access-1'), refreshToken: new Secret('refresh-1') },
       ...{ lifetime: scenario.lifetime, portalTime: null },
       obtained: { boot: 'boot-A', uptime: hubs.A.uptime - age, wall: database.now - age },
     });
@@ -107,6 +107,7 @@ export class LeaseWorld implements WorldParts {
     const canPromote = faults.includes('promotion') && this.faults < this.scenario.maxFaults;
     const parts = [
       ...[this.time, this.faults, this.#advances, this.#requests, this.#rejections, this.#slowAnswers],
+      ...[this.#imports, this.#unpairs],
       ...[this.database.fingerprint(canPromote ? maxLostCommits : 0), this.portal.fingerprint()],
       ...[this.hubs.A.fingerprint(), this.hubs.B.fingerprint(), this.invariants.fingerprint()],
     ];
@@ -134,17 +135,20 @@ export class LeaseWorld implements WorldParts {
     return steps;
   }
 
-  /** What appliances at a hub may do, and how late the database's answers may be. */
+  /** What appliances and people at a hub may do, and how late the database's answers may be. */
   #appliances(name: HubName): string[] {
     const { held, run } = this.hubs[name];
-    if (held === undefined || run === null) return [];
+    if (run === null || !run.isLoaded) return [];
     const steps: string[] = [];
-    const { maxRequests, maxRejections, maxSlowAnswers } = this.scenario;
+    const { maxRequests, maxRejections, maxSlowAnswers, maxImports, maxUnpairs } = this.scenario;
     const { calls } = run.connections;
     if (this.#slowAnswers < maxSlowAnswers) {
       for (const { number, result } of calls) if (result === null) steps.push(`${name} execute ${number}`);
     }
     if (openRequests(this, name).some(({ state }) => state === 'checked')) return steps;
+    if (this.#imports < maxImports) steps.push(`${name} import`);
+    if (held === undefined) return steps;
+    if (this.#unpairs < maxUnpairs) steps.push(`${name} unpair`);
     if (this.#requests < maxRequests && held.refreshing === null && run.grants.schedule.mayRefreshOnDemand(held))
       steps.push(`${name} request`);
     if (this.#rejections < maxRejections && held.grant.accessTokenRejectedAt === null) steps.push(`${name} reject`);
@@ -201,6 +205,12 @@ export class LeaseWorld implements WorldParts {
       const token = hub.held?.grant.accessToken.reveal() ?? '';
       this.invariants.rejected(hub.name, token);
       void hub.run?.grants.reportRejectedToken(CONNECTION, token);
+    } else if (what === 'import') {
+      this.#imports += 1;
+      void hub.import().then((end) => this.invariants.imported(end));
+    } else if (what === 'unpair') {
+      this.#unpairs += 1;
+      void hub.unpair().then((end) => this.invariants.unpaired(end));
     } else if (what === 'kill') {
       this.#fail(hub.name, 'killed');
       this.invariants.killed(hub.name);
@@ -274,6 +284,7 @@ export class LeaseWorld implements WorldParts {
       if (isNews && name !== hub && run?.news === 'none') run.news = 'some';
     }
     const row = this.database.row(CONNECTION);
+    if (row !== undefined) this.invariants.committed(row);
     for (const request of this.portal.requests) {
       if (request.hub === hub && request.isSettled && row?.attempt === null) request.isSaved = true;
     }
@@ -302,9 +313,4 @@ export class LeaseWorld implements WorldParts {
     this.database.time = next;
     for (const name of HUBS) this.hubs[name].noteTime();
   }
-}
-
-function turnOf({ isPaced, defects }: LeaseScenario): HubContext['turn'] {
-  if (isPaced !== true) return null;
-  return defects?.includes('turn_after_the_begin') ? 'after the begin' : 'before the begin';
 }

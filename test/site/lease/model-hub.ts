@@ -1,12 +1,17 @@
 import { hash } from 'node:crypto';
+import type { Connections } from '../../../src/broker/connections/connections.ts';
+import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
 import type { Environment } from '../../../src/broker/environment.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
 import type { ManagedGrant } from '../../../src/broker/grants/managed-grant.ts';
 import type { BrokerStore, ConnectionPortal } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
+import type { Connection } from '../../../src/core/connections/connection.ts';
+import { messageOf } from '../../../src/core/failure.ts';
 import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
 import type { Portal } from '../../../src/core/portals/portal.ts';
+import { Secret } from '../../../src/core/secret.ts';
 import type { SiteHub } from '../../../src/core/site.ts';
 import type { Sealing } from '../../../src/store/keys/sealing.ts';
 import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
@@ -15,6 +20,7 @@ import { SiteGrants } from '../../../src/store/postgres/tables/grants.ts';
 import { logTo } from '../../support/log-to.ts';
 import { type Ghost, ModelConnections, type ModelDatabase } from './model-database.ts';
 import type { ModelPortal } from './model-portal.ts';
+import type { Defect } from './scenario.ts';
 
 export const HUBS = ['A', 'B'] as const;
 /** The hubs of the check. */
@@ -29,6 +35,9 @@ const CLOCKS = { A: { uptime: 5_000_000, wall: 7_200_000 }, B: { uptime: 90_000_
 /** Rows in the clear: what is sealed is not what is checked. */
 const NO_SEALING: Sealing = { seal: (_row, text) => text, open: (_row, text) => text };
 
+/** What the login of another program is imported to. */
+const OF_IMPORT: Connection = { id: CONNECTION, name: CONNECTION, portal: 'home', scope: null, origin: 'added' };
+
 /** A hub's plan for its next refresh. */
 interface Plan {
   /** On the boot clock, in ms. */
@@ -41,12 +50,9 @@ export interface HubContext {
   readonly database: ModelDatabase;
   readonly portal: ModelPortal;
   readonly retryLostAnswer: LostAnswerRetry;
-  /** A deliberate defect: news are applied over a refresh that is under way. */
-  readonly appliesNewsOverRefresh: boolean;
-  /** When a refresh waits for its turn at the portal; null for never. The second is a deliberate defect. */
-  readonly turn: 'before the begin' | 'after the begin' | null;
-  /** A deliberate defect: grants that the database has lost are not put back. */
-  readonly reconcilesNothing: boolean;
+  /** Whether a refresh waits for its turn at the portal. */
+  readonly isPaced: boolean;
+  readonly defects: ReadonlySet<Defect>;
 }
 
 /** One run of a hub: the real `Grants` and `SiteGrants` over the model of the database. */
@@ -55,6 +61,7 @@ export interface HubRun {
   readonly grants: Grants;
   readonly connections: ModelConnections;
   readonly site: SiteGrants;
+  readonly imports: GrantImports;
   plan: Plan | null;
   /** News that were not applied yet. */
   news: 'none' | 'some' | 'all';
@@ -64,6 +71,22 @@ export interface HubRun {
   settlesAt: number | null;
   isLoaded: boolean;
   isApplying: boolean;
+  /** How many imports and unpairings are under way. */
+  commands: number;
+  /** Whether it has written something without an answer. */
+  hasUnknownWrites: boolean;
+}
+
+/** Deletes a grant, as `PostgresStore` does. */
+export async function forgetGrant(
+  connections: Pick<ModelConnections, 'write'>,
+  site: SiteGrants,
+  ...[connection, generation]: Parameters<BrokerStore['forgetGrant']>
+): Promise<boolean> {
+  const news = [`grants/${connection}`];
+  const revision = await connections.write(news, (sql, id) => site.clearIn(sql, id, connection, generation));
+  if (revision !== null) site.noteCleared(connection, revision);
+  return revision !== null;
 }
 
 /** A hub, and what a check may do to it. */
@@ -110,8 +133,8 @@ export class ModelHub {
   get isQuiet(): boolean {
     const { held } = this;
     const run = this.#run;
-    if (run === null || held === undefined) return false;
-    const isIdle = run.connections.calls.length === 0 && held.refreshing === null && !run.isApplying;
+    if (run === null || !run.isLoaded || run.commands > 0) return false;
+    const isIdle = run.connections.calls.length === 0 && (held?.refreshing ?? null) === null && !run.isApplying;
     return isIdle && !run.connections.isAway && run.news === 'none';
   }
 
@@ -158,10 +181,10 @@ export class ModelHub {
     const run = { number: this.#runs++, connections, site, plan: null, news: 'none', isLoaded: false } as const;
     const started: HubRun = {
       ...run,
-      isApplying: false,
+      ...{ isApplying: false, commands: 0, hasUnknownWrites: false },
       timeline: database.timeline,
       settlesAt: null,
-      grants: this.#createGrants(site, () => started),
+      ...this.#createGrants(connections, site, () => started),
     };
     this.#run = started;
     void started.grants.load().then(
@@ -197,6 +220,8 @@ export class ModelHub {
     if (run.timeline !== database.timeline) run.news = 'all';
     run.timeline = database.timeline;
     run.connections.isAway = false;
+    if (run.hasUnknownWrites && run.news === 'none') run.news = 'some';
+    run.hasUnknownWrites = false;
     try {
       await run.site.onReturning();
     } catch {
@@ -216,12 +241,38 @@ export class ModelHub {
     run.news = 'none';
     run.isApplying = true;
     try {
-      if (this.#context.appliesNewsOverRefresh) await run.grants.resumeStored(CONNECTION);
+      if (this.#context.defects.has('news_applied_over_refresh')) await run.grants.resumeStored(CONNECTION);
       else await run.grants.applyNews(new Set([CONNECTION]), isAll);
     } catch {
       run.news = 'all';
     }
     run.isApplying = false;
+  }
+
+  /** Imports the login of another program. @returns what it says at the end; null if the hub was killed */
+  async import(): Promise<string | null> {
+    const request = { refreshToken: new Secret('imported-1'), replace: true };
+    return this.#command(({ imports }) => imports.run(OF_IMPORT, request));
+  }
+
+  /** Deletes the grant, and revokes it. @returns as {@link import} */
+  async unpair(): Promise<string | null> {
+    return this.#command(async ({ grants }) => {
+      const deleted = await grants.delete(CONNECTION);
+      if (deleted !== null)
+        await grants.revoke(CONNECTION, { name: CONNECTION, portal: this.#revokingPortal }, deleted);
+    });
+  }
+
+  async #command(work: (run: HubRun) => Promise<unknown>): Promise<string | null> {
+    const run = this.#run;
+    if (run === null) return null;
+    run.commands += 1;
+    const end = await work(run).then(() => 'done', messageOf);
+    run.commands -= 1;
+    if (this.#run !== run) return null;
+    this.note(end);
+    return end;
   }
 
   /** What everything that follows depends on. */
@@ -238,6 +289,7 @@ export class ModelHub {
 
   async #loseCalls(): Promise<void> {
     for (const call of [...(this.#run?.connections.calls ?? [])]) {
+      if (this.#run !== null && call.kind === 'write') this.#run.hasUnknownWrites = true;
       const ghost = await call.lose();
       if (ghost !== null) this.ghosts.push(ghost);
     }
@@ -257,15 +309,31 @@ export class ModelHub {
     };
   }
 
-  #createGrants(site: SiteGrants, run: () => HubRun): Grants {
+  get #revokingPortal(): Pick<Portal, 'revoke'> {
+    return {
+      revoke: async ({ refreshToken }) => {
+        this.#context.portal.revoke(refreshToken?.reveal() ?? '');
+        return { kind: 'revoked' };
+      },
+    };
+  }
+
+  #createGrants(
+    connections: ModelConnections,
+    site: SiteGrants,
+    run: () => HubRun,
+  ): Pick<HubRun, 'grants' | 'imports'> {
     const environment = this.#environment;
-    const { portal, database, retryLostAnswer, reconcilesNothing, turn } = this.#context;
+    const { portal, database, retryLostAnswer, isPaced, defects } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
       endAttempt: (...call: Parameters<SiteGrants['endAttempt']>) => site.endAttempt(...call),
       replaceGrant: (...call: Parameters<SiteGrants['replace']>) => site.replace(...call),
       markTokenRejected: (...call: Parameters<SiteGrants['rejectAccessToken']>) => site.rejectAccessToken(...call),
+      forgetGrant: (connection: string, generation: number) => forgetGrant(connections, site, connection, generation),
+      generation: (connection: string) => site.generation(connection),
+      damagedGrants: new Set(),
       grants: () => site.all(),
       grant: (connection: string) => site.find(connection),
       site: {
@@ -275,7 +343,7 @@ export class ModelHub {
         },
         findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
         reconcile: (...call: Parameters<SiteGrants['reconcile']>) =>
-          reconcilesNothing ? Promise.resolve() : site.reconcile(...call),
+          defects.has('nothing_is_put_back') ? Promise.resolve() : site.reconcile(...call),
       },
     } as unknown as BrokerStore;
     const scheduler = {
@@ -290,21 +358,23 @@ export class ModelHub {
       name: CONNECTION,
       portal: {
         prepareTokenRequest: async () => {
-          if (turn === 'before the begin') await portal.turn(this.name);
+          if (isPaced && !defects.has('turn_after_the_begin')) await portal.turn(this.name);
           return null;
         },
         refresh: async (token, maySend = () => true) => {
           const begun = database.begun(this.name);
-          if (turn === 'after the begin') await portal.turn(this.name);
+          if (defects.has('turn_after_the_begin')) await portal.turn(this.name);
           return portal.refresh(this.name, token, begun, maySend);
         },
+        revoke: async (tokens) =>
+          defects.has('late_tokens_are_kept') ? { kind: 'unsupported' } : this.#revokingPortal.revoke(tokens),
       } as Partial<Portal> as Portal,
       identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
       credentialLocation: { portal: 'home' },
       ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
     } as ConnectionPortal;
     const referenceClock = new ReferenceClock(environment);
-    return new Grants(
+    const grants = new Grants(
       environment,
       store,
       scheduler,
@@ -312,6 +382,12 @@ export class ModelHub {
       () => connectionPortal,
       () => 0,
     );
+    const imports = new GrantImports({
+      ...{ environment, grants, referenceClock, portalOf: () => connectionPortal },
+      store: defects.has('import_over_the_former_grant') ? { ...store, grant: async () => null } : store,
+      connections: { byId: () => ({}), save: async () => true } as unknown as Connections,
+    });
+    return { grants, imports };
   }
 }
 

@@ -31,16 +31,47 @@ export interface RefreshRequest {
   isSaved: boolean;
 }
 
+/** The logins of the check, as their refresh tokens begin: the hubs' own one, and another program's. */
+type LoginName = 'refresh' | 'imported';
+
+/** The tokens that follow from one login. Each refresh replaces the refresh token. */
+export class TokenFamily {
+  readonly #name: LoginName;
+  issued = 1;
+  rotatedAt = Number.NEGATIVE_INFINITY;
+  /** The request whose token the current one has replaced. */
+  rotatedBy: RefreshRequest | null = null;
+  /** The request that revoked the family, and the one that had used its token before. */
+  revokedBy: { readonly request: RefreshRequest; readonly before: RefreshRequest | null } | null = null;
+  /** Whether a hub has revoked it. */
+  isDiscarded = false;
+
+  constructor(name: LoginName) {
+    this.#name = name;
+  }
+
+  get current(): string {
+    return `${this.#name}-${this.issued}`;
+  }
+
+  get hasEnded(): boolean {
+    return this.revokedBy !== null || this.isDiscarded;
+  }
+
+  /** What everything that follows depends on. */
+  get state(): unknown {
+    const revoked = [this.revokedBy?.request.number, this.revokedBy?.before?.number, this.isDiscarded];
+    return [this.issued, this.rotatedAt, this.rotatedBy?.number, revoked];
+  }
+}
+
 /** A portal that rotates refresh tokens, and revokes the family of one that is used again. */
 export class ModelPortal {
   readonly #policy: PortalPolicy;
-  #issued = 1;
-  #current = 'refresh-1';
-  #rotatedAt = Number.NEGATIVE_INFINITY;
-  /** The request whose token the current one has replaced. */
-  #rotatedBy: RefreshRequest | null = null;
-  /** The request that revoked the family, and the one that had used its token before. */
-  revokedBy: { readonly request: RefreshRequest; readonly before: RefreshRequest | null } | null = null;
+  readonly families: Readonly<Record<LoginName, TokenFamily>> = {
+    refresh: new TokenFamily('refresh'),
+    imported: new TokenFamily('imported'),
+  };
   readonly requests: RefreshRequest[] = [];
   /** The refreshes that wait for their turn, in order. */
   turns: { readonly hub: string; readonly begin: () => void }[] = [];
@@ -68,13 +99,20 @@ export class ModelPortal {
     this.turns = this.turns.filter((one) => one.hub !== hub);
   }
 
-  get current(): string {
-    return this.#current;
-  }
-
   /** How many tokens it has issued. */
   get issued(): number {
-    return this.#issued;
+    return this.families.refresh.issued + this.families.imported.issued;
+  }
+
+  /** @param token a refresh token */
+  familyOf(token: string): TokenFamily {
+    return this.families[loginOf(token)];
+  }
+
+  /** A hub revokes a refresh token. One that was replaced says nothing to the portal. */
+  revoke(token: string): void {
+    const family = this.familyOf(token);
+    if (family.current === token) family.isDiscarded = true;
   }
 
   refresh(hub: string, token: Secret, begun: BegunAttempt, maySend: () => boolean): Promise<TokenOutcome> {
@@ -98,22 +136,22 @@ export class ModelPortal {
   process(request: RefreshRequest, time: number): void {
     request.state = 'processed';
     const { lifetime, grace } = this.#policy;
-    const isRepeated = this.#rotatedBy?.token === request.token && time - this.#rotatedAt <= grace;
-    if (this.revokedBy === null && request.token === this.#current) {
-      this.#issued += 1;
-      this.#current = `refresh-${this.#issued}`;
-      [this.#rotatedAt, this.#rotatedBy] = [time, request];
-    } else if (this.revokedBy !== null || !isRepeated) {
+    const family = this.familyOf(request.token);
+    const isRepeated = family.rotatedBy?.token === request.token && time - family.rotatedAt <= grace;
+    if (!family.hasEnded && request.token === family.current) {
+      family.issued += 1;
+      [family.rotatedAt, family.rotatedBy] = [time, request];
+    } else if (family.hasEnded || !isRepeated) {
       const before = this.requests.findLast(
         (one) => one !== request && one.token === request.token && one.outcome !== null,
       );
-      this.revokedBy ??= { request, before: before ?? null };
+      if (!family.isDiscarded) family.revokedBy ??= { request, before: before ?? null };
       request.outcome = { kind: 'refused', detail: 'invalid_grant', portalTime: null };
       return;
     }
     const tokens = {
-      accessToken: new Secret(`access-${this.#issued}`),
-      refreshToken: new Secret(this.#current),
+      accessToken: new Secret(family.current.replace('refresh', 'access')),
+      refreshToken: new Secret(family.current),
       ...{ scope: null, lifetime },
     };
     request.outcome = { kind: 'granted', tokens, portalTime: null };
@@ -126,10 +164,14 @@ export class ModelPortal {
         ...[hub, begun, token, state, writtenAt, outcome?.kind, [...mishaps].sort(), isSettled, isSaved],
       ],
     );
-    const revoked = [this.revokedBy?.request.number, this.revokedBy?.before?.number];
     const turns = this.turns.map(({ hub }) => hub);
-    return JSON.stringify([this.#issued, this.#rotatedAt, this.#rotatedBy?.number, revoked, requests, turns]);
+    return JSON.stringify([this.families.refresh.state, this.families.imported.state, requests, turns]);
   }
+}
+
+/** @param token a refresh token */
+export function loginOf(token: string): LoginName {
+  return token.startsWith('imported') ? 'imported' : 'refresh';
 }
 
 /** A hub gets the outcome of its request. */

@@ -7,7 +7,9 @@ export type Defect =
   | 'portal_client_ignores_deadline'
   | 'turn_after_the_begin'
   | 'news_applied_over_refresh'
-  | 'nothing_is_put_back';
+  | 'nothing_is_put_back'
+  | 'import_over_the_former_grant'
+  | 'late_tokens_are_kept';
 
 /** What may go wrong. */
 type Fault = 'pause' | 'late_write' | 'kill' | 'disconnect' | 'promotion' | 'lost_answer' | 'unreachable';
@@ -23,6 +25,9 @@ export interface LeaseScenario {
   readonly maxRequests: number;
   /** How often an appliance reports the access token as refused by the cloud. */
   readonly maxRejections: number;
+  /** How often the login of another program is imported, and how often the connection is unpaired, at either hub. */
+  readonly maxImports: number;
+  readonly maxUnpairs: number;
   /** How many answers of the database come after other steps. */
   readonly maxSlowAnswers: number;
   /** The most commits that a promotion loses. */
@@ -41,5 +46,5 @@ export interface LeaseScenario {
 /** Nothing goes wrong, and time passes twice: each hub may refresh the grant once. */
 export const QUIET: LeaseScenario = {
   ...{ faults: [], maxFaults: 0, maxAdvances: 2, maxRequests: 0, maxRejections: 0, maxSlowAnswers: 0 },
-  ...{ maxLostCommits: 0, retryLostAnswer: 'late', lifetime: 600_000, grace: 0 },
+  ...{ maxImports: 0, maxUnpairs: 0, maxLostCommits: 0, retryLostAnswer: 'late', lifetime: 600_000, grace: 0 },
 };

@@ -15,13 +15,20 @@ export const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED
 const LOST_TOKENS: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 1'] };
 const LOST_BOTH: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 2', 'promote 2'] };
 
+/** A hub may send the refresh token of an import. */
+const RESERVED = ['A import', 'A call 1', 'A call 2', 'A call 3'];
+const IMPORT: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxImports: 1, opening: [...RESERVED, 'A send 0'] };
+/** A hub has unpaired the connection, both know, and the other one imports a login. */
+const UNPAIRED = ['A unpair', 'A call 1', 'A news', 'B news', 'B call 1', 'A call 2', 'B import'];
+const UNPAIR: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxUnpairs: 1 };
+
 /** Small enough that every state is visited in seconds. */
 export const SHORT_SCENARIOS: readonly Row[] = [
   ['without faults, with late answers of the database', { ...QUIET, maxSlowAnswers: 1 }],
   ['with a request of an appliance', { ...QUIET, maxAdvances: 0, maxRequests: 1, maxSlowAnswers: 1 }],
   ['with requests at both hubs', { ...QUIET, maxAdvances: 0, maxRequests: 2 }],
   ['with a pause of a hub', { ...ONE_FAULT, faults: ['pause'], maxSlowAnswers: 1 }],
-  ['with a killed hub', { ...ONE_FAULT, faults: ['kill'] }],
+  ['with a hub that is killed', { ...ONE_FAULT, faults: ['kill'], opening: ['advance', 'A due', 'A call 1'] }],
   ['with a hub that loses the database', { ...ONE_FAULT, faults: ['disconnect'] }],
   ['with a lost answer', { ...ONE_FAULT, faults: ['lost_answer', 'unreachable'], maxAdvances: 2 }],
   [
@@ -45,6 +52,21 @@ export const SHORT_SCENARIOS: readonly Row[] = [
   [
     'with a promotion that loses an attempt under way',
     { ...PROMOTION, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+  ],
+  ['with an import', { ...QUIET, maxAdvances: 0, maxImports: 1 }],
+  ['with an import, and a killed hub or a lost answer', { ...IMPORT, faults: ['kill', 'lost_answer'] }],
+  [
+    'with an import, and an unpairing at the other hub',
+    { ...IMPORT, maxUnpairs: 1, opening: [...RESERVED, 'A send 0', 'B unpair', 'B call 1'] },
+  ],
+  ['with an import after an unpairing', { ...UNPAIR, maxImports: 1, opening: UNPAIRED }],
+  [
+    'with an unpairing during a refresh of the other hub',
+    { ...UNPAIR, opening: [...ANSWERED.slice(0, 3), 'B unpair', 'B call 1'] },
+  ],
+  [
+    'with an unpairing while the other hub has new tokens and no database',
+    { ...UNPAIR, faults: ['disconnect'], opening: [...ANSWERED, 'A disconnect', 'B unpair', 'B call 1'] },
   ],
 ];
 export const LONG_SCENARIOS: readonly Row[] = [

@@ -11,7 +11,7 @@ const steps = fc.array(
     {
       weight: 8,
       arbitrary: fc.tuple(
-        fc.constantFrom('find', 'begin', 'end', 'reject', 'replace', 'put back'),
+        fc.constantFrom('find', 'begin', 'end', 'reject', 'replace', 'forget', 'put back'),
         fc.constantFrom(0, 1),
         fc.nat({ max: 3 }),
       ),
@@ -57,6 +57,13 @@ test.each<readonly [TableDefect, readonly (Step | Event)[]]>([
     [
       ['replace', 0, 0],
       ['replace', 1, 3],
+    ],
+  ],
+  [
+    'forget_keeps_generation',
+    [
+      ['forget', 0, 0],
+      ['replace', 1, 0],
     ],
   ],
   ['end_ignores_lease', [['begin', 0, 0], ['find', 1, 0], ['shorten lease'], ['end', 1, 1]]],

@@ -8,6 +8,7 @@ import { SiteGrants } from '../../../../src/store/postgres/tables/grants.ts';
 import { instantAt, sampleGrant } from '../../../core/samples.ts';
 import type { TableDefect } from '../../../site/lease/grant-table.ts';
 import { ModelConnections, ModelDatabase } from '../../../site/lease/model-database.ts';
+import { forgetGrant } from '../../../site/lease/model-hub.ts';
 import { addressOf, openSiteStore } from '../../../site/site-harness.ts';
 import { addAppliance, WALLBOX } from '../../../store/test-store.ts';
 import type { PostgresServer } from '../../../support/postgres/server.ts';
@@ -16,7 +17,7 @@ const { connection } = WALLBOX;
 
 /** The calls that both implementations have. */
 type Calls = Pick<PostgresStore, 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant' | 'reconcile'> &
-  Pick<PostgresStore, 'findGrants'>;
+  Pick<PostgresStore, 'findGrants' | 'forgetGrant'>;
 
 /** The two hubs of one implementation, and what happens to its database. */
 export interface TableSite extends AsyncDisposable {
@@ -64,6 +65,7 @@ async function modelHub(database: ModelDatabase, hubId: string): Promise<Calls> 
     replaceGrant: (...call) => now(site.replace(...call)),
     reconcile: (...call) => now(site.reconcile(...call)),
     findGrants: (...call) => now(site.findMany(...call)),
+    forgetGrant: (...call) => now(forgetGrant(connections, site, ...call)),
   };
 }
 
@@ -159,7 +161,7 @@ function shown(result: unknown): unknown {
 
 /** A call of a hub. The value stands for what the hub says. */
 export type Step = readonly [
-  what: 'find' | 'begin' | 'end' | 'reject' | 'replace' | 'put back',
+  what: 'find' | 'begin' | 'end' | 'reject' | 'replace' | 'forget' | 'put back',
   hub: 0 | 1,
   value: number,
 ];
@@ -196,6 +198,8 @@ async function take(site: TableSite, step: Step | Event, generation: number): Pr
       return hub.markTokenRejected(connection, grant.generation, instantAt(4));
     case 'replace':
       return hub.replaceGrant(held(grant.generation + 1, 0));
+    case 'forget':
+      return hub.forgetGrant(connection, grant.generation);
     default:
       return hub.reconcile([grant]);
   }
