@@ -55,6 +55,12 @@ describe('news of a grant', () => {
     expect(held.grant).toEqual(newer);
   });
 
+  test('a login that is not written counts as rejected if another hub has found its committed token rejected', () => {
+    const { held } = holdGrant(own, async () => true);
+    expect(held.applyNews(found({ ...own, accessTokenRejectedAt: rejectedAt }))).toBeNull();
+    expect(held.grant).toEqual({ ...own, accessTokenRejectedAt: rejectedAt });
+  });
+
   test('a new login that is not written yet stays, whatever the database has, until its write decides', () => {
     const { held } = holdGrant(own, async () => true);
     expect(held.applyNews(found(other({ generation: 9, ...login('later', HOUR) }), null, true))).toBeNull();

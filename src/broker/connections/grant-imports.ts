@@ -111,14 +111,16 @@ export class GrantImports implements AsyncDisposable {
       const time = referenceClock.timeAt(connection.portal, sent);
       const grantAfter = (former: number) =>
         grantFromTokenResponse({ ...previous, generation: former }, tokens.refreshToken, tokens, sent, time);
-      const replace = () =>
-        former === null ? this.#replace(grantAfter(placeholder.generation)) : this.#replaceFormer(former, grantAfter);
+      const next = { grant: grantAfter(former?.generation ?? placeholder.generation) };
+      const replace = () => this.#replace(next, former, grantAfter);
       const saved = await replace().catch((error: unknown) => {
         environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
         return undefined;
       });
-      if (saved === null) {
+      const logSuperseded = () =>
         environment.log.warn('grant_import_failed', { connection: name, outcome: 'superseded', detail: SUPERSEDED });
+      if (saved === null) {
+        logSuperseded();
         // Another hub may have deleted the former grant, and news of it wait until the import has ended.
         if (store.site !== null) await grants.get(id)?.reload();
         await grants.revoke(id, { name, portal: connected.portal }, tokens);
@@ -127,10 +129,11 @@ export class GrantImports implements AsyncDisposable {
           `${SUPERSEDED}: the imported login is lost, because its refresh token was used`,
         );
       }
-      const grant = saved ?? grantAfter(former?.generation ?? placeholder.generation);
+      const grant = saved ?? next.grant;
       const saveLater = async () => {
         const savedLater = await replace();
-        if (savedLater !== null && savedLater.generation !== grant.generation) grants.replace(savedLater);
+        if (savedLater === null) logSuperseded();
+        else if (savedLater.generation !== grant.generation) grants.replace(savedLater);
         return savedLater !== null;
       };
       grants.replace(grant, saved === undefined ? saveLater : null);
@@ -189,22 +192,26 @@ export class GrantImports implements AsyncDisposable {
     throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
   }
 
-  async #replace(grant: Grant): Promise<Grant | null> {
-    return (await this.#context.store.replaceGrant(grant)) ? grant : null;
-  }
-
   /**
-   * Replaces a grant. Another hub may have refreshed it if this one was paused, or could not write for long.
+   * Replaces what the connection had. Another hub may have refreshed the former grant if this one was paused, or could
+   * not write for long.
+   * @param next the grant as it is written next. Its last write may have been committed although that has failed, so it
+   * is repeated first, and nothing is written over a generation after it: another hub may have refreshed that.
    * @param grantAfter creates the grant that replaces the one with this generation
    * @returns the grant as it is stored; null if the former one was deleted, or replaced by another login
    */
-  async #replaceFormer(former: Grant, grantAfter: (generation: number) => Grant): Promise<Grant | null> {
+  async #replace(
+    next: { grant: Grant },
+    former: Grant | null,
+    grantAfter: (generation: number) => Grant,
+  ): Promise<Grant | null> {
     const { store } = this.#context;
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      const current = (await store.grant(former.connection))?.grant;
-      if (current === undefined || current.login?.pairing !== former.login?.pairing) return null;
-      const replaced = await this.#replace(grantAfter(current.generation));
-      if (replaced !== null) return replaced;
+      if (await store.replaceGrant(next.grant)) return next.grant;
+      const current = former === null ? undefined : (await store.grant(former.connection))?.grant;
+      if (current === undefined || current.login?.pairing !== former?.login?.pairing) return null;
+      if (current.generation > next.grant.generation) return null;
+      next.grant = grantAfter(current.generation);
     }
     return null;
   }

@@ -115,7 +115,14 @@ export class HeldGrant implements ScheduledGrant {
     const { generation } = former;
     // The write of a new login decides whether it replaces what the store has.
     const isUnsavedLogin = this.unsaved !== null && this.unsaved === this.#saveLogin;
-    if (this.hasEnded || isUnsavedLogin) return null;
+    if (this.hasEnded) return null;
+    if (isUnsavedLogin) {
+      // The write may have been committed although it has failed, and another hub uses the token.
+      const accessTokenRejectedAt =
+        former.accessTokenRejectedAt ?? carryOverRejection(former.accessToken, stored.grant);
+      this.grant = { ...former, accessTokenRejectedAt };
+      return null;
+    }
     // The database may have lost refreshes of the former login before somebody logged in.
     if (isFromLaterLogin(stored.grant, former)) {
       this.applyStored(stored);

@@ -20,6 +20,11 @@ const RESERVED = ['A import', 'A call 1', 'A call 2', 'A call 3'];
 const IMPORT: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxImports: 1, opening: [...RESERVED, 'A send 0'] };
 /** A hub has unpaired the connection, both know, and the other one imports a login. */
 const UNPAIRED = ['A unpair', 'A call 1', 'A news', 'B news', 'B call 1', 'A call 2', 'B import'];
+/** The tokens of an import are stored, its hub has lost the database before it knows, and the other one refreshes them. */
+const UNKNOWN = [
+  ...[...RESERVED, 'A send 0', 'A response 0', 'A execute 4', 'A disconnect', 'B news', 'B call 1', 'B reject'],
+  ...['B call 2', 'B call 3', 'B send 1', 'A return'],
+];
 const UNPAIR: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxUnpairs: 1 };
 
 /** Small enough that every state is visited in seconds. */
@@ -58,6 +63,10 @@ export const SHORT_SCENARIOS: readonly Row[] = [
   [
     'with an import, and an unpairing at the other hub',
     { ...IMPORT, maxUnpairs: 1, opening: [...RESERVED, 'A send 0', 'B unpair', 'B call 1'] },
+  ],
+  [
+    'with an import whose tokens are stored although that has failed',
+    { ...IMPORT, faults: ['disconnect'], opening: UNKNOWN },
   ],
   ['with an import after an unpairing', { ...UNPAIR, maxImports: 1, opening: UNPAIRED }],
   [
