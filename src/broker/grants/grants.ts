@@ -56,6 +56,8 @@ export class Grants implements AsyncDisposable {
   readonly #grants = new Map<string, ManagedGrant>();
   /** The connections into which a grant is being imported. */
   readonly #importing = new Set<string>();
+  /** Those whose news waited for that, and could not be read then, because the database was away. */
+  readonly #missedNews = new Set<string>();
   readonly #limiters = new WeakMap<Portal, ConcurrencyLimiter>();
   readonly #stopping = new AbortController();
   readonly schedule: RefreshSchedule;
@@ -280,7 +282,7 @@ export class Grants implements AsyncDisposable {
       return await work();
     } finally {
       this.#importing.delete(connection);
-      await this.applyNews(new Set([connection]), false).catch(() => undefined);
+      await this.applyNews(new Set([connection]), false).catch(() => this.#missedNews.add(connection));
       // It may have become due meanwhile.
       const managed = this.#grants.get(connection);
       if (managed !== undefined && managed.refreshing === null) this.#scheduleRefresh(managed);
@@ -351,8 +353,17 @@ export class Grants implements AsyncDisposable {
 
   /** The database of the site is back: tokens that are only in memory are written before anything is refreshed. */
   async #onSiteReturned(): Promise<void> {
+    for (const connection of this.#missedNews) await this.#applyMissedNews(connection);
     await Promise.all([...this.#grants.values()].map((managed) => managed.writeUnsaved()));
     this.onStoreWritable();
+  }
+
+  /** If the database is away again, its next return is awaited. */
+  async #applyMissedNews(connection: string): Promise<void> {
+    await this.applyNews(new Set([connection]), false).then(
+      () => this.#missedNews.delete(connection),
+      () => undefined,
+    );
   }
 
   /** Aborted when no further refresh will be started. */

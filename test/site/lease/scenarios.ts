@@ -25,6 +25,18 @@ const UNKNOWN = [
   ...[...RESERVED, 'A send 0', 'A response 0', 'A execute 4', 'A disconnect', 'B news', 'B call 1', 'B reject'],
   ...['B call 2', 'B call 3', 'B send 1', 'A return'],
 ];
+/** An appliance of the other hub has reported a token, an import lets the news wait, and ends without the database. */
+const NEWS = [
+  'B reject',
+  'B call 1',
+  'A news',
+  'A import',
+  'A call 1',
+  'A disconnect',
+  'A return',
+  'B call 2',
+  'B call 3',
+];
 const UNPAIR: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxUnpairs: 1 };
 
 /** Small enough that every state is visited in seconds. */
@@ -68,6 +80,7 @@ export const SHORT_SCENARIOS: readonly Row[] = [
     'with an import whose tokens are stored although that has failed',
     { ...IMPORT, faults: ['disconnect'], opening: UNKNOWN },
   ],
+  ['with news before an import at a hub that loses the database', { ...IMPORT, faults: ['disconnect'], opening: NEWS }],
   ['with an import after an unpairing', { ...UNPAIR, maxImports: 1, opening: UNPAIRED }],
   [
     'with an unpairing during a refresh of the other hub',
