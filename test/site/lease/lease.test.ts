@@ -8,7 +8,6 @@ import { CHOICES, DEEP, SHORT_SCENARIOS } from './scenarios.ts';
 /** The longer ones are in test/release/site. */
 const SCENARIOS = SHORT_SCENARIOS.filter(([name]) =>
   [
-    'with a request of an appliance',
     'with a portal that is asked one after the other, and a killed hub',
     'with a promotion that loses new tokens, and a request',
     'with an import, and a killed hub or a lost answer',
@@ -19,7 +18,7 @@ const SCENARIOS = SHORT_SCENARIOS.filter(([name]) =>
 );
 
 test('every order of what two hubs do keeps the lease of a refresh, in small scenarios', async () => {
-  expect(SCENARIOS).toHaveLength(7);
+  expect(SCENARIOS).toHaveLength(6);
   for (const [name, scenario] of SCENARIOS) {
     expect(await explore(scenario), name).toMatchObject({ counterExample: null, isComplete: true });
   }
