@@ -10,7 +10,6 @@ exports.Agent = require('undici/lib/dispatcher/agent');
 exports.Client = require('undici/lib/dispatcher/client');
 exports.Pool = require('undici/lib/dispatcher/pool');
 exports.buildConnector = require('undici/lib/core/connect');
-exports.interceptors = { decompress: require('undici/lib/interceptor/decompress') };
 exports.request = (url, { dispatcher = getGlobalDispatcher(), method = 'GET', ...options } = {}) => {
   const { origin, pathname, search } = new URL(url);
   return dispatcher.request({ ...options, method, origin, path: pathname + search });

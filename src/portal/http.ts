@@ -1,9 +1,10 @@
 import { Socket } from 'node:net';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { buildConnector, Client, type Dispatcher, interceptors, Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { userAgent } from '../system/version.ts';
+import { decodeContent } from './content-encoding.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
 /** A complete response of the portal. */
@@ -179,7 +180,6 @@ function describeFailure(error: unknown, code: string, limits: RequestLimits): s
   const seconds = (milliseconds: number) => `${milliseconds / 1000} s`;
   if (error instanceof Error && error.name === 'TimeoutError')
     return `the whole answer did not come within ${seconds(limits.totalTimeout)}`;
-  if (/^(?:Z_|ERR__ERROR_|ERR_BROTLI|ZSTD_)/.test(code)) return 'the answer can not be decompressed';
   switch (code) {
     case 'UND_ERR_HEADERS_TIMEOUT':
       return `the portal took the request and did not answer within ${seconds(limits.headersTimeout)}`;
@@ -190,6 +190,7 @@ function describeFailure(error: unknown, code: string, limits: RequestLimits): s
       return 'the portal, or something before it, cut the connection';
     case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
     case 'UND_ERR_HEADERS_OVERFLOW':
+    case 'ERR_BUFFER_TOO_LARGE':
       return `the answer is larger than ${Math.round(limits.maxResponseBytes / 1000)} kB`;
     default:
       return null;
@@ -199,18 +200,6 @@ function describeFailure(error: unknown, code: string, limits: RequestLimits): s
 function commonHeaders(): Record<string, string> {
   return { 'user-agent': userAgent(), accept: 'application/json', 'accept-encoding': 'identity' };
 }
-
-/**
- * Decodes a response that was compressed although nobody asked, errors included; its size is limited before and after.
- * @param maxSize in bytes
- */
-const decompression = (maxSize: number) => interceptors.decompress({ maxSize, skipErrorResponses: false });
-
-// The first call prints that this interceptor is experimental, between the lines of the hub's log.
-const { emitWarning } = process;
-process.emitWarning = () => undefined;
-decompression(0);
-process.emitWarning = emitWarning;
 
 /** Characters of the address of a redirect that are shown. */
 const MAX_TARGET_LENGTH = 200;
@@ -229,18 +218,19 @@ async function sendRequest(
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
   const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-  const decoding = dispatcher.compose(decompression(limits.maxResponseBytes));
-  const { statusCode, headers, body } = await decoding.request({
+  const { statusCode, headers, body } = await dispatcher.request({
     ...options,
     path: url.pathname + url.search,
     signal: anySignal,
   });
+  const encoded = Buffer.from(await body.arrayBuffer());
+  const decoded = decodeContent(encoded, String(headers['content-encoding'] ?? ''), limits.maxResponseBytes);
   const portalTime = portalTimeFrom(headers);
   const redirect = statusCode >= 300 && statusCode < 400 ? redirectTarget(headers['location'], url) : null;
   return {
     ...(redirect !== null && { redirect }),
     status: statusCode,
-    body: await body.text(),
+    body: decoded.toString(),
     retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),
     portalTime,
   };

@@ -59,8 +59,9 @@ export function meaningOfCode(error: string): ErrorMeaning {
 export function meaningOfError(status: number, error: string | null, retryAfter: number | null): ErrorMeaning {
   if (status === 429 || status === 503) return 'deferred';
   if (status < 300 || status >= 500) return 'ambiguous';
-  if (status >= 400 && error !== null) return meaningOfCode(error);
-  return status >= 400 && retryAfter !== null ? 'deferred' : 'blocked';
+  const meaning = status < 400 || error === null ? 'blocked' : meaningOfCode(error);
+  const isUndecided = meaning === 'blocked' || meaning === 'rejected';
+  return status >= 400 && retryAfter !== null && isUndecided ? 'deferred' : meaning;
 }
 
 /** The outcome of a code exchange or a refresh that was answered with an error. */

@@ -134,10 +134,13 @@ function readLifetime(
  * object, or a list `errors`. Null if the body has none, or only the name of its HTTP status, as web servers and
  * gateways write it.
  */
-export function parseErrorCode({ status, body }: Pick<PortalResponse, 'status' | 'body'>): string | null {
+export function parseErrorCode(
+  { status, body }: Pick<PortalResponse, 'status' | 'body'>,
+  errorCodes: Readonly<Record<string, string>> = {},
+): string | null {
   const code = parseBody(errorResponse, body);
   const isStatusName = code?.replaceAll('_', ' ').toLowerCase() === STATUS_CODES[status]?.toLowerCase();
-  return isStatusName ? null : code;
+  return code !== null && isStatusName && !Object.hasOwn(errorCodes, code) ? null : code;
 }
 
 /** RFC 6749, 5.2. */

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import type { Portal, RevokedTokens } from '../../src/core/portals/portal.ts';
@@ -147,7 +147,6 @@ test.each([
   ['too large after two decodings', 'gzip, gzip', gzipSync(gzipSync(Buffer.alloc(5_000_000, ' ')))],
   ['encoded more often than anybody would', Array(6).fill('gzip').join(), Buffer.from('{}')],
   ['cut off', 'gzip', gzipSync('{"access_token":"aaaaaa"}').subarray(0, 30)],
-  ['not what its header says', 'br', Buffer.from('{"access_token":"aaaaaa"}')],
 ])('a compressed response that is %s is a lost one, and soon', async (_, encoding, body) => {
   await using server = await startRawServer((socket) => {
     socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${encoding}\r\ncontent-length: ${body.length}\r\n\r\n`);
@@ -159,4 +158,24 @@ test.each([
   expect(await portal.requestLink(REQUEST, never)).toMatchObject({ kind: 'unreachable' });
   const oauth2 = parts.use(connectOAuth2Portal(cloud));
   expect(await oauth2.refresh(new Secret('a-refresh-token'))).toMatchObject({ kind: 'not_sent' });
+});
+
+const GRANTED = Buffer.from('{"access_token":"aaaaaa","refresh_token":"bbbbbb"}');
+
+test.each([
+  ['decoded by a proxy that has left the header', 'gzip', 200, GRANTED, 'granted'],
+  ['of another coding than its header says', 'br', 200, GRANTED, 'granted'],
+  ['deflated without the header of zlib', 'deflate', 200, deflateRawSync(GRANTED), 'granted'],
+  ['without the checksum at its end', 'gzip', 200, gzipSync(GRANTED).subarray(0, -8), 'granted'],
+  ['compressed after another coding that changes nothing', 'identity, x-gzip', 200, gzipSync(GRANTED), 'granted'],
+  ['empty, for a wait', 'br', 429, Buffer.alloc(0), 'deferred'],
+  ['empty, of an overloaded server', 'gzip', 503, Buffer.alloc(0), 'deferred'],
+])('a response that is %s is understood', async (_, encoding, status, body, kind) => {
+  await using server = await startRawServer((socket) => {
+    const headers = `content-encoding: ${encoding}\r\nretry-after: 60\r\ncontent-length: ${body.length}`;
+    socket.write(`HTTP/1.1 ${status} Status\r\n${headers}\r\n\r\n`);
+    socket.end(body);
+  });
+  const portal = helperPortalAt({ baseUrl: server.origin, frontendUrl: server.origin } as Emulator);
+  expect(await portal.refresh(new Secret('a-refresh-token'))).toMatchObject({ kind });
 });

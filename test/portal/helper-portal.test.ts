@@ -208,16 +208,6 @@ test.each<[string, Responder, string]>([
     (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{'),
     'the answer stopped in its middle for 0.3 s',
   ],
-  [
-    'can not be decompressed',
-    (socket) => socket.end(httpResponse(200, TOKENS, { 'content-encoding': 'gzip' })),
-    'the answer can not be decompressed',
-  ],
-  [
-    'is encoded with what it is not',
-    (socket) => socket.end(httpResponse(200, TOKENS, { 'content-encoding': 'br' })),
-    'the answer can not be decompressed',
-  ],
 ])('if the answer %s, the detail says so in plain words', async (_, respond, detail) => {
   await using server = await startRawServer(respond);
   await using portal = portalAt(server.origin, server.origin, { limits: { ...SHORT, totalTimeout: 20_000 } });

@@ -314,7 +314,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const outcome = await this.#send(server, 'device_authorization', request, POLL_LIMITS, sender).catch(notSent);
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime, redirect } = outcome.response;
-    const ownCode = parseErrorCode(outcome.response);
+    const ownCode = parseErrorCode(outcome.response, settings.errorCodes);
     const error = standardErrorCode(ownCode, settings.errorCodes) ?? ownCode;
     const isPublic = settings.clientSecret === null && settings.clientKey === null;
     const key = `portals.${this.#options.credentialLocation.portal}.device_authorization_endpoint`;

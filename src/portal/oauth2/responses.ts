@@ -53,7 +53,7 @@ export function readTokenEndpointResponse(
   const vendorCode = vendorStatus && body?.[vendorStatus.member];
   const isVendorError = vendorStatus !== undefined && body !== null && vendorCode !== vendorStatus.success;
   const isNumbered = isVendorError && typeof vendorCode === 'number';
-  const ownCode = parseErrorCode(response);
+  const ownCode = parseErrorCode(response, errorCodes);
   const standardCode = standardErrorCode(ownCode, errorCodes);
   const error = standardCode ?? ownCode;
   const detail = isNumbered ? `HTTP ${status} status ${vendorCode}` : describeError(status, ownCode);

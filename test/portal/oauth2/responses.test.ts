@@ -118,7 +118,10 @@ describe('a response to the poll of a device code', () => {
 });
 
 describe('an error code that the configuration maps to one of the standard', () => {
-  const errorCodes = { invalid_token: 'invalid_grant', wrong_app: 'invalid_client', malformed: 'invalid_request' };
+  const errorCodes = {
+    ...{ invalid_token: 'invalid_grant', wrong_app: 'invalid_client', malformed: 'invalid_request' },
+    unauthorized: 'invalid_grant',
+  };
   const settings = { ...SETTINGS, errorCodes };
 
   test.each<[number, unknown, object]>([
@@ -128,6 +131,8 @@ describe('an error code that the configuration maps to one of the standard', () 
     [200, { error: 'wrong_app' }, { kind: 'misconfigured', detail: 'HTTP 200 wrong_app' }],
     [400, { error: 'malformed' }, { kind: 'rejected', error: 'invalid_request', detail: 'HTTP 400 malformed' }],
     [400, { error: 'toString' }, { kind: 'rejected' }],
+    // Otherwise the name of the status is no code.
+    [401, { error: 'unauthorized' }, { kind: 'refused', detail: 'HTTP 401 unauthorized' }],
   ])('HTTP %d with %j is read like that, and shown as it is', (status, body, outcome) => {
     expect(refreshOutcome(status, body, {}, settings)).toMatchObject(outcome);
   });
@@ -152,7 +157,7 @@ test.each(['constructor', 'toString', '__proto__'])('the error code %s is unknow
   });
 });
 
-test('a firewall that names a time is waited for, and the code of the portal itself counts more', () => {
+test('who names a time is waited for, and a known code of the portal itself counts more', () => {
   const outcome = (body: string) =>
     toTokenOutcome(
       readTokenEndpointResponse(
@@ -161,5 +166,6 @@ test('a firewall that names a time is waited for, and the code of the portal its
       ),
     );
   expect(outcome('<html>')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });
+  expect(outcome('{"error":"rate_limited"}')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });
   expect(outcome('{"error":"invalid_grant"}')).toMatchObject({ kind: 'refused' });
 });

@@ -1,0 +1,52 @@
+import {
+  brotliDecompressSync,
+  gunzipSync,
+  inflateRawSync,
+  inflateSync,
+  constants as zlib,
+  zstdDecompressSync,
+} from 'node:zlib';
+
+/** Decoders by coding (RFC 9110, 8.4.1). `deflate` is sent with the header of zlib, and without. */
+const DECODERS: Readonly<Record<string, readonly ((encoded: Buffer, limits: Limits) => Buffer)[]>> = {
+  gzip: [gunzipSync],
+  'x-gzip': [gunzipSync],
+  deflate: [inflateSync, inflateRawSync],
+  br: [(encoded, { maxOutputLength }) => brotliDecompressSync(encoded, { maxOutputLength })],
+  zstd: [(encoded, { maxOutputLength }) => zstdDecompressSync(encoded, { maxOutputLength })],
+};
+/** Nobody encodes a response more often. */
+const MAX_CODINGS = 3;
+
+interface Limits {
+  readonly maxOutputLength: number;
+  /** A response without the checksum at its end is used. */
+  readonly finishFlush: number;
+}
+
+/**
+ * Decodes a response that was compressed although nobody asked. What it can't decode it leaves: a proxy may have decoded
+ * it, and kept the header.
+ * @param header `Content-Encoding`
+ * @param maxBytes of the decoded response
+ * @throws RangeError if it is larger
+ */
+export function decodeContent(encoded: Buffer, header: string, maxBytes: number): Buffer {
+  const codings = header.split(',').map((coding) => coding.trim().toLowerCase());
+  const applied = codings.filter((coding) => coding !== '' && coding !== 'identity');
+  if (applied.length > MAX_CODINGS) return encoded;
+  const limits = { maxOutputLength: maxBytes, finishFlush: zlib.Z_SYNC_FLUSH };
+  return applied.reduceRight((bytes, coding) => decodeOnce(bytes, coding, limits), encoded);
+}
+
+function decodeOnce(encoded: Buffer, coding: string, limits: Limits): Buffer {
+  if (encoded.length === 0) return encoded;
+  for (const decode of DECODERS[coding] ?? []) {
+    try {
+      return decode(encoded, limits);
+    } catch (error) {
+      if (error instanceof RangeError) throw error;
+    }
+  }
+  return encoded;
+}
