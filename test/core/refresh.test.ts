@@ -426,6 +426,8 @@ describe('portal that rejects refreshes', () => {
     expect(series(grant, ...quickly)).toMatchObject({ kind: 'failing' });
     expect(series({ ...refreshed, obtained: instantAt(1) }, ...quickly)).toMatchObject({ kind: 'refused' });
     expect(series(grant, ...quickly, [2 * HOUR, invalidRequest])).toMatchObject({ kind: 'refused' });
+    const mixed = quickly.map(([at], index): [number, RefreshFailure] => [at, index === 2 ? invalidRequest : rejected]);
+    expect(series({ ...refreshed, obtained: instantAt(1) }, ...mixed)).toMatchObject({ kind: 'failing' });
   });
 
   test('invalid_request needs no person while the access token is valid', () => {

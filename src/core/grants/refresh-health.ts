@@ -43,6 +43,8 @@ export type RefreshHealth =
 /** Consecutive rejections. Only another response of the portal itself ends the series. */
 export interface Rejections {
   readonly count: number;
+  /** The last of them that were `invalid_request`, one after another. */
+  readonly suspects: number;
   readonly since: Instant;
 }
 

@@ -132,7 +132,7 @@ export function afterFailure(
       const delays = health.kind === 'refused' ? { background: HOUR, onDemand } : retries;
       const before = isTokenSuspect ? ', although it accepted the same request before' : '';
       const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}${before}`, delays);
-      return refusedAfterRejections(grant, state, isTokenSuspect ? 0 : HOUR, context);
+      return refusedAfterRejections(grant, state, isTokenSuspect, context);
     }
     case 'lifetime_unknown': {
       const delays = fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction));
@@ -193,21 +193,22 @@ function wasRefreshed({ login, obtained }: Grant): boolean {
 }
 
 /**
- * After three rejections over this time or more, if the access token has expired, a person is needed. The hub tries once
- * an hour, and when an appliance asks.
- * @param duration in ms
+ * After three rejections over an hour or more, if the access token has expired, a person is needed. The hub tries once an
+ * hour, and when an appliance asks.
+ * @param isTokenSuspect whether three such rejections in a row are enough, however soon they come
  */
 function refusedAfterRejections(
   grant: Grant,
   state: RefreshState,
-  duration: number,
+  isTokenSuspect: boolean,
   { now, confirmed }: RetryContext,
 ): RefreshState {
   const { health } = state;
   if (health.kind !== 'failing' || health.rejections === undefined) return state;
-  const { count, since } = health.rejections;
-  if (count < 3 || now.uptime - since.uptime < duration || (remainingLifetime(grant, now, confirmed) ?? 0) > 0)
-    return state;
+  const { count, suspects, since } = health.rejections;
+  const isLong = count >= 3 && now.uptime - since.uptime >= HOUR;
+  const isRejected = isLong || (isTokenSuspect && suspects >= 3);
+  if (!isRejected || (remainingLifetime(grant, now, confirmed) ?? 0) > 0) return state;
   const refused = {
     ...health.problem,
     code: 'refused',
@@ -221,7 +222,11 @@ function countRejections(health: RefreshHealth, outcome: RefreshFailure, now: In
   const before = health.kind === 'good' ? undefined : health.rejections;
   switch (outcome.kind) {
     case 'rejected':
-      return { count: (before?.count ?? 0) + 1, since: before?.since ?? now };
+      return {
+        count: (before?.count ?? 0) + 1,
+        suspects: outcome.error === 'invalid_request' ? (before?.suspects ?? 0) + 1 : 0,
+        since: before?.since ?? now,
+      };
     case 'not_sent':
     case 'blocked':
     case 'store_unwritable':
