@@ -317,7 +317,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
 
 /** @throws Failure `hub_stopping` if another hub is about to replace this one, so that no further refresh is started */
 export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
-  if (!grants.isStopping) return;
+  if (!grants.stopping.aborted) return;
   throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
 }
 

@@ -123,12 +123,12 @@ export async function readConfiguration(
   }
   const warnings: string[] = [];
   const reportTrimmed = (key: string) => void warnings.push(invalidKey(key, TRIMMED).message);
-  const readAnySecret: typeof readSecret = async (name, ...rest) => {
-    const secret = options?.secrets.get(name);
-    if (secret === undefined) return readSecretFile(name, ...rest);
-    const trimmed = new Secret(withoutSurroundingSpace(secret.reveal()));
-    if (trimmed.reveal() !== secret.reveal()) rest[3]?.();
-    return trimmed;
+  const readAnySecret: typeof readSecret = async (name, directory, credentials, form, onTrimmed) => {
+    const text = options?.secrets.get(name)?.reveal();
+    if (text === undefined) return readSecretFile(name, directory, credentials, form, onTrimmed);
+    const trimmed = withoutSurroundingSpace(text);
+    if (trimmed !== text) onTrimmed?.();
+    return new Secret(trimmed);
   };
   const overridden = trimPastedValues(applyEnvironment(table, env), reportTrimmed);
   const { raw, used } = await completePortals(overridden, report);

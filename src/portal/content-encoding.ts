@@ -8,13 +8,13 @@ import {
 } from 'node:zlib';
 
 /** Decoders by coding (RFC 9110, 8.4.1). `deflate` is sent with the header of zlib, and without. */
-const DECODERS: Readonly<Record<string, readonly ((encoded: Buffer, limits: Limits) => Buffer)[]>> = {
-  gzip: [gunzipSync],
-  'x-gzip': [gunzipSync],
-  deflate: [inflateSync, inflateRawSync],
-  br: [(encoded, { maxOutputLength }) => brotliDecompressSync(encoded, { maxOutputLength })],
-  zstd: [(encoded, { maxOutputLength }) => zstdDecompressSync(encoded, { maxOutputLength })],
-};
+const DECODERS = new Map<string, readonly ((encoded: Buffer, limits: Limits) => Buffer)[]>([
+  ['gzip', [gunzipSync]],
+  ['x-gzip', [gunzipSync]],
+  ['deflate', [inflateSync, inflateRawSync]],
+  ['br', [(encoded, { maxOutputLength }) => brotliDecompressSync(encoded, { maxOutputLength })]],
+  ['zstd', [(encoded, { maxOutputLength }) => zstdDecompressSync(encoded, { maxOutputLength })]],
+]);
 /** Nobody encodes a response more often. */
 const MAX_CODINGS = 3;
 
@@ -41,7 +41,7 @@ export function decodeContent(encoded: Buffer, header: string, maxBytes: number)
 
 function decodeOnce(encoded: Buffer, coding: string, limits: Limits): Buffer {
   if (encoded.length === 0) return encoded;
-  for (const decode of DECODERS[coding] ?? []) {
+  for (const decode of DECODERS.get(coding) ?? []) {
     try {
       return decode(encoded, limits);
     } catch (error) {

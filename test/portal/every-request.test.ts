@@ -164,6 +164,7 @@ const GRANTED = Buffer.from('{"access_token":"aaaaaa","refresh_token":"bbbbbb"}'
 
 test.each([
   ['decoded by a proxy that has left the header', 'gzip', 200, GRANTED, 'granted'],
+  ['of a coding that does not exist', 'constructor', 200, GRANTED, 'granted'],
   ['of another coding than its header says', 'br', 200, GRANTED, 'granted'],
   ['deflated without the header of zlib', 'deflate', 200, deflateRawSync(GRANTED), 'granted'],
   ['without the checksum at its end', 'gzip', 200, gzipSync(GRANTED).subarray(0, -8), 'granted'],

@@ -7,9 +7,9 @@ import { hasUnreadableCredentials } from './appliance-failures.ts';
 /**
  * Makes the stored appliances match the configuration, at every start, after the declared connections and before the
  * grants are loaded. A stored appliance with a declared name is adopted, unless its row was damaged or changed; so is a
- * connection of its name if it is declared without one. With a damaged connection nothing of it changes. An appliance that is no longer declared keeps its connection but
- * loses its credentials, so its tokens can't be requested; on a site only if this hub declared it before. If the store
- * can't be written, the appliances are served from memory.
+ * connection of its name if it is declared without one. With a damaged connection nothing of it changes. An appliance
+ * that is no longer declared keeps its connection but loses its credentials, so its tokens can't be requested; on a site
+ * only if this hub declared it before. If the store can't be written, the appliances are served from memory.
  * @param file the path of the configuration file, for messages
  * @returns the ids of the connections that moved to another portal: their open pairings at the old one must end
  * @throws Failure `config_invalid` if a client_id belongs to another appliance

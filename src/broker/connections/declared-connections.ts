@@ -34,8 +34,9 @@ export interface ReconcileContext {
 }
 
 /**
- * Declares a connection: a stored one with its name is adopted with its grant, unless its row was damaged or changed. If it moves to another portal, the grant
- * is kept but suspended until it moves back (docs/decisions/portals-of-grants.md).
+ * Declares a connection: a stored one with its name is adopted with its grant, unless its row was damaged or changed. If
+ * it moves to another portal, the grant is kept but suspended until it moves back
+ * (docs/decisions/portals-of-grants.md).
  * @param newId its id if it is not stored yet
  * @returns its id, and whether it moved to another portal; null if the stored one is damaged
  */

@@ -371,11 +371,6 @@ export class Grants implements AsyncDisposable {
     return this.#stopping.signal;
   }
 
-  /** Whether no further refresh will be started. */
-  get isStopping(): boolean {
-    return this.#stopping.signal.aborted;
-  }
-
   /** Prevents further refreshes. */
   stop(): void {
     this.#stopping.abort();
@@ -440,7 +435,7 @@ export class Grants implements AsyncDisposable {
     if (waitsForNetwork(managed)) this.#waitingForNetwork.add(connection);
     else this.#waitingForNetwork.delete(connection);
     if (managed.hasEnded) this.stopManaging(connection);
-    if (managed.hasEnded || this.isStopping) return;
+    if (managed.hasEnded || this.stopping.aborted) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
     if (at === null) this.#scheduler.cancel(connection);
     else this.#scheduler.plan(connection, at, () => this.#refreshIfDue(managed));
@@ -465,7 +460,7 @@ export class Grants implements AsyncDisposable {
 
   async #refresh(managed: ManagedGrant, isAwaited: boolean): Promise<void> {
     const { connection } = managed.grant;
-    if (this.isStopping || !this.#isActive(managed) || this.#importing.has(connection)) return;
+    if (this.stopping.aborted || !this.#isActive(managed) || this.#importing.has(connection)) return;
     const connectionPortal = this.#portalOf(connection);
     const isFirst = managed.refreshing === null;
     if (connectionPortal !== undefined)

@@ -20,8 +20,8 @@ export interface Connection {
    */
   readonly origin: 'implicit' | 'added' | 'declared';
   /**
-   * Its row in the store was damaged or changed, so any part but its id may be wrong. It keeps its grant but gives no tokens, and the row
-   * stays damaged until an installer removes the connection. Left out otherwise.
+   * Its row in the store was damaged or changed, so any part but its id may be wrong. It keeps its grant but gives no
+   * tokens, and the row stays damaged until an installer removes the connection. Left out otherwise.
    */
   readonly damaged?: true;
 }

@@ -32,7 +32,10 @@ export function sameScope(a: string | null, b: string | null): boolean {
   return [...new Set(scopeNames(a))].sort().join(' ') === [...new Set(scopeNames(b))].sort().join(' ');
 }
 
-/** What OpenID Connect asks for (Core 1.0, 5.4 and 11). It gives an appliance no permission, and many portals do not name it. */
+/**
+ * What OpenID Connect asks for (Core 1.0, 5.4 and 11). It gives an appliance no permission, and many portals do not name
+ * it.
+ */
 const OPENID_NAMES = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access']);
 
 /**

@@ -35,7 +35,8 @@ interface ConditionsInput {
 /**
  * Derives all conditions. This is the only place that decides whether something is wrong. The most severe conditions come
  * first; within a severity, those of the hub come before those of connections and appliances. A connection has at most
- * four: about its grant, the end of its login, its permissions and its last pairing; an appliance has at most one. If all is well, there is none.
+ * four: about its grant, the end of its login, its permissions and its last pairing; an appliance has at most one. If all
+ * is well, there is none.
  */
 export function deriveConditions({
   connections,

@@ -50,7 +50,10 @@ export interface HelperPortalOptions extends PortalRoute {
   readonly redirectUrl?: (nonce: string) => string | null;
   /** The revocation endpoint (RFC 7009); null or left out if the portal has none. */
   readonly revocationEndpoint?: string | null;
-  /** How long an access token lives, in ms, if the response does not say it, or what can't be true; null or left out if not configured. */
+  /**
+   * How long an access token lives, in ms, if the response does not say it, or what can't be true; null or left out if
+   * not configured.
+   */
   readonly tokenLifetime?: number | null;
   readonly clientId: string;
   readonly clientSecret: Secret;
