@@ -40,7 +40,6 @@ export function decodeContent(encoded: Buffer, header: string, maxBytes: number)
 }
 
 function decodeOnce(encoded: Buffer, coding: string, limits: Limits): Buffer {
-  if (encoded.length === 0) return encoded;
   for (const decode of DECODERS.get(coding) ?? []) {
     try {
       return decode(encoded, limits);

@@ -164,6 +164,7 @@ describe('pairing by redirect', () => {
     const foreign = { kind: 'code', code, issuer: 'https://other.example' } as const;
     await harness.run.pairings.receiveCallback(run.pairing.nonce, foreign, sentBy(harness, run));
     expect(harness.exchanges).toBe(0);
+    expect(harness.events.map(({ event }) => event)).toContain('login_response_rejected');
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('waiting');
   });
 

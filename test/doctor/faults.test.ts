@@ -301,6 +301,7 @@ describe('the doctor and the machine', () => {
       expect(await check('failed', 'enabled', 'exit-code', status)).toMatch(
         /^fail: .*nesting=1.*without-namespaces\.conf/,
       );
+    expect(await check('failed', 'enabled', 'exit-code', 217)).toContain('or has no user for it');
     expect(await check('active', 'disabled', 'success')).toMatch(/^warn: .*systemctl enable/);
     expect(await check('active', 'enabled', 'watchdog', 0, 3)).toMatch(/^warn: .*3 times.*watchdog/);
     expect(await check('active', 'enabled', 'success', 0, 1)).toMatch(/^warn: .*was restarted once: /);

@@ -51,7 +51,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /revoke']);
 });
 
-test('a portal that has moved its token endpoint is reported with both addresses, and by its check', async () => {
+test('each portal that has moved its token endpoint is reported with both addresses, and by its check', async () => {
   await using server = await startRawServer((socket) =>
     socket.end(httpResponse(200, documentAt('https://new.example'))),
   );
@@ -78,8 +78,9 @@ test('a portal that has moved its token endpoint is reported with both addresses
       ...{ errorCodes: {}, tokenLifetime: 3_600_000, minRequestInterval: 0, protocol: {} },
     },
   };
-  const saved = new Map([['metadata of cloud', documentAt(server.origin)]]);
-  await using portals = await connectPortals([configured], {
+  const second = { ...configured, name: 'second' };
+  const saved = new Map(['cloud', 'second'].map((name) => [`metadata of ${name}`, documentAt(server.origin)]));
+  await using portals = await connectPortals([configured, second], {
     ...{ address: () => null, httpPort: 8480, clock: systemClock(), timers: systemTimers, random: systemRandom },
     log: logTo(() => undefined),
     store: {
@@ -95,5 +96,7 @@ test('a portal that has moved its token endpoint is reported with both addresses
     ...['endpoints', 'tls', 'clock', 'client', 'logins'].map((name) => ({ name })),
   ]);
   expect(portals.moved).toEqual(message);
-  expect([...saved.values()]).toEqual([documentAt(server.origin)]);
+  await portals.inspect('second')?.check(Date.now);
+  expect(portals.moved).toMatch(/portals\.cloud\.token_endpoint = .*; .*portals\.second\.token_endpoint = /);
+  expect([...saved.values()]).toEqual(Array(2).fill(documentAt(server.origin)));
 });
