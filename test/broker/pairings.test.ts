@@ -292,7 +292,7 @@ test.each([
   'a code exchange that fails with HTTP %d %s names the likely cause and what to correct',
   async (status, body, reason, message) => {
     const { harness, run } = await startPairing();
-    harness.portal.fail('token', { kind: 'answer', status, body });
+    for (let times = 0; times < 3; times++) harness.portal.fail('token', { kind: 'answer', status, body });
     await harness.login(run);
     // A portal that rejects a code may accept the next one, until the pairing expires.
     await harness.time.pass(15 * MINUTE);
@@ -384,6 +384,28 @@ describe('authorization code', () => {
     await received;
     expect(stateOf(run)).toBe('paired');
     expect(harness.exchanges).toBe(2);
+  });
+
+  test('a code that a firewall refuses for a moment is sent again, and one that it goes on refusing is dropped', async () => {
+    const { harness, run } = await startPairing(REDIRECT);
+    const page = { kind: 'answer', status: 403, body: '<html>Forbidden</html>' } as const;
+    harness.portal.fail('token', page);
+    const received = followRedirect(harness, await harness.login(run), sentBy(harness, run));
+    await harness.time.pass(2 * SECOND);
+    await received;
+    expect([stateOf(run), harness.exchanges]).toEqual(['paired', 2]);
+
+    const again = await startPairing(REDIRECT);
+    for (let times = 0; times < 3; times++) again.harness.portal.fail('token', page);
+    const refused = followRedirect(
+      again.harness,
+      await again.harness.login(again.run),
+      sentBy(again.harness, again.run),
+    );
+    await again.harness.time.pass(9 * SECOND);
+    await refused;
+    expect([stateOf(again.run), again.harness.exchanges]).toEqual(['waiting', 3]);
+    expect(again.run.pairing.lastFailure).toBe('portal_rejected');
   });
 
   test('a code is written ahead before it is sent', async () => {

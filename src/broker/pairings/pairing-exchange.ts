@@ -19,6 +19,8 @@ const MAX_REPLACE_ATTEMPTS = 10;
 /** A code lives 30 to 60 s; sending it is retried no longer than this, in ms. */
 const CODE_LIFETIME_MS = 60_000;
 const BACKOFF = { base: 1000, cap: 5000 };
+/** How often a code is sent while something before the portal refuses the hub: a person waits for the cause. */
+const MAX_BLOCKED = 3;
 
 /** Exchanges the first code of a pairing for a grant, once and written ahead. */
 export class PairingExchange {
@@ -278,7 +280,8 @@ interface ExchangeResult {
 }
 
 /**
- * Exchanges a code once. It retries only if the code was certainly not sent, or the portal asked for a later retry.
+ * Exchanges a code once. It retries only if the code was certainly not sent, if the portal asked for a later retry, or
+ * if something before it refused the hub.
  * @param writeAhead saves that the code is about to be sent, because it must not be sent again after a crash
  * @param isWanted whether a further attempt is still wanted
  * @param signal ends the wait before an attempt
@@ -298,13 +301,15 @@ async function exchangeCode(
   const { isWanted, signal } = options;
   const since = clock.now().uptime;
   let isWritten = false;
+  let blocked = 0;
   for (let attempt = 1; isWanted(); attempt++) {
     const problem = await portal.prepareTokenRequest(signal);
     if (problem === null && isWanted()) isWritten ||= await options.writeAhead();
     if (!isWanted() || (problem === null && !isWritten)) break;
     const sent = clock.now();
     const outcome = problem ?? (await portal.exchangeCode(request.link, request.response, request.scope));
-    if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
+    const isBlocked = outcome.kind === 'blocked' && outcome.redirect === undefined && ++blocked < MAX_BLOCKED;
+    if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred' && !isBlocked) return { outcome, sent };
     const retryAfter = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
     const delay = Math.max(retryAfter, backoffDelay(BACKOFF, attempt, random.fraction()));
     if (clock.now().uptime - since + delay > CODE_LIFETIME_MS) return { outcome, sent };
