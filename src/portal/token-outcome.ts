@@ -57,6 +57,8 @@ export function meaningOfCode(error: string): ErrorMeaning {
  * @param retryAfter in ms; null if the response names no time
  */
 export function meaningOfError(status: number, error: string | null, retryAfter: number | null): ErrorMeaning {
+  // A server that counts requests says both.
+  if (status === 429 && error === 'slow_down' && retryAfter === null) return 'slow_down';
   if (status === 429 || status === 503) return 'deferred';
   if (status < 300 || status >= 500) return 'ambiguous';
   const meaning = status < 400 || error === null ? 'blocked' : meaningOfCode(error);

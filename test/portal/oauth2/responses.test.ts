@@ -99,6 +99,7 @@ describe('a response to the poll of a device code', () => {
     [400, { error: 'authorization_pending' }, 'not_yet'],
     [403, { error: 'authorization_pending' }, 'not_yet'],
     [400, { error: 'slow_down' }, 'slow_down'],
+    [429, { error: 'slow_down' }, 'slow_down'],
     [400, { error: 'access_denied' }, 'denied'],
     [400, { error: 'expired_token' }, 'ended'],
     [400, { error: 'invalid_grant' }, 'ended'],
