@@ -187,6 +187,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     new Pairings({
       ...{ environment, store, site: store.site, newsLook, grants, referenceClock, nameOf },
       times: ports.pairingTimes,
+      writeUnwritten: () => connections.writeUnwritten(),
       portalOf: (portal) => portals.get(portal),
     }),
   );

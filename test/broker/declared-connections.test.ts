@@ -56,6 +56,18 @@ test('a declared connection is shared by declared appliances, and nothing is wri
   expect(harness.run.store.changeCount).toBe(changeCount);
 });
 
+test('a connection that a full disk kept in memory is stored before somebody logs in to it', async () => {
+  const harness = await BrokerHarness.start();
+  harness.failingWrites.add('saveRegistry');
+  await declare(harness, [FAMILY], appliance('dashboard', 'family'));
+  expect(await harness.run.store.connections()).toEqual([]);
+  harness.failingWrites.clear();
+  await harness.pairAgain('family');
+  const token = await requestToken(harness, 'dashboard');
+  await harness.restart();
+  expect(await requestToken(harness, 'dashboard')).toBe(token);
+});
+
 test('connections whose names were swapped in the store give no appliance a token until each is removed', async () => {
   const harness = await BrokerHarness.start();
   const declaredConnections = ['ours', 'theirs'].map((name) => ({ ...FAMILY, name }));

@@ -346,7 +346,7 @@ export class Appliances {
     return isApplied;
   }
 
-  /** Applies changes only in memory while the store can't be written; the next start loads what is stored. */
+  /** Applies changes in memory while the store can't be written: see {@link Connections.applyInMemory}. */
   applyInMemory(change: RegistryChange): void {
     this.#connections.applyInMemory(change);
     this.#applyInMemory(change);

@@ -21,6 +21,8 @@ export class Connections {
   /** Orders the changes of connections and appliances, and what is read of them. */
   readonly shared: SharedRecords;
   readonly #byId = new Map<string, Connection>();
+  /** Changes that are only in memory, because the store could not be written. */
+  readonly #unwritten: RegistryChange[] = [];
 
   private constructor(store: ConnectionStore, random: Pick<Random, 'uuid'>, portals: readonly string[]) {
     this.#store = store;
@@ -134,14 +136,29 @@ export class Connections {
     return this.shared.exclusively(async () => {
       const change = await derive();
       if (!(await this.#store.saveRegistry(change))) return false;
-      this.applyInMemory(change);
+      this.#apply(change);
       onApplied(change);
       return true;
     });
   }
 
-  /** Applies changes of connections only in memory. */
-  applyInMemory({ addedConnections = [], updatedConnections = [], removedConnections = [] }: RegistryChange): void {
+  /** Applies changes in memory, which {@link writeUnwritten} or the next start writes: the store can't be written. */
+  applyInMemory(change: RegistryChange): void {
+    this.#unwritten.push(change);
+    this.#apply(change);
+  }
+
+  /** Writes what is only in memory: the login of an unwritten connection would be refused. @throws Failure as {@link Store} */
+  async writeUnwritten(): Promise<void> {
+    await this.shared.exclusively(async () => {
+      for (let [change] = this.#unwritten; change !== undefined; [change] = this.#unwritten) {
+        await this.#store.saveRegistry(change);
+        this.#unwritten.shift();
+      }
+    });
+  }
+
+  #apply({ addedConnections = [], updatedConnections = [], removedConnections = [] }: RegistryChange): void {
     for (const connection of [...addedConnections, ...updatedConnections]) this.#byId.set(connection.id, connection);
     for (const id of removedConnections) this.#byId.delete(id);
   }
@@ -155,7 +172,7 @@ export class Connections {
   replace(stored: readonly Connection[], ids: ReadonlySet<string> | null): string[] {
     const found = new Set(stored.map(({ id }) => id));
     const removed = [...(ids ?? this.#byId.keys())].filter((id) => this.#byId.has(id) && !found.has(id));
-    this.applyInMemory({ updatedConnections: stored, removedConnections: removed });
+    this.#apply({ updatedConnections: stored, removedConnections: removed });
     return removed;
   }
 }

@@ -80,6 +80,7 @@ export class GrantImports implements AsyncDisposable {
     }
     const problem = await connected.portal.prepareTokenRequest(grants.stopping);
     if (problem !== null) throw importFailure(problem);
+    await connections.writeUnwritten();
     const isNew = connections.byId(id) === undefined;
     if (isNew && !(await connections.save(() => ({ addedConnections: [connection] })))) {
       throw new Failure('connection_exists', `there is a connection ${name} by now: try again`);

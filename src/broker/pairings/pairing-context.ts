@@ -18,6 +18,8 @@ export interface PairingContext {
   readonly grants: Grants;
   readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;
+  /** See {@link Connections.writeUnwritten}. */
+  readonly writeUnwritten: () => Promise<void>;
   readonly nameOf: (connection: string) => string;
   readonly portalOf: (portal: string) => ConnectedPortal | undefined;
 }

@@ -187,6 +187,7 @@ export class Pairings implements AsyncDisposable {
     const replaced = this.#index.findOpen(id, device?.appliance);
     this.#index.reserved.add(pairing.id);
     try {
+      await this.#context.writeUnwritten();
       await this.#context.store.savePairing(pairing);
       // Only after the write: a pairing that can't be begun must not replace another.
       await replaced?.endAsReplaced();
