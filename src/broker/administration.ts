@@ -174,13 +174,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
         );
       }
       // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
-      if (connection.damaged) await unpair(connection);
+      let isPortalTold = connection.damaged ? await unpair(connection) : null;
       if (await appliances.removeConnection(connection)) {
         await pairings.removeAll(connection.id);
-        await revoke(connection, grants.stopManaging(connection.id));
-      } else if (!connection.damaged) await unpair(connection);
+        isPortalTold ??= await revoke(connection, grants.stopManaging(connection.id));
+      } else if (!connection.damaged) isPortalTold = await unpair(connection);
       notices.scheduleCheck();
       log.info('connection_removed', { connection: name, user });
+      return isPortalTold;
     },
     async importGrant({ name, portal, scope, ...request }) {
       await broker.ready;
@@ -223,9 +224,9 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
       log.info('appliance_removed', { appliance: name, reason: 'request', user });
-      if (removed === null) return;
+      if (removed === null) return null;
       await pairings.removeAll(removed);
-      await revoke(connection, grants.stopManaging(removed));
+      return revoke(connection, grants.stopManaging(removed));
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);

@@ -44,8 +44,8 @@ const loginMembers = {
   missing_scope: optional(v.array(text)),
 };
 
-/** The result of `unpair`; `portal_told` is null if there was no grant. */
-export const unpairResponseSchema = v.object({ portal_told: v.nullable(v.boolean()) });
+/** How a grant was ended; `portal_told` is null if there was none. */
+export const grantEndResponseSchema = v.object({ portal_told: v.nullable(v.boolean()) });
 
 /** A connection, in `status`. */
 export const connectionResponseSchema = v.object({

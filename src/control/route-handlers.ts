@@ -74,10 +74,12 @@ function createHandlers(administration: Administration): Handlers {
       applianceResponse(await administration.moveAppliance(name, connection)),
     addConnection: async ({ name, scope, portal }) =>
       loginResponse(await administration.addConnection(name, scope, portal)),
-    removeConnection: ({ name, even_if_used }) => administration.removeConnection(name, even_if_used),
+    removeConnection: async ({ name, even_if_used }) => ({
+      portal_told: await administration.removeConnection(name, even_if_used),
+    }),
     importGrant: async ({ refresh_token, ...request }) =>
       loginResponse(await administration.importGrant({ ...request, refreshToken: new Secret(refresh_token) })),
-    removeAppliance: ({ name }) => administration.removeAppliance(name),
+    removeAppliance: async ({ name }) => ({ portal_told: await administration.removeAppliance(name) }),
     rotateSecret: async ({ name, replace_keys }) =>
       credentialsResponse(await administration.rotateSecret(name, replace_keys)),
     approveAppliance: async ({ name, code, connection }) =>

@@ -6,6 +6,7 @@ import {
   backupResponseSchema,
   connectionResponseSchema,
   credentialsResponseSchema,
+  grantEndResponseSchema,
   historyResponseSchema,
   inviteResponseSchema,
   labelResponseSchema,
@@ -24,7 +25,6 @@ import {
   statusResponseSchema,
   storeKeyRotationResponseSchema,
   testNoticesResponseSchema,
-  unpairResponseSchema,
 } from './messages.ts';
 
 /** A request of the command line to the running hub: JSON over HTTP on a Unix socket. */
@@ -89,7 +89,7 @@ export const routes = {
   rotateAuthority: route('POST', '/v1/ca', keepAuthorityRequest, authorityResponseSchema),
   keepOldAuthority: route('PUT', '/v1/ca/old', keepAuthorityRequest, authorityResponseSchema),
   addAppliance: route('POST', '/v1/appliances', addApplianceRequest, credentialsResponseSchema, 201),
-  removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, noContent),
+  removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, grantEndResponseSchema),
   moveAppliance: route('PUT', '/v1/appliances/:name/connection', moveApplianceRequest, applianceResponseSchema),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', rotateSecretRequest, credentialsResponseSchema),
@@ -100,7 +100,7 @@ export const routes = {
   openRegistration: route('PUT', '/v1/registration', openRegistrationRequest, openRegistrationResponseSchema),
   addConnection: route('POST', '/v1/connections', addConnectionRequest, connectionResponseSchema, 201),
   /** `even_if_used`: appliances that use it get connections of their own. */
-  removeConnection: route('DELETE', '/v1/connections/:name', removeConnectionRequest, noContent),
+  removeConnection: route('DELETE', '/v1/connections/:name', removeConnectionRequest, grantEndResponseSchema),
   /** `replace`: whether the grant may replace the one that the connection has. */
   importGrant: route('POST', '/v1/connections/:name/import', importGrantRequest, connectionResponseSchema),
   pair: route('POST', '/v1/connections/:name/pairings', nameRequest, startPairingResponseSchema, 201),
@@ -109,7 +109,7 @@ export const routes = {
   label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
   pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
   nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),
-  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, unpairResponseSchema),
+  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, grantEndResponseSchema),
   token: route('GET', '/v1/connections/:name/token', nameRequest, accessTokenResponseSchema),
   history: route('GET', '/v1/connections/:name/history', nameRequest, historyResponseSchema),
   refresh: route('POST', '/v1/connections/:name/refresh', nameRequest, connectionResponseSchema),

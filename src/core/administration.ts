@@ -228,7 +228,11 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
    * @throws Failure `connection_unknown`, `connection_mismatch`, `appliance_declared`
    */
   moveAppliance(name: string, connection: string): Promise<ApplianceStatus>;
-  removeAppliance(name: string): Promise<void>;
+  /**
+   * Removes an appliance, and its connection if that was its own.
+   * @returns as `unpair`
+   */
+  removeAppliance(name: string): Promise<boolean | null>;
   /**
    * @param replaceKeys whether a secret may replace an appliance's own keys
    * @throws Failure `appliance_has_keys` if it has keys and `replaceKeys` is false, `appliance_declared`

@@ -199,6 +199,7 @@ export class FakeAdministration implements Administration {
     if (appliances.length > 0 && !evenIfUsed)
       throw new Failure('connection_in_use', `${appliances.join(', ')} use the connection ${name}: add --yes`);
     this.addedConnections.delete(name);
+    return this.isPortalTold;
   }
 
   async importGrant(request: GrantImport) {
@@ -211,6 +212,7 @@ export class FakeAdministration implements Administration {
   async removeAppliance(name: string) {
     this.#find(name);
     this.appliances.delete(name);
+    return this.isPortalTold;
   }
 
   async rotateSecret(name: string, replaceKeys: boolean) {

@@ -11,6 +11,7 @@ import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm, isInteractive } from '../terminal/prompt.ts';
+import { portalNotTold } from './grant.ts';
 
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {
@@ -158,8 +159,8 @@ function applianceRemoveCommand(): Command {
         reportFailure(`${name} was not removed`);
         return;
       }
-      await hub.removeAppliance(name);
-      printStderr(`${name} is removed.`);
+      const ended = await hub.removeAppliance(name);
+      printStderr(`${name} is removed.${portalNotTold(ended)}`);
     });
 }
 

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { ConnectionResponse } from '../../control/messages.ts';
 import { joinNames } from '../../core/connections/connection.ts';
+import { portalNotTold } from '../appliance/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { connectionsText } from '../status/connections-text.ts';
 import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
@@ -78,8 +79,8 @@ function removeCommand(): Command {
         reportFailure(`${name} was not removed`);
         return;
       }
-      await hub.removeConnection(name, options.yes === true);
-      printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}`);
+      const ended = await hub.removeConnection(name, options.yes === true);
+      printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}${portalNotTold(ended)}`);
     });
 }
 

@@ -30,9 +30,10 @@ export interface ConnectionAdministration {
   /**
    * Removes a connection with its grant. Appliances that use it get connections of their own, without a grant.
    * @param evenIfUsed whether appliances may use it
+   * @returns as `unpair`
    * @throws Failure `connection_in_use`, `connection_declared`
    */
-  removeConnection(name: string, evenIfUsed: boolean): Promise<void>;
+  removeConnection(name: string, evenIfUsed: boolean): Promise<boolean | null>;
   /**
    * Takes over another program's grant: refreshes it at once, written ahead.
    * @throws Failure `connection_mismatch`, `not_allowed` if the connection has a grant and `replace` is false,

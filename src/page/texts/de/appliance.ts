@@ -20,7 +20,7 @@ export const appliance: typeof english.appliance = {
   rotateKeysMissing: 'Kreuzen Sie dies an, um die Schlüssel durch ein Passwort zu ersetzen.',
   disconnectHeading: (name) => `${name} vom Portal trennen?`,
   disconnectText:
-    'Der Hub löscht die gespeicherte Anmeldung und gibt dem Gerät keinen Zugang zum Portal mehr. Um das Gerät wieder zu verbinden, muss sich jemand neu am Portal anmelden.',
+    'Der Hub löscht die gespeicherte Anmeldung und gibt dem Gerät keinen Zugang zum Portal mehr. Um das Gerät wieder zu verbinden, muss sich jemand neu am Portal anmelden. Manche Portale erfahren davon nichts: Entfernen Sie den Zugang sicherheitshalber auch dort in Ihrem Konto.',
   removeHeading: (name) => `${name} entfernen?`,
   removeText: 'Der Hub löscht das Gerät, sein Passwort und seine Anmeldung. Das lässt sich nicht rückgängig machen.',
   rejectHeading: (name) => `Anfrage von ${name} ablehnen?`,

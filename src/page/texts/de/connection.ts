@@ -13,9 +13,9 @@ export const connection: typeof english.connection = {
     'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen. Um sie zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
   disconnectHeading: (name) => `Anmeldung „${name}“ vom Portal trennen?`,
   disconnectText: (appliances) =>
-    `Der Hub löscht die gespeicherte Anmeldung und gibt diesen Geräten keinen Zugang zum Portal mehr: ${appliances}. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden.`,
+    `Der Hub löscht die gespeicherte Anmeldung und gibt diesen Geräten keinen Zugang zum Portal mehr: ${appliances}. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden. Manche Portale erfahren davon nichts: Entfernen Sie den Zugang sicherheitshalber auch dort in Ihrem Konto.`,
   disconnectUnused:
-    'Der Hub löscht die gespeicherte Anmeldung. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden.',
+    'Der Hub löscht die gespeicherte Anmeldung. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden. Manche Portale erfahren davon nichts: Entfernen Sie den Zugang sicherheitshalber auch dort in Ihrem Konto.',
   removeHeading: (name) => `Anmeldung „${name}“ entfernen?`,
   removeUnused: 'Der Hub löscht die Anmeldung. Das lässt sich nicht rückgängig machen.',
   removeUsed: (appliances) =>

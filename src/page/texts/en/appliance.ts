@@ -22,7 +22,7 @@ export const appliance = {
   rotateKeysMissing: 'Tick this to replace its keys with a secret.',
   disconnectHeading: (name: string) => `Disconnect ${name} from the portal?`,
   disconnectText:
-    'The hub deletes the stored login and no longer gives the appliance access to the portal. To connect it again, somebody has to log in at the portal again.',
+    'The hub deletes the stored login and no longer gives the appliance access to the portal. To connect it again, somebody has to log in at the portal again. Some portals cannot be told of this: to be sure, also remove the access in your account there.',
   removeHeading: (name: string) => `Remove ${name}?`,
   removeText: 'The hub deletes the appliance, its secret and its login. This cannot be undone.',
   rejectHeading: (name: string) => `Refuse ${name}, which asks to join?`,

@@ -14,9 +14,9 @@ export const connection = {
   declared: 'The hub’s configuration file declares this login. To change or remove it, edit that file.',
   disconnectHeading: (name: string) => `Disconnect the login “${name}” from the portal?`,
   disconnectText: (appliances: string) =>
-    `The hub deletes the stored login and no longer gives these appliances access to the portal: ${appliances}. To connect them again, somebody has to log in at the portal again.`,
+    `The hub deletes the stored login and no longer gives these appliances access to the portal: ${appliances}. To connect them again, somebody has to log in at the portal again. Some portals cannot be told of this: to be sure, also remove the access in your account there.`,
   disconnectUnused:
-    'The hub deletes the stored login. To connect it again, somebody has to log in at the portal again.',
+    'The hub deletes the stored login. To connect it again, somebody has to log in at the portal again. Some portals cannot be told of this: to be sure, also remove the access in your account there.',
   removeHeading: (name: string) => `Remove the login “${name}”?`,
   removeUnused: 'The hub deletes the login. This cannot be undone.',
   removeUsed: (appliances: string) =>
