@@ -222,6 +222,7 @@ export const pairingEventMessageSchema = v.variant('event', [
     accepts_address: optional(v.literal(true)),
     expires_in: number,
     reason: optional(v.picklist(['link_ended', 'address_changed'])),
+    last_failure: optional(reason),
     unconfirmed: optional(v.array(v.object({ id: text, address: text }))),
   }),
   v.object({ event: v.literal('paired'), scope: textOrNull, missing_scope: optional(v.array(text)) }),

@@ -178,8 +178,14 @@ function toReport(run: PairingRun, shown: string | null): PairingStatus {
     case 'waiting':
     case 'exchanging': {
       const { unconfirmed } = run;
-      const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
-      return { event: 'waiting', ...linkFields(step, shown, run.redirect), expiresIn, ...logins };
+      const { lastFailure } = run.pairing;
+      return {
+        event: 'waiting',
+        ...linkFields(step, shown, run.redirect),
+        expiresIn,
+        ...(lastFailure !== null && { lastFailure }),
+        ...(unconfirmed.length > 0 && { unconfirmed }),
+      };
     }
     case 'ended': {
       if (step.result.kind === 'paired') {

@@ -1,9 +1,10 @@
 import type { ControlClient } from '../../control/client.ts';
+import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { isInteractive } from '../terminal/prompt.ts';
-import { pairingFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
+import { loginFailedText, pairingFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import {
   type DisplayedLink,
   type PairingDisplay,
@@ -133,6 +134,10 @@ class JsonDisplay implements PairingDisplay, Disposable {
 
   loginUnconfirmed(address: string): void {
     printStderr(unconfirmedLoginText(address));
+  }
+
+  loginFailed(reason: PairingFailureReason): void {
+    printStderr(loginFailedText(reason));
   }
 
   paired(scope: string | null, missing: readonly string[]): void {

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { type UrlAddressScope, urlAddressScope } from '../../system/addresses.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
@@ -7,7 +8,7 @@ import { canRedraw, print, printable, printStderr } from '../terminal/output.ts'
 import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../terminal/qr-code.ts';
 import { wrapText } from '../terminal/table.ts';
 import type { AddressPrompt } from './address-prompt.ts';
-import { portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
+import { loginFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
 
 const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
@@ -57,6 +58,10 @@ export class TextDisplay implements PairingDisplay, Disposable {
   loginUnconfirmed(address: string): void {
     this.#countdownLine.clear();
     printStderr(unconfirmedLoginText(address));
+  }
+
+  loginFailed(reason: PairingFailureReason): void {
+    this.#countdownLine.printAbove(loginFailedText(reason));
   }
 
   paired(scope: string | null, missing: readonly string[]): void {

@@ -1,6 +1,7 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { PairingEventMessage } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
+import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
@@ -30,6 +31,8 @@ export interface PairingDisplay {
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void;
   /** Somebody has logged in, but the portal has not confirmed it; called once per address. */
   loginUnconfirmed(address: string): void;
+  /** A login has failed, and the link can be opened again; called once per reason. */
+  loginFailed(reason: PairingFailureReason): void;
   /** @param missing what was requested and the portal did not grant */
   paired(scope: string | null, missing: readonly string[]): void;
   failed(failure: PairingFailedMessage): void;
@@ -70,6 +73,7 @@ export async function watchPairing(
   let problem: string | null = null;
   const problems = new Set<string>();
   const unconfirmed = new Set<string>();
+  const failures = new Set<PairingFailureReason>();
   let shown: DisplayedLink | null = null;
 
   function end(outcome: WatchOutcome): void {
@@ -111,6 +115,9 @@ export async function watchPairing(
           if (!unconfirmed.has(address)) display.loginUnconfirmed(address);
           unconfirmed.add(address);
         }
+        const { last_failure: failure } = report;
+        if (failure !== undefined && !failures.has(failure)) display.loginFailed(failure);
+        if (failure !== undefined) failures.add(failure);
         if (!wait) return { kind: 'link_shown' };
         break;
       }

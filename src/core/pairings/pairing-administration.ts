@@ -39,6 +39,8 @@ export type PairingStatus =
       readonly expiresIn: number;
       /** Why this link replaces the previous one; left out for the first link. */
       readonly reason?: LinkRenewalReason;
+      /** Why the last login failed, after which the link can be opened again; left out if none failed. */
+      readonly lastFailure?: PairingFailureReason;
       /** Left out if there are none; `latchkey pair --json` does not print them. */
       readonly unconfirmed?: readonly UnconfirmedLogin[];
     }

@@ -81,6 +81,16 @@ test('pair reports an unreachable portal once for each problem, and never as a r
   );
 });
 
+test('pair reports each kind of failed login once, and goes on waiting with the same link', async () => {
+  const failed = { ...waiting, lastFailure: 'refused_by_user' } as const;
+  hub.administration.script = [waiting, failed, { ...failed, expiresIn: 600 }, { event: 'paired', scope: null }];
+  const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--json');
+  expect([status, lines(stdout)]).toEqual([0, [printed, { event: 'paired', scope: null }]]);
+  expect(stderr).toBe(
+    'the login did not succeed (refused at the login): log in again, with the newest link of the pairing\n',
+  );
+});
+
 test('pair --no-wait ends when it has printed the link', async () => {
   hub.administration.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');
