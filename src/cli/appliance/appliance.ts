@@ -11,7 +11,7 @@ import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm, isInteractive } from '../terminal/prompt.ts';
-import { portalNotTold } from './grant.ts';
+import { portalNotNotified } from './grant.ts';
 
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {
@@ -160,7 +160,7 @@ function applianceRemoveCommand(): Command {
         return;
       }
       const ended = await hub.removeAppliance(name);
-      printStderr(`${name} is removed.${portalNotTold(ended)}`);
+      printStderr(`${name} is removed.${portalNotNotified(ended)}`);
     });
 }
 

@@ -66,12 +66,12 @@ export function unpairCommand(): Command {
         return;
       }
       const ended = await hub.unpair(name);
-      printStderr(`${name} is unpaired.${portalNotTold(ended)}`);
+      printStderr(`${name} is unpaired.${portalNotNotified(ended)}`);
     });
 }
 
 /** What to do if the portal could not be told that a login has ended; empty if it was, or if there was none. */
-export function portalNotTold({ portal_told: isPortalTold }: { readonly portal_told: boolean | null }): string {
+export function portalNotNotified({ portal_told: isPortalTold }: { readonly portal_told: boolean | null }): string {
   if (isPortalTold !== false) return '';
   return '\nThe portal was not told, so the login may go on there: it has no endpoint for that, or could not be reached. To end it, log in at the portal and remove the access.';
 }

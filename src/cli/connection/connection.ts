@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { ConnectionResponse } from '../../control/messages.ts';
 import { joinNames } from '../../core/connections/connection.ts';
-import { portalNotTold } from '../appliance/grant.ts';
+import { portalNotNotified } from '../appliance/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { connectionsText } from '../status/connections-text.ts';
 import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
@@ -80,7 +80,7 @@ function removeCommand(): Command {
         return;
       }
       const ended = await hub.removeConnection(name, options.yes === true);
-      printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}${portalNotTold(ended)}`);
+      printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}${portalNotNotified(ended)}`);
     });
 }
 
