@@ -4,8 +4,8 @@ import type { ConnectionStatus, LoginStatus } from '../../core/connections/conne
 import type { PageSession } from '../../core/setup-access.ts';
 import { renderConnectionChoice } from '../connection/connection-choice.ts';
 import { icon, timeElement } from '../elements.ts';
+import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
-import { type LoginHealth, userCodeOf } from '../overview/health.ts';
 import { appliancePath, approvalPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 

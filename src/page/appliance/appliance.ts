@@ -12,8 +12,8 @@ import type { AdministrationView } from '../administration-view.ts';
 import { connectionsFor } from '../connection/connection-choice.ts';
 import { timeElement } from '../elements.ts';
 import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
+import { applianceHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import { applianceHealth } from '../overview/health.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
 import {

@@ -3,7 +3,7 @@ import type { ConnectionStatus } from '../../core/connections/connection-status.
 import type { Condition } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { renderHealth, renderLoginDetails, renderPairAction } from '../appliance/appliance-fragments.ts';
-import type { LoginHealth } from '../overview/health.ts';
+import type { LoginHealth } from '../health.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 

@@ -13,8 +13,8 @@ import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragmen
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderHistory } from '../appliance/history.ts';
 import { sendConnectionFailure, withConnection } from '../failures.ts';
+import { connectionHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import { connectionHealth } from '../overview/health.ts';
 import type { PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';

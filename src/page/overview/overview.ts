@@ -9,12 +9,12 @@ import { renderHealth, renderLoginDetails, renderNextAction } from '../appliance
 import { connectionsFor } from '../connection/connection-choice.ts';
 import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
+import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from './health.ts';
 
 /** Appliances that need a person come first. */
 const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];

@@ -1,12 +1,12 @@
-import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
-import type { ConnectionStatus, LoginStatus } from '../../core/connections/connection-status.ts';
-import { type Condition, type ConditionSeverity, concernsHub, concernsUsage } from '../../core/health/condition.ts';
-import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
-import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
-import { credentialsAdvice } from '../callback/pairing-messages.ts';
-import { joinNames } from '../connection-names.ts';
-import type { DisplaySeverity } from '../elements.ts';
-import type { Texts } from '../texts/en.ts';
+import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
+import { type Condition, type ConditionSeverity, concernsHub, concernsUsage } from '../core/health/condition.ts';
+import { USER_CODE_FORMAT } from '../core/letter-code.ts';
+import type { Notice, NoticeCode } from '../core/reports/notice.ts';
+import { credentialsAdvice } from './callback/pairing-messages.ts';
+import { joinNames } from './connection-names.ts';
+import type { DisplaySeverity } from './elements.ts';
+import type { Texts } from './texts/en.ts';
 
 /** The state of an appliance or a connection in the words of the page. */
 type HealthKind =
