@@ -6,7 +6,7 @@ import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { renderConnectionChoice, sharableConnections } from '../connection/connection-choice.ts';
+import { renderConnectionChoice, sharableConnections } from '../appliance/connection-choice.ts';
 import { sendFailure } from '../failures.ts';
 import { renderSelectField, renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';

@@ -2,12 +2,12 @@ import { html } from 'ghtml';
 import type { ApplianceStatus, PendingApproval } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus, LoginStatus } from '../../core/connections/connection-status.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { renderConnectionChoice } from '../connection/connection-choice.ts';
 import { icon, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
 import { appliancePath, approvalPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
+import { renderConnectionChoice } from './connection-choice.ts';
 
 /**
  * The state of an appliance or a connection as text and icon, and what to do.

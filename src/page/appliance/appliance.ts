@@ -9,7 +9,6 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { connectionsFor } from '../connection/connection-choice.ts';
 import { timeElement } from '../elements.ts';
 import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
@@ -25,6 +24,7 @@ import {
 import type { Texts } from '../texts/en.ts';
 import { type DetailRow, renderHealth, renderLoginDetails, renderNextAction } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
+import { connectionsFor } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
 import { sendMoveFailure, serveMove } from './move.ts';
 

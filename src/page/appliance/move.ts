@@ -5,13 +5,13 @@ import type { ConnectionStatus } from '../../core/connections/connection-status.
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { connectionOption, connectionsFor } from '../connection/connection-choice.ts';
 import { sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
 import { renderSelectField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import { connectionOption, connectionsFor } from './connection-choice.ts';
 
 /** Serves the form that lets an appliance use another connection. */
 export function serveMove(guard: AuthenticatedRoutes, administration: AdministrationView): void {

@@ -6,7 +6,7 @@ import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { renderHealth, renderLoginDetails, renderNextAction } from '../appliance/appliance-fragments.ts';
-import { connectionsFor } from '../connection/connection-choice.ts';
+import { connectionsFor } from '../appliance/connection-choice.ts';
 import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from '../health.ts';
