@@ -1,11 +1,11 @@
 import { Command } from 'commander';
 import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance/appliance.ts';
-import { refreshCommand, tokenCommand, unpairCommand } from './appliance/grant.ts';
-import { historyCommand } from './appliance/history.ts';
 import { inviteCommand, registrationCommand } from './appliance/registration.ts';
 import { caCommand } from './ca.ts';
 import { connectionCommand } from './connection/connection.ts';
+import { refreshCommand, tokenCommand, unpairCommand } from './connection/grant.ts';
+import { historyCommand } from './connection/history.ts';
 import { demoCommand } from './demo/demo.ts';
 import { doctorCommand } from './doctor.ts';
 import { emulatorCommand } from './emulator/emulator.ts';

@@ -7,11 +7,11 @@ import type {
   HubResponse,
 } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
+import { portalNotNotified } from '../connection/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm, isInteractive } from '../terminal/prompt.ts';
-import { portalNotNotified } from './grant.ts';
 
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import type { ConnectionResponse } from '../../control/messages.ts';
 import { joinNames } from '../../core/connections/connection.ts';
-import { portalNotNotified } from '../appliance/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { connectionsText } from '../status/connections-text.ts';
 import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
 import { confirm, confirmWarning } from '../terminal/prompt.ts';
 import { readRefreshToken } from '../terminal/secret-input.ts';
+import { portalNotNotified } from './grant.ts';
 
 /** `latchkey connection …` */
 export function connectionCommand(): Command {

@@ -1,5 +1,5 @@
 import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
-import type { ProblemCode } from '../../core/reports/problem.ts';
+import { SHORT_REASONS } from '../connection/history.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 
@@ -17,28 +17,6 @@ export function portalUnreachableText(problem: string, expiresIn: number): strin
 export function unconfirmedLoginText(address: string): string {
   return `somebody at ${printable(address)} has logged in, but the portal has not confirmed that login: if you know who it was, confirm it on the hub's page within a minute ("latchkey setup-code" shows the page's address and code)`;
 }
-
-/** Short texts: why an appliance was not connected, or its token not refreshed. */
-export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> = {
-  refused_by_user: 'refused at the login',
-  expired: 'nobody logged in',
-  replaced: 'a newer pairing replaced it',
-  cancelled: 'cancelled',
-  portal_rejected: 'the portal rejected it',
-  foreign_origin: 'the portal gave wrong addresses',
-  code_refused: 'the portal rejected the login',
-  answer_lost: "the portal's answer was lost",
-  misconfigured: 'wrong portal settings',
-  client_unknown: 'the portal does not know the hub',
-  waiting_for_approval: 'waiting for approval',
-  not_begun: 'not started',
-  portal_unreachable: 'the portal was unreachable',
-  portal_deferred: 'the portal asked to wait',
-  clock_unknown: 'the clock was wrong',
-  store_unwritable: 'the hub could not save it',
-  database_unavailable: 'the hub could not reach its database',
-  refused: 'the portal rejected the grant',
-};
 
 /** Says why the login of a pasted address yielded nothing, while its pairing goes on. */
 export function loginFailedText(reason: SkipReason): string {

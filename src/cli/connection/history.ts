@@ -1,8 +1,9 @@
 import { Command } from 'commander';
+import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
+import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectHub } from '../hub-connection.ts';
-import { SHORT_REASONS } from '../pair/failure-texts.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 import { CONNECTION_NAME } from './grant.ts';
@@ -35,6 +36,28 @@ const KIND_TEXTS = {
   pairing_failed: 'not paired',
   refresh_failed: 'not refreshed',
 } as const satisfies Record<HistoryEntry['kind'], string>;
+
+/** Short texts: why an appliance was not connected, or its token not refreshed. */
+export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> = {
+  refused_by_user: 'refused at the login',
+  expired: 'nobody logged in',
+  replaced: 'a newer pairing replaced it',
+  cancelled: 'cancelled',
+  portal_rejected: 'the portal rejected it',
+  foreign_origin: 'the portal gave wrong addresses',
+  code_refused: 'the portal rejected the login',
+  answer_lost: "the portal's answer was lost",
+  misconfigured: 'wrong portal settings',
+  client_unknown: 'the portal does not know the hub',
+  waiting_for_approval: 'waiting for approval',
+  not_begun: 'not started',
+  portal_unreachable: 'the portal was unreachable',
+  portal_deferred: 'the portal asked to wait',
+  clock_unknown: 'the clock was wrong',
+  store_unwritable: 'the hub could not save it',
+  database_unavailable: 'the hub could not reach its database',
+  refused: 'the portal rejected the grant',
+};
 
 function emptyHistoryText(name: string): string {
   return `There is no history of ${name} yet. If it is not paired: latchkey pair ${name}`;
