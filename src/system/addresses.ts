@@ -52,3 +52,10 @@ export function isPrivateAddress(address: string): boolean {
 export function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
+
+/** The 16 bytes of an IPv6 address. @param address hexadecimal groups, with or without `::`; no zone, no dotted part */
+export function ipv6Bytes(address: string): Buffer {
+  const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const groups = [...head, ...Array(8 - head.length - (tail?.length ?? 0)).fill('0'), ...(tail ?? [])];
+  return Buffer.from(groups.map((group) => Number.parseInt(group, 16)).flatMap((group) => [group >> 8, group]));
+}

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { NetworkInterfaceInfo } from 'node:os';
-import { ipv6Bytes } from '../records/record-data.ts';
+import { ipv6Bytes } from '../../system/addresses.ts';
 import type { NetworkInterfaces } from './lan-address.ts';
 
 /** Route flags of linux/route.h: a usable route, and a route that rejects packets. */

@@ -1,3 +1,4 @@
+import { ipv6Bytes } from '../../system/addresses.ts';
 import { foldCase, type ResourceRecord } from './records.ts';
 
 /** A record of a received packet; the type of its data depends on the record's type. */
@@ -78,13 +79,6 @@ function txtBytes(data: unknown): Buffer | null {
 function lengthPrefixed(text: string | Buffer): Buffer {
   const bytes = Buffer.from(text);
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
-}
-
-/** @param address an IPv6 address in any of its forms, without a zone */
-export function ipv6Bytes(address: string): Buffer {
-  const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
-  const groups = [...head, ...Array(8 - head.length - (tail?.length ?? 0)).fill('0'), ...(tail ?? [])];
-  return Buffer.concat(groups.map((group) => uint16Bytes(Number.parseInt(group, 16))));
 }
 
 function uint16Bytes(number: unknown): Buffer {
