@@ -120,7 +120,7 @@ export class FleetHub implements Clock {
     return needsRefreshBeforeIssue(held.grant, left, 0) && this.#schedule.mayRefreshOnDemand(held);
   }
 
-  /** Applies the outcome of a refresh to a grant: see `ManagedGrant`. @param sent when the refresh was sent */
+  /** Applies the outcome of a refresh to a grant: see `GrantRunner`. @param sent when the refresh was sent */
   take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
     if ('portalTime' in outcome) this.#portalClock.recordPortalTime(PORTAL, outcome.portalTime);
     if (outcome.kind === 'granted') {

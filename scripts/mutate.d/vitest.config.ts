@@ -12,7 +12,7 @@ const TESTS = process.env['LATCHKEY_MUTATE_TESTS'] ?? 'core/ broker/';
 const LONG = ['broker/login-end', 'broker/usage-recorder'];
 
 /** Parts of the paths, the fastest tests first. Most of test/broker run a whole broker in virtual time. */
-const ORDER = ['core/', 'broker/held-grant', 'broker/refresh-', 'broker/concurrency-limiter', 'broker/grants'];
+const ORDER = ['core/', 'broker/grant-runner', 'broker/refresh-', 'broker/concurrency-limiter', 'broker/grants'];
 
 function rank({ moduleId }: TestSpecification): number {
   const found = ORDER.findIndex((part) => moduleId.includes(`/test/${part}`));

@@ -1,5 +1,4 @@
-import type { GrantContext, GrantStore, SaveGrant } from '../../src/broker/grants/held-grant.ts';
-import { HeldGrant } from '../../src/broker/grants/held-grant.ts';
+import { GrantRunner, type GrantStore, type SaveGrant } from '../../src/broker/grants/grant-runner.ts';
 import { RefreshLogger } from '../../src/broker/grants/refresh-logger.ts';
 import { RefreshSchedule } from '../../src/broker/grants/refresh-schedule.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
@@ -21,7 +20,7 @@ export const START = 10 * MINUTE;
 type Write = 'reconcile' | 'beginAttempt' | 'endAttempt' | 'replaceGrant' | 'markTokenRejected';
 
 /** The database of a site that has one grant. */
-export class GrantDatabase implements GrantStore {
+class GrantDatabase implements GrantStore {
   /** What it has; null for nothing. */
   found: FoundGrant | null;
   /** What it has after it was reconciled with the grants of a hub; null for the same. */
@@ -96,8 +95,7 @@ export function attemptFor({ refreshToken }: Grant, leasedUntil?: number): Refre
 
 /** A hub of a site that holds a grant, which the database has too. */
 export interface GrantHolder {
-  readonly held: HeldGrant;
-  readonly context: GrantContext;
+  readonly runner: GrantRunner;
   readonly database: GrantDatabase;
   /** The names of the events that it has logged, but not at debug level. */
   readonly logged: string[];
@@ -108,8 +106,8 @@ export interface GrantHolder {
   uptime: number;
 }
 
-/** @param unsaved writes the grant, if it is only in memory */
-export function holdGrant(grant: Grant, unsaved: SaveGrant | null = null): GrantHolder {
+/** @param saveLogin writes the grant, if it is only in memory */
+export function holdGrant(grant: Grant, saveLogin: SaveGrant | null = null): GrantHolder {
   const logged: string[] = [];
   const emitted: ConnectionEvent[] = [];
   const environment = {
@@ -132,5 +130,5 @@ export function holdGrant(grant: Grant, unsaved: SaveGrant | null = null): Grant
   const revoke = async (_connection: string, { refreshToken }: RevokedTokens) =>
     holder.revoked.push(refreshToken?.reveal() ?? '');
   const context = { environment, store: holder.database, referenceClock, schedule, logger, stopping, revoke };
-  return Object.assign(holder, { context, held: new HeldGrant(context, grant, unsaved) });
+  return Object.assign(holder, { runner: GrantRunner.hold(context, grant, saveLogin) });
 }

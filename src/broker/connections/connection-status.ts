@@ -8,7 +8,7 @@ import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing
 import { typedUserCode } from '../../core/portals/login-link.ts';
 import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem, ProblemCode } from '../../core/reports/problem.ts';
-import type { ManagedGrant } from '../grants/managed-grant.ts';
+import type { GrantRunner } from '../grants/grant-runner.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from '../pairings/pairing-run.ts';
 import type { BrokerStore } from '../ports.ts';
@@ -215,13 +215,13 @@ function suspendedProblemOf(
   return { code: 'refused', message, since };
 }
 
-function stateWithGrant({ health }: ManagedGrant, problem: Problem | null): ConnectionState {
+function stateWithGrant({ health }: GrantRunner, problem: Problem | null): ConnectionState {
   if (health.kind === 'refused') return 'needs_pairing';
   return problem === null ? 'active' : 'retrying';
 }
 
 function problemOf(
-  { grant, health }: ManagedGrant,
+  { grant, health }: GrantRunner,
   remaining: number | null,
   due: number | null,
   started: Instant,

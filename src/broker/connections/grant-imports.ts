@@ -87,7 +87,11 @@ export class GrantImports implements AsyncDisposable {
     }
     // No refresh may be under way: its tokens would be lost.
     await grants.get(id)?.refreshing;
-    await grants.get(id)?.save();
+    if ((await grants.get(id)?.save()) === false)
+      throw new Failure(
+        'store_unwritable',
+        `the grant of ${name} is only in memory, because the store can't be written`,
+      );
     const former = (await store.grant(id))?.grant ?? null;
     const sent = environment.clock.now();
     const previous: Omit<Grant, 'generation'> = {

@@ -1,12 +1,6 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
-import {
-  afterClockSet,
-  afterNetworkChange,
-  afterPortalResponse,
-  afterStoreWritable,
-} from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { Environment } from '../environment.ts';
@@ -14,9 +8,8 @@ import type { BrokerStore, ConnectionPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
-import type { GrantContext, RevokingPortal, SaveGrant } from './held-grant.ts';
+import { GrantRunner, type RevokingPortal, type RunnerContext, type SaveGrant } from './grant-runner.ts';
 import { createHubRanking } from './hub-ranking.ts';
-import { ManagedGrant } from './managed-grant.ts';
 import { RefreshLogger } from './refresh-logger.ts';
 import { RefreshSchedule } from './refresh-schedule.ts';
 
@@ -52,8 +45,8 @@ export class Grants implements AsyncDisposable {
   readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
   readonly #isDamaged: (connection: string) => boolean;
   readonly #logger: RefreshLogger;
-  readonly #context: GrantContext;
-  readonly #grants = new Map<string, ManagedGrant>();
+  readonly #context: RunnerContext;
+  readonly #grants = new Map<string, GrantRunner>();
   /** The connections into which a grant is being imported. */
   readonly #importing = new Set<string>();
   /** Those whose news waited for that, and could not be read then, because the database was away. */
@@ -113,7 +106,7 @@ export class Grants implements AsyncDisposable {
   /** Loads the grants that the last run left, and schedules their refreshes. */
   async load(): Promise<void> {
     for (const stored of await this.#store.grants()) {
-      const managed = await ManagedGrant.resume(this.#context, stored);
+      const managed = await GrantRunner.resume(this.#context, stored);
       const { connection } = managed.grant;
       this.#grants.set(connection, managed);
       this.#scheduleRefresh(managed);
@@ -128,7 +121,7 @@ export class Grants implements AsyncDisposable {
    * The grant in use; undefined if it is suspended. That of a damaged connection is not used either, but refreshed, so
    * that it is not lost.
    */
-  get(connection: string): ManagedGrant | undefined {
+  get(connection: string): GrantRunner | undefined {
     const managed = this.#grants.get(connection);
     return managed !== undefined && this.#isActive(managed) && !this.#isDamaged(connection) ? managed : undefined;
   }
@@ -150,7 +143,7 @@ export class Grants implements AsyncDisposable {
    */
   replace(grant: Grant, save: SaveGrant | null = null): void {
     this.#grants.get(grant.connection)?.end();
-    const managed = new ManagedGrant(this.#context, grant, save);
+    const managed = GrantRunner.hold(this.#context, grant, save);
     this.#grants.set(grant.connection, managed);
     this.#scheduleRefresh(managed);
   }
@@ -160,7 +153,7 @@ export class Grants implements AsyncDisposable {
     const stored = await this.#store.grant(connection);
     if (stored === null) return;
     this.#grants.get(connection)?.end();
-    const managed = await ManagedGrant.resume(this.#context, stored);
+    const managed = await GrantRunner.resume(this.#context, stored);
     this.#grants.set(connection, managed);
     this.#scheduleRefresh(managed);
   }
@@ -260,7 +253,7 @@ export class Grants implements AsyncDisposable {
         const isGone = managed?.isUnsaved === false && !this.#store.damagedGrants.has(connection);
         if (isGone) this.stopManaging(connection);
       } else if (managed === undefined || managed.hasEnded) {
-        const resumed = await ManagedGrant.resume(this.#context, news.stored);
+        const resumed = await GrantRunner.resume(this.#context, news.stored);
         this.#grants.set(connection, resumed);
         this.#scheduleRefresh(resumed);
       } else {
@@ -310,7 +303,7 @@ export class Grants implements AsyncDisposable {
 
   /** The hub's clock was set: refreshes that waited for that are retried. */
   onClockSet(): void {
-    for (const managed of this.#grants.values()) managed.advanceRetry(afterClockSet);
+    for (const managed of this.#grants.values()) managed.nudge('clock_set');
     this.#scheduleAll();
   }
 
@@ -319,7 +312,7 @@ export class Grants implements AsyncDisposable {
     const now = this.#environment.clock.now().uptime;
     if (now - this.#lastNetworkChange < MIN_ADVANCE_INTERVAL) return;
     this.#lastNetworkChange = now;
-    for (const managed of this.#grants.values()) managed.advanceRetry(afterNetworkChange);
+    for (const managed of this.#grants.values()) managed.nudge('network_changed');
     this.#scheduleAll();
   }
 
@@ -332,7 +325,7 @@ export class Grants implements AsyncDisposable {
       if (managed === undefined || managed.refreshing !== null || !waitsForNetwork(managed)) continue;
       if (this.#portalOf(connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
-      managed.advanceRetry(afterPortalResponse);
+      managed.nudge('portal_responded');
       this.#scheduleRefresh(managed);
     }
   }
@@ -347,14 +340,14 @@ export class Grants implements AsyncDisposable {
 
   /** The store can be written again: the disk has free space, or the database of the site is back. */
   onStoreWritable(): void {
-    for (const managed of this.#grants.values()) managed.advanceRetry(afterStoreWritable);
+    for (const managed of this.#grants.values()) managed.nudge('store_writable');
     this.#scheduleAll();
   }
 
   /** The database of the site is back: tokens that are only in memory are written before anything is refreshed. */
   async #onSiteReturned(): Promise<void> {
     for (const connection of this.#missedNews) await this.#applyMissedNews(connection);
-    await Promise.all([...this.#grants.values()].map((managed) => managed.writeUnsaved()));
+    await Promise.all([...this.#grants.values()].map((managed) => managed.save()));
     this.onStoreWritable();
   }
 
@@ -386,18 +379,7 @@ export class Grants implements AsyncDisposable {
    * @returns whether every grant is stored, or another hub has replaced it
    */
   async save(): Promise<boolean> {
-    const unsaved = [...this.#grants.values()].filter(({ isUnsaved, hasUnwrittenEnd }) => isUnsaved || hasUnwrittenEnd);
-    const written = await Promise.all(
-      unsaved.map((managed) =>
-        managed.save().then(
-          () => true,
-          (error: unknown) => {
-            this.#logger.storeUnwritable(managed, error);
-            return !managed.isUnsaved;
-          },
-        ),
-      ),
-    );
+    const written = await Promise.all([...this.#grants.values()].map((managed) => managed.save()));
     return !written.includes(false);
   }
 
@@ -413,23 +395,18 @@ export class Grants implements AsyncDisposable {
     if (this.#store.site !== null) {
       while (!(await this.save()) && clock.now().uptime < deadline) await timers.sleep(SAVE_INTERVAL);
     }
-    await Promise.all(
-      [...this.#grants.values()].map((managed) =>
-        managed.save().catch((error: unknown) => {
-          if (managed.isUnsaved) this.#logger.unsavedGrantLost(managed, error);
-          else this.#logger.storeUnwritable(managed, error);
-        }),
-      ),
-    );
+    await this.save();
+    for (const managed of this.#grants.values())
+      if (managed.isUnsaved && !managed.hasEnded) this.#logger.unsavedGrantLost(managed, managed.writeError);
   }
 
-  #isActive({ grant }: ManagedGrant): boolean {
+  #isActive({ grant }: GrantRunner): boolean {
     const connectionPortal = this.#portalOf(grant.connection);
     return connectionPortal === undefined || isSameIssuer(grant.issuer, connectionPortal.identity);
   }
 
   /** Schedules the next refresh; drops a grant that another hub has deleted. */
-  #scheduleRefresh(managed: ManagedGrant): void {
+  #scheduleRefresh(managed: GrantRunner): void {
     const { connection } = managed.grant;
     if (this.#grants.get(connection) !== managed) return;
     if (waitsForNetwork(managed)) this.#waitingForNetwork.add(connection);
@@ -453,12 +430,12 @@ export class Grants implements AsyncDisposable {
     });
   }
 
-  #refreshIfDue(managed: ManagedGrant): void {
+  #refreshIfDue(managed: GrantRunner): void {
     if (this.schedule.isDue(managed)) void this.#refresh(managed, false);
     else this.#scheduleRefresh(managed);
   }
 
-  async #refresh(managed: ManagedGrant, isAwaited: boolean): Promise<void> {
+  async #refresh(managed: GrantRunner, isAwaited: boolean): Promise<void> {
     const { connection } = managed.grant;
     if (this.stopping.aborted || !this.#isActive(managed) || this.#importing.has(connection)) return;
     const connectionPortal = this.#portalOf(connection);
@@ -486,6 +463,6 @@ function newerOf(one: Grant | null, other: Grant | null): Grant | null {
   return (other?.generation ?? 0) > (one?.generation ?? 0) ? other : one;
 }
 
-function waitsForNetwork({ health }: ManagedGrant): boolean {
+function waitsForNetwork({ health }: GrantRunner): boolean {
   return health.kind === 'failing' && health.waitsForNetwork !== undefined;
 }

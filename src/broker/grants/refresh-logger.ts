@@ -99,10 +99,9 @@ export class RefreshLogger {
 
   /**
    * An attempt brought new tokens, and they are stored.
-   * @param lifetime of the tokens, in ms
    * @param sent when the request was sent
    */
-  refreshed({ connection, generation }: Grant, lifetime: number, sent: Instant): void {
+  refreshed({ connection, generation, lifetime }: Grant, sent: Instant): void {
     this.#refreshed += 1;
     const { clock, log, emit } = this.#environment;
     emit({ kind: 'refreshed', connection, at: clock.now(), took: this.#elapsedMs(sent) });

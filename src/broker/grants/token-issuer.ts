@@ -4,8 +4,8 @@ import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
 import type { TokenRequest, TokenResult, UnavailableReason } from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
+import type { GrantRunner } from './grant-runner.ts';
 import type { Grants } from './grants.ts';
-import type { ManagedGrant } from './managed-grant.ts';
 
 /** A request waits at most this long for a refresh, in ms: clients often time out after 10 s. */
 const MAX_WAIT = 9500;
@@ -42,7 +42,7 @@ export class TokenIssuer {
     return this.#result(this.#grants.get(connection), scope);
   }
 
-  async #refresh(managed: ManagedGrant, now: Instant): Promise<void> {
+  async #refresh(managed: GrantRunner, now: Instant): Promise<void> {
     const { schedule } = this.#grants;
     const { generation, connection } = managed.grant;
     if (schedule.endsAccessToken(managed)) {
@@ -55,7 +55,7 @@ export class TokenIssuer {
     await this.#grants.refresh(connection);
   }
 
-  #isWorthWaiting(managed: ManagedGrant, minTtl: number, now: Instant): boolean {
+  #isWorthWaiting(managed: GrantRunner, minTtl: number, now: Instant): boolean {
     const { schedule } = this.#grants;
     const left = schedule.usable(managed, now) ?? 0;
     // A refresh because of `min_ttl` would end the token of the other appliances before the time that they were told.
@@ -65,14 +65,14 @@ export class TokenIssuer {
     return isNeeded && this.#mayRefresh(managed);
   }
 
-  #mayRefresh(managed: ManagedGrant): boolean {
+  #mayRefresh(managed: GrantRunner): boolean {
     const isRefreshing = managed.refreshing !== null || managed.endedElsewhere !== null;
     return isRefreshing || this.#grants.schedule.mayRefreshOnDemand(managed);
   }
 
   /** The result for the current state of the grant. */
   #result(
-    managed: ManagedGrant | undefined,
+    managed: GrantRunner | undefined,
     requestedScope: string | null,
     now = this.#environment.clock.now(),
   ): TokenResult {
@@ -102,7 +102,7 @@ export class TokenIssuer {
   }
 }
 
-function hasScope({ grant }: ManagedGrant, scope: string | null): boolean {
+function hasScope({ grant }: GrantRunner, scope: string | null): boolean {
   return scope === null || sameScope(scope, grant.scope);
 }
 
@@ -111,7 +111,7 @@ function hasOpenIdScope(scope: string | null): boolean {
   return scope?.split(' ').includes('openid') === true;
 }
 
-function whyUnavailable({ health }: ManagedGrant): UnavailableReason {
+function whyUnavailable({ health }: GrantRunner): UnavailableReason {
   if (health.kind === 'good' || health.problem.code === 'refused') return 'no_answer_yet';
   return health.problem.code;
 }

@@ -1,37 +1,11 @@
 // Refreshes that are interrupted: by a dead hub, by an outage of the database, or by a server that has lost something.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Failure } from '../../../src/core/failure.ts';
 import { startPaired } from '../../site/paired-site.ts';
-import { expectSoon, startSiteBroker, withMethods } from '../../site/site-brokers.ts';
+import { expectSoon, startSiteBroker } from '../../site/site-brokers.ts';
 import { addressOf, siteServer, useSiteServer } from '../../site/site-harness.ts';
 
 useSiteServer();
-
-test('a late answer about the end of an attempt does not disturb the next one, which is under way', async () => {
-  const late = Promise.withResolvers<boolean>();
-  const ends: (() => Promise<boolean>)[] = [
-    () => Promise.reject(new Failure('store_unwritable', 'the database is away')),
-    // The database ends the attempt for the other write of the same outcome first.
-    () => late.promise,
-  ];
-  await using site = await startPaired((store) =>
-    withMethods(store, { endAttempt: (grant) => ends.shift()?.() ?? store.endAttempt(grant) }),
-  );
-  const { first, id } = site;
-  site.site.portal.fail('token', { kind: 'answer', status: 503 });
-  await first.broker.grants.refresh(id);
-  const managed = first.broker.grants.get(id);
-  expect(managed?.hasUnwrittenEnd).toBe(true);
-  const written = managed?.writeUnsaved();
-  const { answer, refreshed } = await site.sendRefresh(2);
-  late.resolve(false);
-  await written;
-  expect(first.logged).not.toContain('answer_lost');
-  answer();
-  await refreshed;
-  expect(site.generations(first)).toEqual([2]);
-});
 
 test('an attempt of a hub that has died counts as a lost answer when its lease has ended, and not before', async () => {
   await using site = await startPaired();

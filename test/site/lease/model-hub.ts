@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { Connections } from '../../../src/broker/connections/connections.ts';
 import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
 import type { Environment } from '../../../src/broker/environment.ts';
+import type { GrantRunner } from '../../../src/broker/grants/grant-runner.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
-import type { ManagedGrant } from '../../../src/broker/grants/managed-grant.ts';
 import type { BrokerStore, ConnectionPortal } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
@@ -114,7 +114,7 @@ export class ModelHub {
   }
 
   /** The grant that the running hub holds; undefined if it has none. */
-  get held(): ManagedGrant | undefined {
+  get held(): GrantRunner | undefined {
     return this.#run?.isLoaded === true ? this.#run.grants.get(CONNECTION) : undefined;
   }
 
