@@ -21,7 +21,6 @@ import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { compressResponses, createServer } from './http/server.ts';
-import { StateFile } from './memory/state-file.ts';
 import { approveDevice, type DeviceApproval } from './oauth/device-approval.ts';
 import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
 import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
@@ -34,6 +33,7 @@ import { type EffectiveSettings, resolveSettings } from './settings/effective-se
 import type { EmulatorOptions } from './settings/options.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
 import { OptionError, pickSettings } from './settings/validation.ts';
+import { StateFile } from './state-file.ts';
 import { createTlsCredentials, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 

@@ -11,7 +11,6 @@ export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
 export { FaultError, parseFault } from './faults/fault-body.ts';
 export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
-export { StateFileError } from './memory/state-file.ts';
 export type { DeviceApproval } from './oauth/device-approval.ts';
 export type { WaitingDevice } from './oauth/device-logins.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
@@ -28,4 +27,5 @@ export type {
 } from './settings/options.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
 export { OptionError } from './settings/validation.ts';
+export { StateFileError } from './state-file.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';

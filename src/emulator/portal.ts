@@ -1,7 +1,6 @@
 import { systemRandom } from '../system/random.ts';
 import { ClientAudit } from './audit/client-audit.ts';
 import { ChangeEmitter } from './change-emitter.ts';
-import type { StateFile } from './memory/state-file.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
 import { BrowserLogins } from './oauth/browser-logins.ts';
@@ -13,6 +12,7 @@ import { IdTokenKey } from './oauth/id-token.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
+import type { StateFile } from './state-file.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** The addresses of both origins, without a trailing slash. They are empty until both origins listen. */

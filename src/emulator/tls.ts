@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { StateFile } from './memory/state-file.ts';
 import { OptionError } from './settings/validation.ts';
+import type { StateFile } from './state-file.ts';
 
 /** The certificate of both origins, and the CA that clients must trust. */
 export interface TlsCredentials {

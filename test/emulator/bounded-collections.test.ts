@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BoundedMap, RingBuffer } from '../../src/emulator/memory/bounded-collections.ts';
+import { BoundedMap, RingBuffer } from '../../src/emulator/bounded-collections.ts';
 
 test('a bounded map drops the entry that was set the longest time ago', () => {
   const map = new BoundedMap<number>(2);

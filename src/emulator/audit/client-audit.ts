@@ -1,4 +1,4 @@
-import { BoundedMap } from '../memory/bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 
 /** Counts of the client audit: what a correct client never does. */
 export interface Observations {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { BoundedMap } from '../memory/bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 import type { Endpoint } from './logged-request.ts';
 import { type RequestContext, requestContext } from './request-context.ts';
 import { bearerToken } from './request-form.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { systemRandom } from '../../system/random.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { RingBuffer } from '../memory/bounded-collections.ts';
+import { RingBuffer } from '../bounded-collections.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import type { LoggedRequest } from './logged-request.ts';

@@ -1,5 +1,5 @@
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../memory/bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login grants: by which user, to which client, and how the code is delivered. */

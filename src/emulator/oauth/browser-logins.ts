@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../memory/bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 
 /** The session cookie at the frontend origin. */
 const COOKIE_NAME = 'emulator_login';

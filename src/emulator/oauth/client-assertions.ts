@@ -1,4 +1,4 @@
-import { BoundedMap } from '../memory/bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 import type { Client } from '../settings/effective-settings.ts';
 
 /** RFC 7523, 2.2. */

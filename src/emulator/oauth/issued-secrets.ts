@@ -1,4 +1,4 @@
-import { RingBuffer } from '../memory/bounded-collections.ts';
+import { RingBuffer } from '../bounded-collections.ts';
 
 /** Values that the portal issues and that must not appear in any log. */
 export type SecretKind = 'state' | 'code' | 'device_code' | 'user_code' | 'access_token' | 'refresh_token';
