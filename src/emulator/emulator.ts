@@ -2,9 +2,10 @@ import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
 import type { JsonObject } from '../system/http/openapi.ts';
 import { version } from '../system/version.ts';
-import { serveApi } from './api/api.ts';
+import { apiOperations, serveApi } from './api/api.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { collectFindings, type Findings } from './audit/findings.ts';
+import { consoleOperations } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveDeviceAuthorization, serveDevicePage } from './endpoints/device.ts';
 import { serveDiscovery } from './endpoints/discovery.ts';
@@ -182,7 +183,8 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     log.clear();
     portal.changes.emitChange('requests');
   };
-  serveApi(base, { portal, faults, log, timers: systemTimers, reset, describe: () => describe(portal) });
+  const api = { portal, faults, log, timers: systemTimers, reset, describe: () => describe(portal) };
+  serveApi(base, [...apiOperations, ...consoleOperations], api);
 
   const close = async () => {
     await Promise.all([listeners.base.close(), listeners.frontend.close()]);

@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyRequest, RouteHandlerMethod } from 'fastify';
-import { consoleOperations } from '../console/console.ts';
 import { FaultError } from '../faults/fault-body.ts';
 import { addRoute, badRequest, sendNotFound } from '../http/routes.ts';
 import { LoginError } from '../oauth/login.ts';
@@ -9,18 +8,13 @@ import { eventsOperation } from './events.ts';
 import { inspectionOperations } from './inspection.ts';
 import type { ApiContext, ApiOperation } from './operation.ts';
 
-/** All operations under `/_emulator/`. */
-export const apiOperations: readonly ApiOperation[] = [
-  ...controlOperations,
-  ...inspectionOperations,
-  eventsOperation,
-  ...consoleOperations,
-];
+/** The operations of the emulator's API. */
+export const apiOperations: readonly ApiOperation[] = [...controlOperations, ...inspectionOperations, eventsOperation];
 
-/** Serves the emulator's API and console. */
-export function serveApi(app: FastifyInstance, api: ApiContext): void {
+/** Serves operations under `/_emulator/`. */
+export function serveApi(app: FastifyInstance, all: readonly ApiOperation[], api: ApiContext): void {
   rejectCrossOriginRequests(app);
-  for (const [path, operations] of Map.groupBy(apiOperations, (operation) => operation.path)) {
+  for (const [path, operations] of Map.groupBy(all, (operation) => operation.path)) {
     const handlers = operations.map((operation) => [operation.method.toUpperCase(), createHandler(operation, api)]);
     addRoute(app, path.replaceAll(/\{(\w+)\}/g, ':$1'), null, Object.fromEntries(handlers));
   }

@@ -1,6 +1,7 @@
 import { describeOperation, type JsonObject } from '../../system/http/openapi.ts';
 import { apiOperations } from '../api/api.ts';
 import type { EmulatorOperation } from '../api/operation.ts';
+import { consoleOperations } from '../console/console.ts';
 import type { EmulatorOrigins } from '../portal.ts';
 import { oauth2Operations } from './oauth2-operations.ts';
 import { portalOperations } from './portal-operations.ts';
@@ -10,6 +11,7 @@ export const emulatorOperations: readonly EmulatorOperation[] = [
   ...portalOperations,
   ...oauth2Operations,
   ...apiOperations,
+  ...consoleOperations,
 ];
 
 /**
