@@ -1,4 +1,10 @@
-export type { Observations } from './audit/client-audit.ts';
+export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
+export { FaultError, parseFault } from './faults/fault-body.ts';
+export type { FaultOptions, FaultView } from './faults/kinds.ts';
+export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
+export type { Observations } from './oauth/client-audit.ts';
+export type { DeviceApproval } from './oauth/device-approval.ts';
+export type { WaitingDevice } from './oauth/device-logins.ts';
 export type {
   EarlyRefreshes,
   FailedAuthentications,
@@ -6,13 +12,7 @@ export type {
   Findings,
   GrantFinding,
   PollFindings,
-} from './audit/findings.ts';
-export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
-export { FaultError, parseFault } from './faults/fault-body.ts';
-export type { FaultOptions, FaultView } from './faults/kinds.ts';
-export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
-export type { DeviceApproval } from './oauth/device-approval.ts';
-export type { WaitingDevice } from './oauth/device-logins.ts';
+} from './oauth/findings.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';

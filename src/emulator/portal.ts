@@ -1,10 +1,10 @@
 import { systemRandom } from '../system/random.ts';
-import { ClientAudit } from './audit/client-audit.ts';
 import { ChangeEmitter } from './change-emitter.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
 import { BrowserLogins } from './oauth/browser-logins.ts';
 import { ClientAssertions } from './oauth/client-assertions.ts';
+import { ClientAudit } from './oauth/client-audit.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
 import { HelperFlows } from './oauth/helper-flows.ts';
 import { HelperStates } from './oauth/helper-state.ts';

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import type { FailedAuthenticationRecord, FastPollRecord, GrantAuditRecord } from './audit/client-audit.ts';
 import type { AuthorizationCode } from './oauth/authorization-codes.ts';
+import type { FailedAuthenticationRecord, FastPollRecord, GrantAuditRecord } from './oauth/client-audit.ts';
 import type { DeviceLogin } from './oauth/device-logins.ts';
 import type { HelperFlow } from './oauth/helper-flows.ts';
 import type { IssuedGrant } from './oauth/issued-grants.ts';

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
-import { collectFindings, Findings, PollFindings } from '../audit/findings.ts';
 import { instantSchema, renameKeys, snakeCase, snakeCaseKeys } from '../http/json-body.ts';
 import { LoggedRequest } from '../http/logged-request.ts';
 import { requestContext } from '../http/request-context.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { badRequest } from '../http/routes.ts';
+import { collectFindings, Findings, PollFindings } from '../oauth/findings.ts';
 import { WaitingLogin, waitingLogins } from '../oauth/helper-flows.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';
 import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';

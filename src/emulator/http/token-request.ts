@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
-import type { ClientAuthenticationMethod } from '../audit/client-audit.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
+import type { ClientAuthenticationMethod } from '../oauth/client-audit.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';

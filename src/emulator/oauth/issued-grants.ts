@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
-import type { ClientAudit } from '../audit/client-audit.ts';
 import { BoundedMap } from '../bounded-collections.ts';
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import type { ClientAudit } from './client-audit.ts';
 import { createIdToken, type IdTokenKey } from './id-token.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import type { HelperFlow } from '../oauth/helper-flows.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { CLIENT_AUTHENTICATION_METHODS, type GrantAuditRecord } from './client-audit.ts';
+import type { HelperFlow } from './helper-flows.ts';
 
 /** One kind of misuse of one grant, and how often it happened. */
 const GrantFinding = v.strictObject({
