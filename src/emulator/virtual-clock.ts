@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { instantSchema } from './http/json-body.ts';
+import { instantSchema } from './json.ts';
 import type { EmulatorClock } from './settings/options.ts';
 
 /** The emulator's time, as the API and the library report it. */

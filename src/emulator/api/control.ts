@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { FaultBody, FaultResponseBody, toFaultOptions, toFaultResponseBody } from '../faults/fault-body.ts';
-import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../http/json-body.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { badRequest } from '../http/routes.ts';
+import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { approveDevice, DeviceApprovalBody } from '../oauth/device-approval.ts';
 import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
 import { LoginRequest, LoginResult, login } from '../oauth/login.ts';

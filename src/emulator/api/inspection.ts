@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { instantSchema, renameKeys, snakeCase, snakeCaseKeys } from '../http/json-body.ts';
 import { LoggedRequest } from '../http/logged-request.ts';
 import { requestContext } from '../http/request-context.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { badRequest } from '../http/routes.ts';
+import { instantSchema, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { collectFindings, Findings, PollFindings } from '../oauth/findings.ts';
 import { WaitingLogin, waitingLogins } from '../oauth/helper-flows.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';

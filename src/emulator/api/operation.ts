@@ -3,9 +3,10 @@ import * as v from 'valibot';
 import type { systemTimers } from '../../system/clock.ts';
 import type { JsonObject, OperationDescription, ResponseDescription } from '../../system/http/openapi.ts';
 import type { Faults } from '../faults/faults.ts';
-import { readJson } from '../http/json-body.ts';
+import { bodyText, mediaType } from '../http/request-form.ts';
 import type { RequestLog } from '../http/request-log.ts';
 import { badRequest } from '../http/routes.ts';
+import { type ParseResult, parseJson } from '../json.ts';
 import type { EmulatedPortal } from '../portal.ts';
 
 /**
@@ -57,6 +58,15 @@ export function jsonOperation<Body>(
       return 'problem' in body ? badRequest(reply, body.problem) : operation.handle(api, body.value, request, reply);
     },
   };
+}
+
+/**
+ * Parses and checks a request's body. It must be application/json, which web pages of other origins can't send without
+ * a CORS preflight.
+ */
+function readJson<T>(request: FastifyRequest, schema: v.GenericSchema<unknown, T>): ParseResult<T> {
+  if (mediaType(request) !== 'application/json') return { problem: 'body: must be application/json' };
+  return parseJson(bodyText(request), schema);
 }
 
 const BadRequestBody = v.strictObject({

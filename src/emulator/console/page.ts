@@ -1,9 +1,9 @@
 import { html } from 'ghtml';
 import type { FaultField } from '../faults/fault-members.ts';
 import { COMMON_FAULT_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
-import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
+import { snakeCase } from '../json.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { SettingDefinition } from '../settings/definitions.ts';
 import { SETTINGS } from '../settings/settings.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { camelCase, type ParseResult, parseJson, renameKeys, snakeCase, validate } from '../http/json-body.ts';
+import { camelCase, type ParseResult, parseJson, renameKeys, snakeCase, validate } from '../json.ts';
 import { COMMON_FAULT_MEMBERS, FAULT_KINDS, type FaultOptions } from './kinds.ts';
 
 /** An invalid fault. The message names the member, the value found and the values allowed. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
+import { integerInRange, numberInRange, positiveSeconds } from '../json.ts';
 
 /** A field of the console's form for a member of a fault. */
 export interface FaultField {

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { instantSchema } from './json-body.ts';
+import { instantSchema } from '../json.ts';
 
 /**
  * The portal's endpoints. `authorize`, `token` and `revoke` are those of docs/portal.md and those below `/oauth2/`;

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
 import { BoundedMap } from '../bounded-collections.ts';
-import { instantSchema } from '../http/json-body.ts';
+import { instantSchema } from '../json.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { BoundedMap, RingBuffer } from '../bounded-collections.ts';
-import { instantSchema } from '../http/json-body.ts';
+import { instantSchema } from '../json.ts';
 import type { HelperState } from './helper-state.ts';
 
 /** One poll of a code_url. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { didYouMean } from '../../system/did-you-mean.ts';
-import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
+import { integerInRange, numberInRange, positiveSeconds } from '../json.ts';
 import type { SettingDefinition, TextSyntax } from './definitions.ts';
 import { REQUIREMENT } from './requirements.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';

@@ -1,18 +1,7 @@
-import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
-import { bodyText, mediaType } from './request-form.ts';
 
 /** A valid value, or a message that names the member, the value found and the values allowed. */
 export type ParseResult<T> = { readonly value: T } | { readonly problem: string };
-
-/**
- * Parses and checks a request's body. It must be application/json, which web pages of other origins can't send without
- * a CORS preflight.
- */
-export function readJson<T>(request: FastifyRequest, schema: v.GenericSchema<unknown, T>): ParseResult<T> {
-  if (mediaType(request) !== 'application/json') return { problem: 'body: must be application/json' };
-  return parseJson(bodyText(request), schema);
-}
 
 /** Parses a JSON text and checks it. */
 export function parseJson<T>(text: string, schema: v.GenericSchema<unknown, T>): ParseResult<T> {
