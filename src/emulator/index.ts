@@ -16,7 +16,6 @@ export type {
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';
-export type { ProfileName } from './profiles/profile-names.ts';
 export type {
   ClientOptions,
   EmulatorClock,
@@ -24,7 +23,8 @@ export type {
   InterceptedRequest,
   Interceptor,
   UserOptions,
-} from './settings/options.ts';
+} from './options.ts';
+export type { ProfileName } from './profiles/profile-names.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
 export { OptionError } from './settings/validation.ts';
 export { StateFileError } from './state-file.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { instantSchema } from './json.ts';
-import type { EmulatorClock } from './settings/options.ts';
+import type { EmulatorClock } from './options.ts';
 
 /** The emulator's time, as the API and the library report it. */
 export const ClockView = v.strictObject({

@@ -5,8 +5,8 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { html } from 'ghtml';
 import { isOwnHost } from '../../system/http/host-check.ts';
 import { NO_SCHEMAS } from '../../system/http/no-schemas.ts';
+import type { InterceptedRequest, Interceptor } from '../options.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { InterceptedRequest, Interceptor } from '../settings/options.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TlsCredentials } from '../tls.ts';
 import type { RateLimiter } from './rate-limit.ts';

@@ -3,9 +3,9 @@ import { wallClock } from '../../system/clock.ts';
 import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
+import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { PROFILE_NAMES } from '../profiles/profile-names.ts';
 import { findProfile, type Profile } from '../profiles/profiles.ts';
-import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
 

@@ -1,8 +1,8 @@
 import type { JSONWebKeySet } from 'jose';
-import type { FaultOptions } from '../faults/kinds.ts';
-import type { Endpoint } from '../http/logged-request.ts';
-import type { ProfileName } from '../profiles/profile-names.ts';
-import type { SettingOptions } from './settings.ts';
+import type { FaultOptions } from './faults/kinds.ts';
+import type { Endpoint } from './http/logged-request.ts';
+import type { ProfileName } from './profiles/profile-names.ts';
+import type { SettingOptions } from './settings/settings.ts';
 
 /** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */
 export interface EmulatorClock {
