@@ -1,7 +1,7 @@
 import type { JSONWebKeySet } from 'jose';
 import type { FaultOptions } from './faults/kinds.ts';
 import type { Endpoint } from './http/logged-request.ts';
-import type { ProfileName } from './profiles/profile-names.ts';
+import type { ProfileName } from './settings/profile-names.ts';
 import type { SettingOptions } from './settings/settings.ts';
 
 /** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */

@@ -4,8 +4,8 @@ import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
-import { PROFILE_NAMES } from '../profiles/profile-names.ts';
-import { findProfile, type Profile } from '../profiles/profiles.ts';
+import { PROFILE_NAMES } from './profile-names.ts';
+import { findProfile, type Profile } from './profiles.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
 

@@ -1,8 +1,8 @@
 import * as oauth from 'oauth4webapi';
 import { expect, test } from 'vitest';
 import { OptionError, startEmulator } from '../../../src/emulator/index.ts';
-import type { ProfileName } from '../../../src/emulator/profiles/profile-names.ts';
-import { PROFILES } from '../../../src/emulator/profiles/profiles.ts';
+import type { ProfileName } from '../../../src/emulator/settings/profile-names.ts';
+import { PROFILES } from '../../../src/emulator/settings/profiles.ts';
 import { get, redirectLocation, startTestEmulator } from '../portal-client.ts';
 import { StockClient, startCloud, TOOL } from './stock-client.ts';
 

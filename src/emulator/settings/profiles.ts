@@ -1,5 +1,5 @@
-import type { SettingOptions } from '../settings/settings.ts';
 import type { ProfileName } from './profile-names.ts';
+import type { SettingOptions } from './settings.ts';
 
 /** How a known cloud behaves at its OAuth endpoints, as far as public sources say. */
 export interface Profile {
