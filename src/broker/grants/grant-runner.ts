@@ -283,9 +283,9 @@ export class GrantRunner implements ScheduledGrant {
     const isRequest = effect.kind === 'send' || effect.kind === 'revoke';
     if (isRequest) this.#requests += 1;
     const work = this.#begun(effect);
-    if (work === null) return this.#report(effect);
+    if (work === null) this.#report(effect);
     void work
-      .catch((error: unknown) => this.#crashed(error))
+      ?.catch((error: unknown) => this.#crashed(error))
       .finally(() => {
         if (isRequest) this.#requests -= 1;
         this.#settle();
