@@ -75,7 +75,8 @@ const STATES = {
   'ending, failure': endingWithFailure,
   loading,
   elsewhere: doing({ kind: 'elsewhere', until: HOUR }),
-  none: doing({ kind: 'none' }),
+  none: doing({ kind: 'none', late: null }),
+  'none, tokens are written': next(endingWithTokens, { kind: 'ended' }),
 };
 
 const EVENTS: Readonly<Record<string, GrantEvent>> = {
@@ -275,7 +276,7 @@ describe('what is only in memory', () => {
 
 describe('a version that another hub has written', () => {
   test('a grant that the store has no more ends, and tokens that only this hub has are revoked', () => {
-    expect(step(loading, asked(null), context)).toEqual({ state: doing({ kind: 'none' }), effects: [] });
+    expect(step(loading, asked(null), context)).toEqual({ state: doing({ kind: 'none', late: null }), effects: [] });
     const unsaved = doing(loading.activity, heldGrant(own, false));
     expect(effectsOf(unsaved, asked(null))).toMatchObject([
       { kind: 'revoke', tokens: { refreshToken: own.refreshToken } },
@@ -298,9 +299,22 @@ describe('a version that another hub has written', () => {
     }
   });
 
+  test('an outcome of an earlier version changes nothing, whether it could be written or not', () => {
+    const newer = next(endingWithTokens, news(other({ generation: 5 })));
+    for (const result of [true, unwritable]) {
+      const reached = next(newer, { kind: 'committed', result });
+      expect([reached.activity.kind, reached.grant, isAhead(reached)]).toEqual(['idle', newer.grant, false]);
+    }
+  });
+
   test('tokens that came late are revoked, unless another login has taken the place of the grant', () => {
     const ended = next(sent, { kind: 'ended' });
     expect(effectsOf(ended, answered(tokens)).map(({ kind }) => kind)).toEqual(['superseded', 'revoke']);
+    const written = next(endingWithTokens, { kind: 'ended' });
+    expect(effectsOf(written, { kind: 'committed', result: unwritable }).map(({ kind }) => kind)).toEqual(['revoke']);
+    expect(effectsOf(written, { kind: 'committed', result: true })).toEqual([]);
+    const late = next(endingWithTokens, { kind: 'committed', result: false });
+    expect(effectsOf(late, { kind: 'ended' }).map(({ kind }) => kind)).toEqual(['revoke']);
     const replaced = { ...sent, grant: other({ generation: 4 }) };
     expect(effectsOf(replaced, answered(tokens))).toEqual([{ kind: 'superseded' }]);
   });

@@ -34,8 +34,8 @@ export type GrantActivity =
   | { readonly kind: 'loading'; readonly why: 'superseded' | 'lease_ended'; readonly discarded: DiscardedTokens | null }
   /** Another hub of the site may use the refresh token until then, on the boot clock in ms. */
   | { readonly kind: 'elsewhere'; readonly until: number }
-  /** The grant was replaced or deleted. */
-  | { readonly kind: 'none' };
+  /** The grant was replaced or deleted; `late`: tokens that were being written then. */
+  | { readonly kind: 'none'; readonly late: DiscardedTokens | null };
 
 /** The outcome of an attempt, and what follows from it as soon as it is written. */
 type KnownOutcome =

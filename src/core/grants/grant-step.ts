@@ -92,7 +92,7 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
     case 'nudged':
       return unchanged({ ...state, health: NUDGES[event.by](state.health, context.now, context.fraction) });
     case 'ended':
-      return to(state, { kind: 'none' });
+      return end(state);
   }
 }
 
@@ -192,8 +192,29 @@ function commitFailure(
   ]);
 }
 
+/** The grant was replaced or deleted. */
+function end(state: GrantState): GrantStep {
+  const { activity } = state;
+  switch (activity.kind) {
+    case 'none':
+      return unchanged(state);
+    case 'ending':
+      return to(state, { kind: 'none', late: activity.outcome.kind === 'tokens' ? activity.outcome.successor : null });
+    case 'loading':
+      return to(
+        state,
+        { kind: 'none', late: null },
+        activity.discarded === null ? [] : [revocationOf(activity.discarded)],
+      );
+    default:
+      return to(state, { kind: 'none', late: null });
+  }
+}
+
 function afterCommit(state: GrantState, result: WriteResult, context: StepContext): GrantStep {
   const { activity, grant } = state;
+  if (activity.kind === 'none' && activity.late !== null)
+    return to(state, { kind: 'none', late: null }, result === true ? [] : [revocationOf(activity.late)]);
   if (activity.kind !== 'ending') return unchanged(state);
   const { outcome, generation } = activity;
   const isWritten = result === true;

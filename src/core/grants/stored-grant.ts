@@ -64,7 +64,7 @@ export function afterLoad(state: GrantState, found: FoundGrant | null, context: 
   if (found === null) {
     const unsaved = isUnsaved(state) && activity.why === 'superseded' ? [revocationOf(grant)] : [];
     const discarded = activity.discarded === null ? [] : [revocationOf(activity.discarded)];
-    return to(state, { kind: 'none' }, [...unsaved, ...discarded]);
+    return to(state, { kind: 'none', late: null }, [...unsaved, ...discarded]);
   }
   const { stored } = found;
   const taken = isNewerThan(state, found)
