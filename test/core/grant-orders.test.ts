@@ -11,6 +11,7 @@ import {
   isBusy,
   type StepContext,
   versionOf,
+  type WriteResult,
 } from '../../src/core/grants/grant-state.ts';
 import { step } from '../../src/core/grants/grant-step.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -69,40 +70,38 @@ class World {
   /** Ends an effect. @param how `lost`: it is done, but the hub does not learn that */
   end(index: number, how: How): void {
     const [effect] = this.pending.splice(index % Math.max(1, this.pending.length), 1);
-    const { grant } = this.state;
+    const event = effect === undefined ? null : this.#resultOf(effect, how);
+    if (event !== null) this.dispatch(event);
+  }
+
+  #resultOf(effect: GrantEffect, how: How): GrantEvent | null {
+    const { grant, stored } = this.state;
     const isCurrent = this.stored?.generation === grant.generation;
-    switch (effect?.kind) {
-      case 'prepare':
-        return this.dispatch({
-          ...{ kind: 'prepared', isWanted: how !== 'lost' },
-          problem: how === 'badly' ? { kind: 'not_sent', detail: 'no route' } : null,
-        });
-      case 'begin':
-        if (how !== 'well') return this.dispatch({ kind: 'begun', result: unwritable });
-        return this.dispatch({
-          ...{ kind: 'begun', result: isCurrent ? { kind: 'begun', sendBefore: null } : { kind: 'superseded' } },
-        });
-      case 'send':
-        return this.dispatch(this.#answer(how));
-      case 'commit': {
-        if (how === 'badly') return this.dispatch({ kind: 'committed', result: unwritable });
-        const written = this.#write(effect.grant, effect.hasTokens);
-        return this.dispatch({ kind: 'committed', result: how === 'lost' ? unwritable : written });
+    switch (effect.kind) {
+      case 'prepare': {
+        const problem = how === 'badly' ? ({ kind: 'not_sent', detail: 'no route' } as const) : null;
+        return { kind: 'prepared', isWanted: how !== 'lost', problem };
       }
+      case 'begin': {
+        const begun = isCurrent ? ({ kind: 'begun', sendBefore: null } as const) : ({ kind: 'superseded' } as const);
+        return { kind: 'begun', result: how === 'well' ? begun : unwritable };
+      }
+      case 'send':
+        return this.#answer(how);
+      case 'commit':
+        return { kind: 'committed', result: this.#write(effect.grant, effect.hasTokens, how) };
       case 'write': {
         const version = versionOf(this.state);
-        const hasTokens = this.state.stored.generation < grant.generation;
-        if (how === 'badly') return this.dispatch({ kind: 'written', version, result: unwritable });
-        const written = this.#write(grant, hasTokens);
-        return this.dispatch({ kind: 'written', version, result: how === 'lost' ? unwritable : written });
+        return { kind: 'written', version, result: this.#write(grant, stored.generation < grant.generation, how) };
       }
       case 'load':
-        if (how !== 'well') return this.dispatch({ kind: 'not_found', detail: 'away' });
-        return this.dispatch({ kind: 'found', why: 'asked', found: this.#found });
+        return how === 'well'
+          ? { kind: 'found', why: 'asked', found: this.#found }
+          : { kind: 'not_found', detail: 'away' };
       case 'mark':
-        if (how === 'well' && isCurrent) this.dispatch({ kind: 'marked', generation: grant.generation });
-        return;
+        return how === 'well' && isCurrent ? { kind: 'marked', generation: grant.generation } : null;
       default:
+        return null;
     }
   }
 
@@ -140,10 +139,11 @@ class World {
     return { ...base, outcome: { kind: 'granted', tokens, portalTime: null } };
   }
 
-  #write(grant: Grant, hasTokens: boolean): boolean {
-    if (this.stored === null || this.stored.generation !== grant.generation - (hasTokens ? 1 : 0)) return false;
-    this.stored = grant;
-    return true;
+  #write(grant: Grant, hasTokens: boolean, how: How): WriteResult {
+    if (how === 'badly') return unwritable;
+    const isCurrent = this.stored?.generation === grant.generation - (hasTokens ? 1 : 0);
+    if (isCurrent) this.stored = grant;
+    return how === 'lost' ? unwritable : isCurrent;
   }
 }
 
