@@ -13,13 +13,13 @@ import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { assertNotDeclared } from './appliances/appliance-failures.ts';
-import { applianceStatus } from './appliances/appliance-status.ts';
 import type { Credentials } from './appliances/appliances.ts';
 import { assertConnectionFits } from './connections/connection-choice.ts';
-import { connectionStatus } from './connections/connection-status.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
 import { loginElsewhere } from './pairings/pairing-ownership.ts';
+import { applianceStatus } from './status/appliance-status.ts';
+import { connectionStatus } from './status/connection-status.ts';
 
 /** The longest time for which registration can be opened, in seconds. */
 const MAX_OPEN_SECONDS = 86_400;

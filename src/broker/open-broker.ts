@@ -7,10 +7,11 @@ import type { ConnectionEvent } from '../core/reports/connection-event.ts';
 import type { SiteNews } from '../core/site.ts';
 import { type SignInState, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
-import { reconcileAppliances } from './appliances/declared-appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { Sessions } from './appliances/sessions.ts';
 import { Connections } from './connections/connections.ts';
+import { GrantImports } from './connections/grant-imports.ts';
+import { reconcileAppliances } from './declarations/declared-appliances.ts';
 import {
   type Declarations,
   declareConnection,
@@ -18,8 +19,8 @@ import {
   type ReconcileContext,
   releaseUndeclaredConnections,
   warnAboutChangedScopes,
-} from './connections/declared-connections.ts';
-import { GrantImports } from './connections/grant-imports.ts';
+} from './declarations/declared-connections.ts';
+import { OwnDeclarations } from './declarations/own-declarations.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
@@ -33,7 +34,6 @@ import { Notices } from './reports/notices.ts';
 import { UsageRecorder } from './reports/usage-recorder.ts';
 import { NewsApplier } from './site/apply-news.ts';
 import { NewsLook } from './site/news-look.ts';
-import { OwnDeclarations } from './site/own-declarations.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
@@ -185,7 +185,8 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const newsLook = new NewsLook(store, environment);
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, site: store.site, newsLook, grants, referenceClock, nameOf },
+      ...{ environment, store, site: store.site, grants, referenceClock, nameOf },
+      lookForNews: () => newsLook.take(),
       times: ports.pairingTimes,
       writeUnwritten: () => connections.writeUnwritten(),
       portalOf: (portal) => portals.get(portal),

@@ -1,7 +1,7 @@
 import { assertNotStopping, createBrokerAdministration } from '../broker/administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import { collectNoticeInput } from '../broker/reports/notice-input.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
+import { collectNoticeInput } from '../broker/status/notice-input.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Administration, PreparedReload, ReloadOutcome } from '../core/administration.ts';

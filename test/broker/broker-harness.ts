@@ -1,13 +1,13 @@
 import { appendFileSync } from 'node:fs';
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
-import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import type { Credentials } from '../../src/broker/appliances/appliances.ts';
-import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
 import type { Environment } from '../../src/broker/environment.ts';
 import { type Broker, openBroker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
+import { applianceStatus } from '../../src/broker/status/appliance-status.ts';
+import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import type { PortalConfiguration } from '../../src/configuration/portals.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';

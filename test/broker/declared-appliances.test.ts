@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reconcileAppliances } from '../../src/broker/appliances/declared-appliances.ts';
+import { reconcileAppliances } from '../../src/broker/declarations/declared-appliances.ts';
 import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';

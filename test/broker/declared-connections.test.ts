@@ -1,6 +1,6 @@
 // Connections that the configuration declares, in virtual time, on a real store.
 import { expect, test } from 'vitest';
-import { declareConnection } from '../../src/broker/connections/declared-connections.ts';
+import { declareConnection } from '../../src/broker/declarations/declared-connections.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../../src/core/connections/connection.ts';
 import { systemRandom } from '../../src/system/random.ts';

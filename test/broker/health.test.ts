@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
-import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
+import { connectionStatus } from '../../src/broker/status/connection-status.ts';
+import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
 import { describeSlowStore, findHubProblems } from '../../src/hub/hub-problems.ts';
 import { SlowStoreMonitor } from '../../src/hub/slow-store-monitor.ts';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
-import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
+import { connectionStatus } from '../../src/broker/status/connection-status.ts';
+import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
 import type { NoticeReport } from '../../src/core/reports/notice.ts';
 import { DAY, HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';

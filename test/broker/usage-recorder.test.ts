@@ -1,6 +1,6 @@
 // The usage of appliances in virtual time, on a real store and with a real emulator as the portal.
 import { describe, expect, test } from 'vitest';
-import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
+import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
 import { rfc3339, utcDay } from '../../src/core/clock.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import { connectionsOf } from '../control/status-samples.ts';

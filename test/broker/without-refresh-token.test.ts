@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { connectionStatus } from '../../src/broker/connections/connection-status.ts';
+import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, lanServiceOf, requestToken } from './broker-services.ts';

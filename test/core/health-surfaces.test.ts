@@ -207,7 +207,7 @@ function noticesAfter(
   const left = (expiresIn ?? 0) * 1000;
   return conditions.flatMap((condition) => {
     if (concernsHub(condition)) return hubNotice(condition, duration) ?? [];
-    // src/broker/reports/notice-input.ts leaves them out.
+    // src/broker/status/notice-input.ts leaves them out.
     if (concernsUsage(condition)) return [];
     const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
     const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;

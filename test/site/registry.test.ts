@@ -1,7 +1,7 @@
 // Connections, appliances, sessions and invites that several hubs of a site change, on a real PostgreSQL server.
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
-import type { Declarations } from '../../src/broker/connections/declared-connections.ts';
+import type { Declarations } from '../../src/broker/declarations/declared-connections.ts';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { ALL_NEWS, LEAF_SETTING } from '../../src/core/site.ts';

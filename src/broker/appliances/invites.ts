@@ -10,9 +10,9 @@ import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { assertConnectionFits } from '../connections/connection-choice.ts';
 import type { Connections } from '../connections/connections.ts';
+import { SharedRecords } from '../connections/shared-records.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
-import { SharedRecords } from '../site/shared-records.ts';
 import { applianceExistsFailure } from './appliance-failures.ts';
 import type { Appliances } from './appliances.ts';
 

@@ -5,7 +5,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange } from '../../core/store.ts';
 import type { BrokerStore } from '../ports.ts';
-import { SharedRecords } from '../site/shared-records.ts';
+import { SharedRecords } from './shared-records.ts';
 
 /** The most connections on one hub: one for each appliance, and some to be shared. */
 const MAX_CONNECTIONS = 20_000;

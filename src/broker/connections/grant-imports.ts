@@ -9,7 +9,6 @@ import type { RefreshAttempt } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import { emitPaired } from '../pairings/pairing-context.ts';
 import type { BrokerStore, ConnectedPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Connections } from './connections.ts';
@@ -143,7 +142,7 @@ export class GrantImports implements AsyncDisposable {
       };
       grants.replace(grant, saved === undefined ? saveLater : null);
       environment.log.info('grant_imported', { connection: name, scope: grant.scope });
-      emitPaired(environment, grant);
+      environment.emit({ kind: 'paired', connection: id, at: environment.clock.now(), scope: grant.scope });
       return connection;
     }
     const { kind, detail } = outcome;

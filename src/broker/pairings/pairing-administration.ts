@@ -10,12 +10,23 @@ import {
   type PairingView,
 } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Broker } from '../open-broker.ts';
+import type { Connections } from '../connections/connections.ts';
+import type { Environment } from '../environment.ts';
+import type { PairingBatches } from './pairing-batches.ts';
 import { loginElsewhere } from './pairing-ownership.ts';
 import type { PairingRun } from './pairing-run.ts';
+import type { Pairings } from './pairings.ts';
 
 /** The most pairings whose changes {@link PairingAdministration.pairingsVersion} covers. */
 const MAX_VERSIONED_PAIRINGS = 100;
+
+/** What the administration of pairings needs. */
+interface PairingSources {
+  readonly connections: Pick<Connections, 'get' | 'byId'>;
+  readonly pairings: Pairings;
+  readonly pairingBatches: PairingBatches;
+  readonly environment: Pick<Environment, 'log'>;
+}
 
 /**
  * Creates the administration of pairings and pairing batches.
@@ -23,12 +34,7 @@ const MAX_VERSIONED_PAIRINGS = 100;
  * @param user the name of the user in whose name it acts
  */
 export function createPairingAdministration(
-  {
-    connections,
-    pairings,
-    pairingBatches,
-    environment: { log },
-  }: Pick<Broker, 'connections' | 'pairings' | 'pairingBatches' | 'environment'>,
+  { connections, pairings, pairingBatches, environment: { log } }: PairingSources,
   requireApproved: (connection: Connection) => Connection,
   user: string | undefined,
 ): Omit<PairingAdministration, 'label' | 'getOpenPairing'> {

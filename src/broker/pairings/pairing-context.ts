@@ -5,7 +5,6 @@ import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortal, PairingTimes } from '../ports.ts';
-import type { NewsLook } from '../site/news-look.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What all pairings share. */
@@ -14,7 +13,8 @@ export interface PairingContext {
   readonly store: Store;
   /** What the hub shares with the others of its site; null if it is alone. */
   readonly site: SiteStore | null;
-  readonly newsLook: NewsLook;
+  /** See {@link NewsLook.take}. */
+  readonly lookForNews: () => Promise<boolean>;
   readonly grants: Grants;
   readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;
@@ -30,11 +30,11 @@ export function emitPairingFailed({ clock, emit }: Environment, { connection, st
   emit({ kind: 'pairing_failed', connection, at: clock.now(), reason: step.result.reason });
 }
 
-/** Emits that a pairing, or an import, has produced this grant. */
+/** Emits that a pairing has produced this grant. */
 export function emitPaired(
   { clock, emit }: Environment,
   { connection, scope }: Grant,
-  { user }: Pick<Pairing, 'user'> = {},
+  { user }: Pick<Pairing, 'user'>,
 ): void {
   emit({ kind: 'paired', connection, at: clock.now(), scope, ...(user !== undefined && { user }) });
 }

@@ -220,7 +220,7 @@ export class Pairings implements AsyncDisposable {
   async findCaughtUp<T>(find: () => T | null | undefined): Promise<T | null> {
     const known = find() ?? null;
     if (known !== null) return known;
-    return (await this.#context.newsLook.take()) ? (find() ?? null) : null;
+    return (await this.#context.lookForNews()) ? (find() ?? null) : null;
   }
 
   /** The newest matching pairing, open or ended. */

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Appliance, DeclaredAppliance } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
-import { declareConnection, type ReconcileContext, writeIfPossible } from '../connections/declared-connections.ts';
-import { hasUnreadableCredentials } from './appliance-failures.ts';
+import { hasUnreadableCredentials } from '../appliances/appliance-failures.ts';
+import { declareConnection, type ReconcileContext, writeIfPossible } from './declared-connections.ts';
 
 /**
  * Makes the stored appliances match the configuration, at every start, after the declared connections and before the

@@ -5,26 +5,30 @@ import { missingScope } from '../../core/connections/scope.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { type LoginEnd, loginEnd } from '../../core/grants/login-end.ts';
 import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
 import { typedUserCode } from '../../core/portals/login-link.ts';
 import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem, ProblemCode } from '../../core/reports/problem.ts';
+import type { Appliances } from '../appliances/appliances.ts';
+import type { Environment } from '../environment.ts';
 import type { GrantRunner } from '../grants/grant-runner.ts';
-import type { Broker } from '../open-broker.ts';
+import type { Grants } from '../grants/grants.ts';
 import type { PairingRun } from '../pairings/pairing-run.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { Pairings } from '../pairings/pairings.ts';
+import type { BrokerStore, ConnectedPortal } from '../ports.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What the status of a connection is derived from. */
-type StatusSources = Pick<
-  Broker,
-  | 'appliances'
-  | 'grants'
-  | 'pairings'
-  | 'store'
-  | 'environment'
-  | 'credentialLocationAt'
-  | 'portalOf'
-  | 'referenceClock'
->;
+interface StatusSources {
+  readonly appliances: Pick<Appliances, 'usersOf'>;
+  readonly grants: Pick<Grants, 'get' | 'getSuspended' | 'schedule'>;
+  readonly pairings: Pick<Pairings, 'newestFor' | 'newestOpened'>;
+  readonly store: BrokerStore;
+  readonly environment: Pick<Environment, 'clock'>;
+  credentialLocationAt(portal: string): CredentialLocation;
+  portalOf(portal: string): ConnectedPortal | undefined;
+  readonly referenceClock: Pick<ReferenceClock, 'confirmedBy'>;
+}
 
 /**
  * The status of a connection, as `latchkey status` reports it.

@@ -6,9 +6,17 @@ import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES }
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
 import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
 import { mapInSlices } from '../../system/slices.ts';
+import type { StoredSetupAccess } from '../access/setup-access.ts';
+import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { Broker } from '../open-broker.ts';
-import type { NoticeInput } from './notices.ts';
+import type { NoticeInput } from '../reports/notices.ts';
+
+/** What the facts are taken from, besides the status of all. */
+interface NoticeSources {
+  readonly access: Pick<StoredSetupAccess, 'failedLoginBurst'>;
+  readonly grants: Pick<Grants, 'get' | 'schedule'>;
+  readonly environment: Pick<Environment, 'clock'>;
+}
 
 type SubjectCondition = Exclude<Condition, HubCondition>;
 
@@ -38,7 +46,7 @@ export async function collectNoticeInput(
   connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[],
   appliances: readonly ApplianceStatus[],
   problems: readonly HubConditionInput[],
-  { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
+  { access, grants, environment }: NoticeSources,
   page: string,
 ): Promise<NoticeInput> {
   const now = environment.clock.now();
@@ -85,7 +93,7 @@ function startTime({ since }: SubjectCondition): number {
   return since === null ? 0 : Date.parse(since);
 }
 
-function grantFacts(connection: string, grants: Grants, now: Instant): GrantNoticeInput | null {
+function grantFacts(connection: string, grants: NoticeSources['grants'], now: Instant): GrantNoticeInput | null {
   const managed = grants.get(connection);
   if (managed === undefined) return null;
   const { generation, lifetime } = managed.grant;

@@ -4,9 +4,20 @@ import { unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
-import type { Broker } from '../open-broker.ts';
+import type { Environment } from '../environment.ts';
+import type { Grants } from '../grants/grants.ts';
+import type { BrokerStore } from '../ports.ts';
+import type { UsageRecorder } from '../reports/usage-recorder.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 
-type StatusSources = Pick<Broker, 'environment' | 'store' | 'grants' | 'referenceClock' | 'usageRecorder'>;
+/** What the status of an appliance is derived from. */
+interface StatusSources {
+  readonly environment: Pick<Environment, 'clock'>;
+  readonly store: Pick<BrokerStore, 'damagedAppliances'>;
+  readonly grants: Pick<Grants, 'get' | 'schedule'>;
+  readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
+  readonly usageRecorder: Pick<UsageRecorder, 'usageOf'>;
+}
 
 /** The status of an appliance, as `latchkey status` reports it. @param connection the status of its connection */
 export function applianceStatus(

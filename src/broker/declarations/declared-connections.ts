@@ -9,10 +9,10 @@ import { type PortalIdentity, samePortal } from '../../core/portals/identity.ts'
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import type { Appliances } from '../appliances/appliances.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortals } from '../ports.ts';
-import type { OwnDeclarations } from '../site/own-declarations.ts';
-import type { Connections } from './connections.ts';
+import type { OwnDeclarations } from './own-declarations.ts';
 
 /** What the configuration declares. */
 export interface Declarations {
