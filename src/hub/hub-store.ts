@@ -1,6 +1,6 @@
 import type { BrokerStore } from '../broker/ports.ts';
 import type { BackupStore } from '../store/backup/backup-store.ts';
-import type { KeyRotation } from '../store/keys/key-rotation.ts';
+import type { KeyRotation } from '../store/sqlite/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** The store of a hub: SQLite in its state directory, or the database of its site. */

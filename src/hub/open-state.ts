@@ -1,9 +1,9 @@
 import type { Environment } from '../broker/environment.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
-import { writeSnapshot } from '../store/backup/snapshot.ts';
-import { openStoreWithKeys } from '../store/keys/key-rotation.ts';
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
+import { openStoreWithKeys } from '../store/sqlite/key-rotation.ts';
+import { writeSnapshot } from '../store/sqlite/snapshot.ts';
 import { ensureStateDirectory } from '../store/state-directory.ts';
 import { describeVolatileState, requireVolume } from '../store/state-volume.ts';
 import { isInContainer } from '../system/container.ts';

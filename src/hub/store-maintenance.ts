@@ -2,7 +2,7 @@ import { type ScheduledTask, schedule } from 'node-cron';
 import type { Environment } from '../broker/environment.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { messageOf } from '../core/failure.ts';
-import { snapshotTime, writeSnapshot } from '../store/backup/snapshot.ts';
+import { snapshotTime, writeSnapshot } from '../store/sqlite/snapshot.ts';
 import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** Once a day, in the quiet hours of the night. */

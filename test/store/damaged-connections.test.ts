@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Connection } from '../../src/core/connections/connection.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { writeSnapshot } from '../../src/store/sqlite/snapshot.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';

@@ -6,7 +6,7 @@ import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { MIGRATIONS, migrate, NEWEST_SCHEMA } from '../../src/store/sqlite/migrations.ts';
 import { checkKeys } from '../../src/store/sqlite/recovery/salvage.ts';
-import { storeFiles } from '../../src/store/sqlite/store-files.ts';
+import { storeFiles } from '../../src/store/store-files.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { KEY, open } from './test-store.ts';
 

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
-import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { writeSnapshot } from '../../src/store/sqlite/snapshot.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';

@@ -11,7 +11,7 @@ import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { storeFiles } from '../../src/store/sqlite/store-files.ts';
+import { storeFiles } from '../../src/store/store-files.ts';
 import { instantAt } from '../core/samples.ts';
 
 export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
 import { writeNewFileAtomically } from '../../system/new-file.ts';
 import { secretLocation, systemdCredentialPaths } from '../../system/secret-file.ts';
-import { fileSize, storeFiles } from '../sqlite/store-files.ts';
+import { fileSize, storeFiles } from '../store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
 
 /**

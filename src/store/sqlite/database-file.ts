@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
+import type { StoreFiles } from '../store-files.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { CommitTimes } from './commit-times.ts';
 import type { Companion } from './companions.ts';
@@ -9,7 +10,6 @@ import type { OpenedDatabase } from './database.ts';
 import { DatabaseSyncs } from './database-syncs.ts';
 import { type Salvage, salvage, salvageInSlices } from './recovery/salvage.ts';
 import { Sql } from './sql.ts';
-import type { StoreFiles } from './store-files.ts';
 
 /**
  * The database of a store as a whole: SQLite in `latchkey.db`, with a WAL, and synced so that commits survive a power

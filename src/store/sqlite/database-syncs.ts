@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { promisify } from 'node:util';
 import type Database from 'better-sqlite3';
-import { restoreKeptWal, type StoreFiles, syncPath } from './store-files.ts';
+import { restoreKeptWal, type StoreFiles, syncPath } from '../store-files.ts';
 
 const datasync = promisify(fdatasync);
 const readAt = promisify(read);

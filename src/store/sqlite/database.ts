@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
+import { fileSize, type StoreFiles } from '../store-files.ts';
 import { MIGRATIONS, type Migration, migrate, readSchemaVersion } from './migrations.ts';
-import { fileSize, type StoreFiles } from './store-files.ts';
 
 /** Codes of SQLite and of the file system. */
 const DISK_FULL_CODES = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;

@@ -6,6 +6,17 @@ import type { Timers } from '../../core/clock.ts';
 import { Failure, messageOf, messageWithoutAdvice } from '../../core/failure.ts';
 import { systemTimers } from '../../system/clock.ts';
 import type { Sealing } from '../keys/sealing.ts';
+import {
+  atomicReplace,
+  checkWritable,
+  copyStoreFiles,
+  fileSize,
+  finishReplacement,
+  readFileOrNull,
+  restoreKeptWal,
+  type StoreFiles,
+  storeFiles,
+} from '../store-files.ts';
 import { type OpenedDatabase, openDatabase, openInMemory } from './database.ts';
 import { migrate } from './migrations.ts';
 import {
@@ -17,17 +28,6 @@ import {
 } from './recovery/rebuild.ts';
 import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
 import { SqliteStore } from './sqlite-store.ts';
-import {
-  atomicReplace,
-  checkWritable,
-  copyStoreFiles,
-  fileSize,
-  finishReplacement,
-  readFileOrNull,
-  restoreKeptWal,
-  type StoreFiles,
-  storeFiles,
-} from './store-files.ts';
 
 /**
  * Opens the store of a hub, and creates or migrates it. A damaged store is rebuilt from what can be read of it and of

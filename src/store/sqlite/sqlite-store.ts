@@ -12,11 +12,11 @@ import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant }
 import { systemTimers } from '../../system/clock.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
+import type { StoreFiles } from '../store-files.ts';
+import { Ballast } from '../store-files.ts';
 import { type Companion, Companions } from './companions.ts';
 import { isDiskFull, type OpenedDatabase } from './database.ts';
 import { DatabaseFile } from './database-file.ts';
-import type { StoreFiles } from './store-files.ts';
-import { Ballast } from './store-files.ts';
 import { ApplianceTable } from './tables/appliance-table.ts';
 import { ConnectionTable } from './tables/connection-table.ts';
 import { GrantTable } from './tables/grant-table.ts';

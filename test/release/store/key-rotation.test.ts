@@ -19,8 +19,8 @@ const MAX_CALLS = 400;
 
 /** Opens the store like a hub and rotates its key. */
 const SCRIPT = `
-  import { writeSnapshot } from ${builtModule('store/backup/snapshot.js')};
-  import { openStoreWithKeys } from ${builtModule('store/keys/key-rotation.js')};
+  import { writeSnapshot } from ${builtModule('store/sqlite/snapshot.js')};
+  import { openStoreWithKeys } from ${builtModule('store/sqlite/key-rotation.js')};
   import { systemRandom } from ${builtModule('system/random.js')};
   const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
   const { store, keyRotation } = await openStoreWithKeys(process.argv[1], undefined, options);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { messageOf } from '../../../core/failure.ts';
-import { copyStoreFiles, fileSize, storeFiles } from '../store-files.ts';
+import { copyStoreFiles, fileSize, storeFiles } from '../../store-files.ts';
 
 /** Whether a store can be read completely. */
 export type IntegrityResult =

@@ -2,13 +2,13 @@ import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { systemTimers } from '../../system/clock.ts';
-import { canOpenSnapshot } from '../backup/snapshot.ts';
-import { toStoreFailure } from '../sqlite/database.ts';
-import { openStore } from '../sqlite/open-store.ts';
-import type { SqliteStore } from '../sqlite/sqlite-store.ts';
-import { fileSize, fsyncPath } from '../sqlite/store-files.ts';
-import { jweSealing, type Sealing, STORE_KEY_BYTES } from './sealing.ts';
-import { decodeKey, loadNextStoreKey, loadStoreKey, type NextKey, nextKeyPath } from './store-key.ts';
+import { jweSealing, type Sealing, STORE_KEY_BYTES } from '../keys/sealing.ts';
+import { decodeKey, loadNextStoreKey, loadStoreKey, type NextKey, nextKeyPath } from '../keys/store-key.ts';
+import { fileSize, fsyncPath } from '../store-files.ts';
+import { toStoreFailure } from './database.ts';
+import { openStore } from './open-store.ts';
+import { canOpenSnapshot } from './snapshot.ts';
+import type { SqliteStore } from './sqlite-store.ts';
 
 /** A store, and the rotation of its key. */
 interface OpenedStore {

@@ -1,10 +1,10 @@
 import { statfsSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { Failure } from '../../core/failure.ts';
-import { openInMemory, toStoreFailure } from '../sqlite/database.ts';
-import { salvage, salvageInSlices } from '../sqlite/recovery/salvage.ts';
-import type { SqliteStore } from '../sqlite/sqlite-store.ts';
-import { BALLAST_BYTES, fileSize, readFileOrNull, syncPath } from '../sqlite/store-files.ts';
+import { BALLAST_BYTES, fileSize, readFileOrNull, syncPath } from '../store-files.ts';
+import { openInMemory, toStoreFailure } from './database.ts';
+import { salvage, salvageInSlices } from './recovery/salvage.ts';
+import type { SqliteStore } from './sqlite-store.ts';
 
 /**
  * Replaces the snapshot, which is used if the database is damaged later. Every row of the new snapshot is read before
