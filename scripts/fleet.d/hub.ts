@@ -5,8 +5,8 @@ import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core
 import type { RefreshHealth } from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { needsRefreshBeforeIssue } from '../../src/core/grants/schedule.ts';
-import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import type { Log } from '../../src/core/log.ts';
+import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import type { Random } from '../../src/core/random.ts';
 import { logTo } from '../../test/support/log-to.ts';
 import { EPOCH } from './portal.ts';

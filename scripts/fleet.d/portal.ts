@@ -1,4 +1,4 @@
-import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { RefreshTrigger, RequestRates } from './rates.ts';
 

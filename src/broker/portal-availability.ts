@@ -1,5 +1,5 @@
-import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import type { LoginLinkOutcome, PollOutcome, Portal } from '../core/portals/portal.ts';
+import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { ConnectedPortal, ConnectedPortals } from './ports.ts';
 
 type PortalOutcome = LoginLinkOutcome | PollOutcome | TokenOutcome;

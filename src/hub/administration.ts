@@ -8,8 +8,8 @@ import type { Administration, PreparedReload, ReloadOutcome } from '../core/admi
 import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import { testReport } from '../core/health/notice-policy.ts';
 import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
-import { testReport } from '../core/reports/notice-policy.ts';
 import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';

@@ -1,6 +1,6 @@
-import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
+import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { RequestOutcome } from './http.ts';
 import { describeError, describeRedirect } from './token-outcome.ts';
 import { parseErrorCode } from './token-response.ts';

@@ -1,6 +1,6 @@
-import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import { type CredentialLocation, describeCredentials } from '../core/portals/identity.ts';
 import type { PollOutcome } from '../core/portals/portal.ts';
+import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { PortalResponse } from './http.ts';
 import { parseErrorCode, parseErrorDescription, parseTokenResponse } from './token-response.ts';
 

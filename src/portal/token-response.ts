@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import * as v from 'valibot';
-import type { TokenResponse } from '../core/grants/token-outcome.ts';
 import { printableDescription } from '../core/portals/error-description.ts';
+import type { TokenResponse } from '../core/portals/token-outcome.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
 import type { PortalResponse } from './http.ts';

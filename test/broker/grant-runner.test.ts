@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/broker/grants/concurrency-limiter.ts';
 import type { SaveGrant } from '../../src/broker/grants/grant-runner.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
-import type { NotSent, TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { NotSent, TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from '../core/samples.ts';

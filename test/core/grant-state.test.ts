@@ -12,7 +12,7 @@ import {
 } from '../../src/core/grants/grant-state.ts';
 import { step } from '../../src/core/grants/grant-step.ts';
 import { resumedGrant } from '../../src/core/grants/stored-grant.ts';
-import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { FoundGrant } from '../../src/core/site.ts';
 import type { RefreshAttempt } from '../../src/core/store.ts';

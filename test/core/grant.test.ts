@@ -10,7 +10,7 @@ import {
   minRemaining,
   remainingLifetime,
 } from '../../src/core/grants/grant.ts';
-import type { TokenResponse } from '../../src/core/grants/token-outcome.ts';
+import type { TokenResponse } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 

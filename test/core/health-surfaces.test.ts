@@ -19,8 +19,8 @@ import {
   type HubConditionCode,
 } from '../../src/core/health/condition.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
+import { hubNotice, subjectNotice } from '../../src/core/health/notice-policy.ts';
 import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
-import { hubNotice, subjectNotice } from '../../src/core/reports/notice-policy.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';

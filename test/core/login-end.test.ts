@@ -3,7 +3,7 @@ import { type Grant, grantFromTokenResponse } from '../../src/core/grants/grant.
 import { type LoginLimits, loginEnd } from '../../src/core/grants/login-end.ts';
 import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { nextRefreshAt } from '../../src/core/grants/schedule.ts';
-import { currentNotice, resolvedMessage, subjectNotice } from '../../src/core/reports/notice-policy.ts';
+import { currentNotice, resolvedMessage, subjectNotice } from '../../src/core/health/notice-policy.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import { concernsHub, type HubCondition } from '../../src/core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
-import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
 import {
   currentNotice,
   failureDuration,
@@ -14,7 +13,8 @@ import {
   resolvedMessage,
   type SubjectNoticeInput,
   subjectNotice,
-} from '../../src/core/reports/notice-policy.ts';
+} from '../../src/core/health/notice-policy.ts';
+import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';

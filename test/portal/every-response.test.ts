@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
+import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';

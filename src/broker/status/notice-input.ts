@@ -4,7 +4,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES } from '../../core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
-import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/reports/notice-policy.ts';
+import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/health/notice-policy.ts';
 import { mapInSlices } from '../../system/slices.ts';
 import type { StoredSetupAccess } from '../access/setup-access.ts';
 import type { Environment } from '../environment.ts';

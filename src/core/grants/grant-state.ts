@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts';
+import type { NotSent, TokenOutcome } from '../portals/token-outcome.ts';
 import type { Secret } from '../secret.ts';
 import type { FoundGrant } from '../site.ts';
 import type { AttemptStart } from '../store.ts';
@@ -6,7 +7,6 @@ import type { Grant } from './grant.ts';
 import type { RefreshHealth } from './refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState } from './refresh-state.ts';
 import type { RetryContext } from './retry-delays.ts';
-import type { NotSent, TokenOutcome } from './token-outcome.ts';
 
 /** What must be stored of a grant, as numbers that only grow. */
 export interface GrantVersion {

@@ -2,8 +2,8 @@ import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../c
 import type { Connection } from '../connections/connection.ts';
 import { sameScope } from '../connections/scope.ts';
 import type { PortalIdentity } from '../portals/identity.ts';
+import type { TokenResponse } from '../portals/token-outcome.ts';
 import type { Secret } from '../secret.ts';
-import type { TokenResponse } from './token-outcome.ts';
 
 /** A connection's tokens, and what the hub knows about their validity. A pairing or an import creates it. */
 export interface Grant {

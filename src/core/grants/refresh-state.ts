@@ -1,4 +1,5 @@
 import { clockFaultMessage, elapsed, type Instant, rfc3339 } from '../clock.ts';
+import type { TokenOutcome } from '../portals/token-outcome.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
   type Backoff,
@@ -20,7 +21,6 @@ import {
   refreshPeriod,
   retryTimes,
 } from './retry-delays.ts';
-import type { TokenOutcome } from './token-outcome.ts';
 
 /** An attempt's outcome without new tokens in the store: the portal issued none, or the store can't be written. */
 export type RefreshFailure =

@@ -1,7 +1,7 @@
 import type { CertificateDateError } from '../clock.ts';
-import type { NotSent, TokenOutcome, TokenResponse } from '../grants/token-outcome.ts';
 import type { Secret } from '../secret.ts';
 import type { DeviceLink, LoginLink, PolledLink } from './login-link.ts';
+import type { NotSent, TokenOutcome, TokenResponse } from './token-outcome.ts';
 
 /** What a link is requested for. */
 export interface LoginLinkRequest {

@@ -1,4 +1,3 @@
-import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLink, PolledLink } from '../../core/portals/login-link.ts';
 import type {
@@ -12,6 +11,7 @@ import type {
   Unreachable,
 } from '../../core/portals/portal.ts';
 import type { InspectedPortal, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
+import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import type { Secret } from '../../core/secret.ts';
 import {
   type ClientProbe,

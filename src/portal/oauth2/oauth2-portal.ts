@@ -12,7 +12,6 @@ import {
 } from 'oauth4webapi';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { NotSent, TokenOutcome } from '../../core/grants/token-outcome.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
 import type {
@@ -25,6 +24,7 @@ import type {
   RevokedTokens,
 } from '../../core/portals/portal.ts';
 import type { InspectedPortal, MovedEndpoint, PortalCheck, PortalLogin } from '../../core/portals/portal-status.ts';
+import type { NotSent, TokenOutcome } from '../../core/portals/token-outcome.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import type { TokenOutcome, TokenResponse } from '../../core/grants/token-outcome.ts';
 import type { PollOutcome } from '../../core/portals/portal.ts';
+import type { TokenOutcome, TokenResponse } from '../../core/portals/token-outcome.ts';
 import { displayableAccount } from '../account.ts';
 import type { PortalResponse } from '../http.ts';
 import type { PresetProtocol } from '../presets/preset.ts';

@@ -1,6 +1,6 @@
 import type { ConnectionState } from '../connections/connection-status.ts';
-import type { ApplianceCondition, ConnectionCondition, HubCondition, HubConditionCode } from '../health/condition.ts';
-import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
+import type { Notice, NoticeCode, NoticeReport } from '../reports/notice.ts';
+import type { ApplianceCondition, ConnectionCondition, HubCondition, HubConditionCode } from './condition.ts';
 
 /** A condition of a connection or an appliance. */
 type SubjectCondition = ConnectionCondition | ApplianceCondition;
