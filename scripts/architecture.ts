@@ -1,18 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, normalize } from 'node:path';
+import { dirname, join } from 'node:path';
+import { type Source, sourcesIn } from './architecture.d/sources.ts';
 
 const root = join(import.meta.dirname, '..');
 const PAGE = join(root, 'docs/architecture.md');
 const PICTURE = /```mermaid\n.*?```\n/s;
-
-/** A source file, by its path in `src`, and the paths there that it imports. */
-interface Source {
-  readonly path: string;
-  readonly lines: number;
-  readonly imports: readonly string[];
-}
 
 const [argument] = process.argv.slice(2);
 if (argument === '--write') {
@@ -31,18 +25,6 @@ function sourcesAt(commit: string): Source[] {
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-function sourcesIn(checkout: string): Source[] {
-  const src = join(checkout, 'src');
-  return globSync('**/*.ts', { cwd: src })
-    .sort()
-    .map((path) => {
-      const text = readFileSync(join(src, path), 'utf8');
-      const imports = text.matchAll(/(?:\bfrom|\bimport\(|^import) ?'(\.[^']+)'/gm);
-      const paths = [...imports].map(([, to = '']) => normalize(join(dirname(path), to)));
-      return { path, lines: text.split('\n').length - 1, imports: paths };
-    });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { type Source, sourcesIn } from '../../scripts/architecture.d/sources.ts';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 /** What each folder of src may import besides itself and packages: the table in docs/architecture.md. */
@@ -41,14 +42,18 @@ function violationFile(from: string, to: string, form: string): string {
   return `src/${from}/to-${to}-by-${form.replaceAll(/\W+/g, '-')}.ts`;
 }
 
+function writeFiles(folder: string, files: Record<string, string>): void {
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  }
+}
+
 /** Biome's messages about layers and import cycles, for each file that has any. */
 async function findings(files: Record<string, string>): Promise<ReadonlyMap<string, string>> {
   using folder = temporaryFolder();
   cpSync(join(root, '.biome.json'), join(folder.path, '.biome.json'));
-  for (const [file, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder.path, file)), { recursive: true });
-    writeFileSync(join(folder.path, file), text);
-  }
+  writeFiles(folder.path, files);
   const rules = ['--only=style/noRestrictedImports', '--only=suspicious/noImportCycles'];
   const report = ['--reporter=json', '--max-diagnostics=none', '--vcs-enabled=false'];
   const { status, stdout, stderr } = await runCommand(
@@ -115,6 +120,65 @@ test('the diagram in docs/architecture.md matches the sources', async () => {
   const [drawn = 'none'] = /```mermaid\n.*?```/s.exec(stdout) ?? [];
   expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
 });
+
+/**
+ * The imports between folders of one layer that import each other, each pair of folders by two files. What is in a
+ * sub-folder counts as in the folder; a folder and its own sub-folders are no pair.
+ */
+function mutualImports(sources: readonly Source[]): string[] {
+  const found = new Map<string, string>();
+  for (const { path, imports } of sources) {
+    for (const imported of imports) {
+      const [from, to] = [dirname(path).split('/'), dirname(imported).split('/')];
+      const parting = from.findIndex((name, index) => name !== to[index]);
+      if (parting < 1 || parting === to.length) continue;
+      const pair = [from, to].map((folders) => folders.slice(0, parting + 1).join('/'));
+      found.set(pair.join(' '), `${path} imports ${imported}`);
+    }
+  }
+  return [...found].flatMap(([pair, one]) => {
+    const other = found.get(pair.split(' ').reverse().join(' '));
+    return other !== undefined && one < other ? [`${one}, and ${other}`] : [];
+  });
+}
+
+/** The parts of the broker that import the file that puts them together. */
+function importersOfBroker(sources: readonly Source[]): string[] {
+  return sources
+    .filter(({ path, imports }) => /^broker\/.*\//.test(path) && imports.includes('broker/open-broker.ts'))
+    .map(({ path }) => path);
+}
+
+test('no two folders of a layer import each other, and no part of the broker imports the whole', () => {
+  const sources = sourcesIn(root);
+  expect(mutualImports(sources)).toEqual([]);
+  expect(importersOfBroker(sources)).toEqual([]);
+});
+
+test.each(Object.entries(forms))(
+  'two folders that import each other by %s are found with the files',
+  (_, importing) => {
+    using folder = temporaryFolder();
+    writeFiles(folder.path, {
+      'src/store/a/one.ts': importing('../b/two.ts'),
+      'src/store/b/two.ts': target,
+      'src/store/b/deep/three.ts': importing('../../a/four.ts'),
+      'src/store/a/four.ts': importing('./deep/five.ts'),
+      'src/store/a/deep/five.ts': importing('../four.ts'),
+      'src/store/six.ts': importing('./b/two.ts'),
+      'src/store/b/seven.ts': importing('../six.ts') + importing('../../system/b/eight.ts'),
+      'src/system/b/eight.ts': importing('../../store/b/seven.ts'),
+      'src/broker/open-broker.ts': importing('./a/nine.ts'),
+      'src/broker/administration.ts': importing('./open-broker.ts'),
+      'src/broker/a/nine.ts': importing('../open-broker.ts'),
+    });
+    const sources = sourcesIn(folder.path);
+    expect(mutualImports(sources)).toEqual([
+      'store/a/one.ts imports store/b/two.ts, and store/b/deep/three.ts imports store/a/four.ts',
+    ]);
+    expect(importersOfBroker(sources)).toEqual(['broker/a/nine.ts']);
+  },
+);
 
 test('no source folder contains more than 20 files of code', () => {
   // Data files of one kind, such as the presets, are found by their names.
