@@ -23,6 +23,7 @@ import {
 import { OwnDeclarations } from './declarations/own-declarations.ts';
 import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
+import { createHubRanking } from './grants/hub-ranking.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { PairingBatches } from './pairings/pairing-batches.ts';
@@ -36,6 +37,12 @@ import { NewsApplier } from './site/apply-news.ts';
 import { NewsLook } from './site/news-look.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
+
+/**
+ * How long a stop may take if grants are only in memory because the database of the site is away, in ms: less than
+ * `TimeoutStopSec` of the service. A portal may accept no other refresh token than theirs.
+ */
+const SITE_STOP_TIME = 140_000;
 
 /** What the broker depends on, passed in so that tests can replace it. */
 export interface BrokerOptions {
@@ -174,8 +181,15 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   };
   const isDamaged = (id: string) => connections.byId(id)?.damaged === true;
   const grants = parts.use(
-    new Grants(environment, store, scheduler, referenceClock, portalOf, ports.jitterOffset, isDamaged),
+    new Grants({
+      ...{ environment, store, scheduler, referenceClock, portalOf, isDamaged },
+      jitterOffset: ports.jitterOffset,
+      rankOf: createHubRanking(store.site),
+      stopTime: store.site === null ? 0 : SITE_STOP_TIME,
+    }),
   );
+  store.site?.onHubsChanged(() => grants.onHubsChanged());
+  store.site?.onReturn(() => void grants.onStoreReturned());
   const grantImports = parts.use(
     new GrantImports({
       ...{ environment, store, connections, grants, referenceClock },

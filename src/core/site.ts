@@ -2,9 +2,7 @@ import type { Appliance } from './appliances/appliance.ts';
 import type { Session } from './appliances/session.ts';
 import type { TokenUsage } from './appliances/usage.ts';
 import type { Connection } from './connections/connection.ts';
-import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
-import type { StoredGrant } from './store.ts';
 
 /** The setting with the certificate that a hub serves, and its key. */
 export const LEAF_SETTING = 'leaf';
@@ -52,16 +50,6 @@ export const ALL_NEWS: SiteNews = {
   ...{ connections: new Set(), appliances: new Set(), sessions: new Set(), pairings: new Set() },
   ...{ grants: new Set(), settings: new Set(), invites: false, all: true },
 };
-
-/** A grant as another hub may have changed it. */
-export interface FoundGrant {
-  readonly stored: StoredGrant;
-  /**
-   * After a standby was promoted or a copy restored: the database has an older version than this hub knows, or has the
-   * same one, and nobody has confirmed yet that there was none after it.
-   */
-  readonly mayHaveLostWrites: boolean;
-}
 
 /** The form of a hub's id: a DNS label, because the hub is found as `<id>.local`. */
 export const HUB_ID = /^[a-z][a-z0-9-]{0,62}$/;
@@ -135,13 +123,6 @@ export interface SiteStore {
   /** The sessions of these appliances. */
   findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
   findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
-  /** By connection. @param connections null for all */
-  findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
-  /**
-   * Compares grants, as this hub holds them, with the database: writes those again that it has lost, and confirms those
-   * that are equal, if no other hub may still write something newer. What it has not lost stays.
-   */
-  reconcile(grants: readonly Grant[]): Promise<void>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Removes a hub from the list, and its settings; it comes back when it is seen again. */

@@ -53,6 +53,16 @@ export interface StoredGrant {
   readonly attempt: RefreshAttempt | null;
 }
 
+/** A grant as it is stored now: another hub of a site may have changed it. */
+export interface FoundGrant {
+  readonly stored: StoredGrant;
+  /**
+   * After a standby was promoted or a copy restored: the database has an older version than this hub knows, or has the
+   * same one, and nobody has confirmed yet that there was none after it.
+   */
+  readonly mayHaveLostWrites: boolean;
+}
+
 /**
  * The store of everything that must survive a power cut. A write that resolves is on disk. Another process may use the
  * same store, so every write of a grant names the generation that it replaces. If the store has another generation, the
@@ -90,6 +100,14 @@ export interface Store {
   grants(): Promise<StoredGrant[]>;
   /** @param connection its id, as below */
   grant(connection: string): Promise<StoredGrant | null>;
+  /** The grants as they are stored now, by connection. @param connections their ids; null for all */
+  findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
+  /**
+   * Compares grants, as this hub holds them, with the database of a site: writes those again that it has lost, and
+   * confirms those that are equal, if no other hub may still write something newer. What it has not lost stays. The store
+   * of one hub loses nothing.
+   */
+  reconcile(grants: readonly Grant[]): Promise<void>;
   /** The generation of a connection's last grant, even if that was forgotten; 0 if there never was one. */
   generation(connection: string): Promise<number>;
   /**

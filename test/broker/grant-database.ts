@@ -6,8 +6,7 @@ import { Failure } from '../../src/core/failure.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { RevokedTokens } from '../../src/core/portals/portal.ts';
 import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
-import type { FoundGrant } from '../../src/core/site.ts';
-import type { AttemptStart, RefreshAttempt } from '../../src/core/store.ts';
+import type { AttemptStart, FoundGrant, RefreshAttempt } from '../../src/core/store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { instantAt, MINUTE, sampleGrant } from '../core/samples.ts';
@@ -36,24 +35,20 @@ class GrantDatabase implements GrantStore {
   isAway: boolean | readonly Write[] = false;
   /** What happens elsewhere while it reads or writes. */
   meanwhile: () => void = () => undefined;
-  site: GrantStore['site'] = {
-    findGrants: async (connections) => {
-      this.#visit(null);
-      const { connection } = sampleGrant();
-      return new Map(this.found === null || connections?.has(connection) === false ? [] : [[connection, this.found]]);
-    },
-    reconcile: async (grants) => {
-      for (const grant of grants) this.writes.push({ write: 'reconcile', grant });
-      this.found = this.reconciled ?? this.found;
-    },
-  };
 
   constructor(grant: Grant) {
     this.found = found(grant);
   }
 
-  /** As a hub without a site reads it. */
-  readonly grant = async () => this.found?.stored ?? null;
+  readonly findGrants: GrantStore['findGrants'] = async (connections) => {
+    this.#visit(null);
+    const { connection } = sampleGrant();
+    return new Map(this.found === null || connections?.has(connection) === false ? [] : [[connection, this.found]]);
+  };
+  readonly reconcile: GrantStore['reconcile'] = async (grants) => {
+    for (const grant of grants) this.writes.push({ write: 'reconcile', grant });
+    this.found = this.reconciled ?? this.found;
+  };
   readonly beginAttempt = async (grant: Partial<Grant>, attempt: RefreshAttempt) => {
     this.#visit('beginAttempt');
     this.writes.push({ write: 'beginAttempt', grant, attempt });

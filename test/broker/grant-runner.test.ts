@@ -296,14 +296,6 @@ describe('grant that another hub has written', () => {
     expect([hub.runner.grant, hub.database.writes, hub.logged]).toEqual([other, [], []]);
   });
 
-  test('a hub without a site takes over what its store has, and logs that something else has changed it', async () => {
-    const hub = holdGrant(sampleGrant());
-    hub.database.site = null;
-    hub.database.found = found(other);
-    await hub.runner.reload();
-    expect([hub.runner.grant, hub.logged]).toEqual([other, ['grant_changed_elsewhere']]);
-  });
-
   test('a grant that the database has no more ends, after a hub of a site has tried to write it again', async () => {
     const hub = holdGrant(sampleGrant());
     hub.database.found = null;

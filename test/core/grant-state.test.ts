@@ -14,8 +14,7 @@ import { step } from '../../src/core/grants/grant-step.ts';
 import { resumedGrant } from '../../src/core/grants/stored-grant.ts';
 import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { FoundGrant } from '../../src/core/site.ts';
-import type { RefreshAttempt } from '../../src/core/store.ts';
+import type { FoundGrant, RefreshAttempt } from '../../src/core/store.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const NOW = 10 * MINUTE;
@@ -67,7 +66,7 @@ const loading = doing({ kind: 'loading', why: 'superseded', discarded: null });
 const STATES = {
   idle: held,
   'idle, ahead': { ...held, ends: 1 },
-  writing: doing({ kind: 'writing', isRefreshing: true }, { ...held, ends: 1 }),
+  writing: doing({ kind: 'writing', isRefreshing: true, hasNews: false }, { ...held, ends: 1 }),
   preparing: doing({ kind: 'preparing', generation: 3 }),
   beginning: doing({ kind: 'beginning', generation: 3 }),
   sent,

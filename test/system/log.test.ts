@@ -11,21 +11,22 @@ function logAt(level: 'debug' | 'info' = 'info') {
 describe('suppression of repeated events', () => {
   test('the log writes a repeated event twenty times, then twice a minute with the count of suppressed lines', () => {
     const { log, lines, time } = logAt();
-    for (let i = 0; i < 1000; i++) log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
+    for (let i = 0; i < 1000; i++)
+      log.warn('login_confirmation_needed', { connection: 'wallbox', address: '10.0.0.9' });
     expect(lines).toHaveLength(20);
     time.now += 30_000;
-    for (let i = 0; i < 10; i++) log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
+    for (let i = 0; i < 10; i++) log.warn('login_confirmation_needed', { connection: 'wallbox', address: '10.0.0.9' });
     expect(lines).toHaveLength(21);
     expect(lines[20]).toMatchObject({
       level: 'warn',
-      event: 'grant_changed_elsewhere',
+      event: 'login_confirmation_needed',
       connection: 'wallbox',
       suppressed: 980,
     });
     time.now += 3_600_000;
-    log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
+    log.warn('login_confirmation_needed', { connection: 'wallbox', address: '10.0.0.9' });
     expect(lines[21]).toMatchObject({ suppressed: 9 });
-    log.warn('grant_changed_elsewhere', { connection: 'wallbox' });
+    log.warn('login_confirmation_needed', { connection: 'wallbox', address: '10.0.0.9' });
     expect(lines[22]).not.toHaveProperty('suppressed');
   });
 

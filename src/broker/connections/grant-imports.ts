@@ -126,7 +126,7 @@ export class GrantImports implements AsyncDisposable {
       if (saved === null) {
         logSuperseded();
         // Another hub may have deleted the former grant, and news of it wait until the import has ended.
-        if (store.site !== null) await grants.get(id)?.reload();
+        await grants.get(id)?.reload();
         await grants.revoke(id, { name, portal: connected.portal }, tokens);
         throw new Failure(
           'import_failed',

@@ -12,7 +12,6 @@ import {
   isUnsaved,
   type Nudge,
   type StepContext,
-  versionOf,
   type WriteResult,
   withFailure,
 } from '../../core/grants/grant-state.ts';
@@ -23,8 +22,7 @@ import { isNewerThan, resumedGrant } from '../../core/grants/stored-grant.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
-import type { FoundGrant, SiteStore } from '../../core/site.ts';
-import type { StoredGrant } from '../../core/store.ts';
+import type { FoundGrant, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore, ConnectionPortal } from '../ports.ts';
@@ -44,13 +42,10 @@ export interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'ident
 }
 
 /** The part of the store that runners use. */
-export interface GrantStore
-  extends Pick<
-    BrokerStore,
-    'damagedGrants' | 'grant' | 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant'
-  > {
-  readonly site: Pick<SiteStore, 'findGrants' | 'reconcile'> | null;
-}
+export type GrantStore = Pick<
+  BrokerStore,
+  'damagedGrants' | 'findGrants' | 'reconcile' | 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant'
+>;
 
 /** What all runners work with. */
 export interface RunnerContext {
@@ -92,7 +87,7 @@ export class GrantRunner implements ScheduledGrant {
   #busy: PromiseWithResolvers<void> | null = null;
   /** Resolves when another hub's attempt has ended. */
   #elsewhere: PromiseWithResolvers<void> | null = null;
-  #marking: Promise<void> = Promise.resolve();
+  #marking: Promise<unknown> = Promise.resolve();
   #writeError: unknown;
   /** Requests to the portal that are under way. */
   #requests = 0;
@@ -321,7 +316,7 @@ export class GrantRunner implements ScheduledGrant {
     const { logger, environment } = this.#context;
     switch (effect.kind) {
       case 'refresh':
-        if (this.#isDue || !effect.onlyIfDue) this.#dispatch({ kind: 'refresh', isDue: this.#isDue });
+        if (this.#isDue || !effect.onlyIfDue) this.#dispatch({ kind: 'refresh', isDue: this.#isDue, isWritten: true });
         break;
       case 'failed':
         logger.failed(effect.before, this);
@@ -421,75 +416,74 @@ export class GrantRunner implements ScheduledGrant {
   }
 
   async #reconcileIfLost(): Promise<boolean> {
-    const { site } = this.#context.store;
-    if (site === null || this.hasEnded) return false;
+    if (this.hasEnded) return false;
     const found = await this.#find();
     if (found !== null && !found.mayHaveLostWrites) return false;
-    await site.reconcile([this.grant]);
+    await this.#context.store.reconcile([this.grant]);
     return true;
   }
 
   async #write(): Promise<void> {
+    const { grant, stored, ends } = this.#state;
+    const version = { generation: grant.generation, ends };
+    try {
+      const isWritten = await this.#writeAhead();
+      const isRejected = isWritten ? await this.#mark() : stored.isRejected;
+      this.#writeError = undefined;
+      this.#dispatch({ kind: 'written', version: { ...version, isRejected }, result: isWritten });
+    } catch (error) {
+      this.#writeError = error;
+      this.#dispatch({ kind: 'written', version: stored, result: unwritable(error) });
+    }
+  }
+
+  async #writeAhead(): Promise<boolean> {
     const { store } = this.#context;
-    const version = versionOf(this.#state);
-    const result = await this.#writeAhead(store).catch(unwritable);
-    this.#writeError = typeof result === 'object' ? result.error : undefined;
-    this.#dispatch({ kind: 'written', version, result });
-  }
-
-  async #writeAhead(store: GrantStore): Promise<boolean> {
     const { stored, ends, grant } = this.#state;
-    if (stored.generation < grant.generation) {
-      const save = stored.generation === 0 ? this.#saveLogin : null;
-      if (!(await (save ?? (() => store.replaceGrant(this.grant)))())) return false;
-    } else if (stored.ends < ends && !(await store.endAttempt(grant))) return false;
-    await this.#mark();
-    return true;
+    if (stored.generation === grant.generation) return stored.ends === ends || store.endAttempt(grant);
+    return stored.generation === 0 && this.#saveLogin !== null ? this.#saveLogin() : store.replaceGrant(grant);
   }
 
-  async #mark(): Promise<void> {
+  /** Writes that the access token was rejected. @returns whether the store knows that */
+  async #mark(): Promise<boolean> {
     const { store, logger } = this.#context;
     const { connection, generation, accessTokenRejectedAt } = this.grant;
-    if (accessTokenRejectedAt === null || this.#state.stored.isRejected) return;
+    if (accessTokenRejectedAt === null) return false;
+    if (this.#state.stored.isRejected && this.#state.stored.generation === generation) return true;
     try {
-      if (await store.markTokenRejected(connection, generation, accessTokenRejectedAt))
-        this.#dispatch({ kind: 'marked', generation });
+      const isMarked = await store.markTokenRejected(connection, generation, accessTokenRejectedAt);
+      if (isMarked) this.#dispatch({ kind: 'marked', generation });
+      return isMarked;
     } catch (error) {
       logger.storeUnwritable(this, error);
+      return false;
     }
   }
 
   async #load(): Promise<void> {
-    const { environment, store, logger } = this.#context;
     try {
-      const found = await this.#findNewest();
-      if (store.site === null && !this.hasEnded)
-        environment.log.warn('grant_changed_elsewhere', { connection: logger.nameOf(this.grant.connection) });
-      this.#dispatch({ kind: 'found', why: 'asked', found });
+      this.#dispatch({ kind: 'found', why: 'asked', found: await this.#findNewest() });
     } catch (error) {
       this.#dispatch({ kind: 'not_found', detail: messageWithoutAdvice(error) });
     }
   }
 
-  /**
-   * What the store has, after what this hub knows was written again if the database has lost it.
-   * @throws Failure as `Store`, also if the row is damaged: what is in memory is better
-   */
+  /** What the store has, after what this hub knows was written again if the database has lost it. */
   async #findNewest(): Promise<FoundGrant | null> {
-    const { site } = this.#context.store;
     const found = await this.#find();
     // It may have lost the whole row, or another hub has deleted the grant.
     const mayBeLost = found === null || isNewerThan(this.#state, found);
-    if (site === null || this.hasEnded || !mayBeLost) return found;
-    await site.reconcile([this.grant]);
+    if (this.hasEnded || !mayBeLost) return found;
+    await this.#context.store.reconcile([this.grant]);
     return this.#find();
   }
 
+  /** @throws Failure as `Store`, also if the row is damaged: what is in memory is better */
   async #find(): Promise<FoundGrant | null> {
     const { store } = this.#context;
     const { connection } = this.grant;
-    const found = await findGrant(store, connection);
-    if (found !== null || !store.damagedGrants.has(connection)) return found;
+    const found = (await store.findGrants(new Set([connection]))).get(connection);
+    if (found !== undefined || !store.damagedGrants.has(connection)) return found ?? null;
     throw new Failure('store_unreadable', 'the grant in the store was damaged or changed by something else');
   }
 }
@@ -500,10 +494,4 @@ function waitsElsewhere({ activity }: GrantState): boolean {
 
 function unwritable(error: unknown): Exclude<WriteResult, boolean> {
   return { error, detail: messageWithoutAdvice(error) };
-}
-
-async function findGrant(store: GrantStore, connection: string): Promise<FoundGrant | null> {
-  if (store.site !== null) return (await store.site.findGrants(new Set([connection]))).get(connection) ?? null;
-  const stored = await store.grant(connection);
-  return stored === null ? null : { stored, mayHaveLostWrites: false };
 }

@@ -9,7 +9,6 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
 import { GrantRunner, type RevokingPortal, type RunnerContext, type SaveGrant } from './grant-runner.ts';
-import { createHubRanking } from './hub-ranking.ts';
 import { RefreshLogger } from './refresh-logger.ts';
 import { RefreshSchedule } from './refresh-schedule.ts';
 
@@ -20,12 +19,7 @@ import { RefreshSchedule } from './refresh-schedule.ts';
 const CONCURRENCY_LIMITS: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 const DAY_MS = 86_400_000;
-/**
- * How long a stop may take if grants are only in memory because the database of the site is away, in ms: less than
- * `TimeoutStopSec` of the service. A portal may accept no other refresh token than theirs.
- */
-const STOP_TIME = 140_000;
-/** How often such grants are written again, in ms. */
+/** How often grants that are only in memory are written again during a stop, in ms. */
 const SAVE_INTERVAL = 500;
 /** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
 const MIN_ADVANCE_INTERVAL = 60_000;
@@ -33,17 +27,35 @@ const MIN_ADVANCE_INTERVAL = 60_000;
 /** How often the deletion of a grant is retried if another write changes it meanwhile. */
 const MAX_DELETE_ATTEMPTS = 10;
 
+/** What all grants work with. */
+export interface GrantsOptions {
+  readonly environment: Environment;
+  readonly store: BrokerStore;
+  readonly scheduler: Scheduler;
+  readonly referenceClock: ReferenceClock;
+  /** The name and portal of a connection; undefined if it was removed or its portal is not configured. */
+  readonly portalOf: (connection: string) => ConnectionPortal | undefined;
+  /** From 0 to 1, always the same for a connection: see `ScheduleInput`. */
+  readonly jitterOffset: (connection: string) => number;
+  /** Whether nothing may be issued for a connection, because its row in the store was damaged. */
+  readonly isDamaged: (connection: string) => boolean;
+  /** The place of this hub among those that refresh a connection: see `createHubRanking`. */
+  readonly rankOf: (connection: string) => number;
+  /** How long a stop waits until grants that are only in memory can be written, in ms. */
+  readonly stopTime: number;
+}
+
 /**
  * Keeps every connection's grant fresh. A grant is suspended while another portal issued it than the one its connection
  * uses now: it is kept but not used until the configuration names that portal again
  * (docs/decisions/portals-of-grants.md).
  */
 export class Grants implements AsyncDisposable {
+  readonly #options: GrantsOptions;
   readonly #environment: Environment;
   readonly #store: BrokerStore;
   readonly #scheduler: Scheduler;
   readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
-  readonly #isDamaged: (connection: string) => boolean;
   readonly #logger: RefreshLogger;
   readonly #context: RunnerContext;
   readonly #grants = new Map<string, GrantRunner>();
@@ -61,35 +73,14 @@ export class Grants implements AsyncDisposable {
   /** When a response of a portal last brought its refreshes forward, on the boot clock in ms. */
   readonly #lastAvailableAt = new Map<string, number>();
 
-  /**
-   * @param portalOf the name and portal of a connection; undefined if the connection was removed or its portal is not
-   * configured
-   * @param jitterOffset from 0 to 1, always the same for a connection: see `ScheduleInput`
-   * @param isDamaged whether nothing may be issued for a connection, because its row in the store was damaged
-   */
-  constructor(
-    environment: Environment,
-    store: BrokerStore,
-    scheduler: Scheduler,
-    referenceClock: ReferenceClock,
-    portalOf: (connection: string) => ConnectionPortal | undefined,
-    jitterOffset: (connection: string) => number,
-    isDamaged: (connection: string) => boolean = () => false,
-  ) {
+  constructor(options: GrantsOptions) {
+    const { environment, store, scheduler, referenceClock, portalOf } = options;
+    this.#options = options;
     this.#environment = environment;
     this.#store = store;
     this.#scheduler = scheduler;
     this.#portalOf = portalOf;
-    this.#isDamaged = isDamaged;
-    this.schedule = new RefreshSchedule(
-      environment,
-      referenceClock,
-      portalOf,
-      jitterOffset,
-      createHubRanking(store.site),
-    );
-    store.site?.onHubsChanged(() => this.#scheduleAll());
-    store.site?.onReturn(() => void this.#onSiteReturned());
+    this.schedule = new RefreshSchedule(environment, referenceClock, portalOf, options.jitterOffset, options.rankOf);
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
@@ -123,7 +114,9 @@ export class Grants implements AsyncDisposable {
    */
   get(connection: string): GrantRunner | undefined {
     const managed = this.#grants.get(connection);
-    return managed !== undefined && this.#isActive(managed) && !this.#isDamaged(connection) ? managed : undefined;
+    return managed !== undefined && this.#isActive(managed) && !this.#options.isDamaged(connection)
+      ? managed
+      : undefined;
   }
 
   /** The grant of a connection that is not used, see {@link Grants} and {@link get}. */
@@ -235,14 +228,14 @@ export class Grants implements AsyncDisposable {
    * @param all whether any grant may have changed, and the database may have lost some
    */
   async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
-    const { site } = this.#store;
-    if (site === null || (connections.size === 0 && !all)) return;
-    let found = await site.findGrants(all ? null : connections);
+    if (connections.size === 0 && !all) return;
+    const store = this.#store;
+    let found = await store.findGrants(all ? null : connections);
     // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
     const missing = all ? this.#held().filter(({ connection }) => !found.has(connection)) : [];
     if (missing.length > 0) {
-      await site.reconcile(missing);
-      found = await site.findGrants(null);
+      await store.reconcile(missing);
+      found = await store.findGrants(null);
     }
     const lost: Grant[] = [];
     for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
@@ -262,7 +255,7 @@ export class Grants implements AsyncDisposable {
         if (managed.refreshing === null) this.#scheduleRefresh(managed);
       }
     }
-    if (lost.length > 0) await site.reconcile(lost);
+    if (lost.length > 0) await store.reconcile(lost);
   }
 
   /**
@@ -344,8 +337,13 @@ export class Grants implements AsyncDisposable {
     this.#scheduleAll();
   }
 
+  /** Another hub of the site has come or gone. */
+  onHubsChanged(): void {
+    this.#scheduleAll();
+  }
+
   /** The database of the site is back: tokens that are only in memory are written before anything is refreshed. */
-  async #onSiteReturned(): Promise<void> {
+  async onStoreReturned(): Promise<void> {
     for (const connection of this.#missedNews) await this.#applyMissedNews(connection);
     await Promise.all([...this.#grants.values()].map((managed) => managed.save()));
     this.onStoreWritable();
@@ -389,13 +387,10 @@ export class Grants implements AsyncDisposable {
    */
   async [Symbol.asyncDispose](): Promise<void> {
     const { clock, timers } = this.#environment;
-    const deadline = clock.now().uptime + STOP_TIME;
+    const deadline = clock.now().uptime + this.#options.stopTime;
     this.stop();
     await this.whenIdle();
-    if (this.#store.site !== null) {
-      while (!(await this.save()) && clock.now().uptime < deadline) await timers.sleep(SAVE_INTERVAL);
-    }
-    await this.save();
+    while (!(await this.save()) && clock.now().uptime < deadline) await timers.sleep(SAVE_INTERVAL);
     for (const managed of this.#grants.values())
       if (managed.isUnsaved && !managed.hasEnded) this.#logger.unsavedGrantLost(managed, managed.writeError);
   }

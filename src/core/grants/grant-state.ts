@@ -1,8 +1,7 @@
 import type { Instant } from '../clock.ts';
 import type { NotSent, TokenOutcome } from '../portals/token-outcome.ts';
 import type { Secret } from '../secret.ts';
-import type { FoundGrant } from '../site.ts';
-import type { AttemptStart } from '../store.ts';
+import type { AttemptStart, FoundGrant } from '../store.ts';
 import type { Grant } from './grant.ts';
 import type { RefreshHealth } from './refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState } from './refresh-state.ts';
@@ -20,8 +19,11 @@ export interface GrantVersion {
 /** What is under way with a grant; docs/decisions/one-state.md has the table of these and of the events. */
 export type GrantActivity =
   | { readonly kind: 'idle' }
-  /** What is only in memory is being written; `isRefreshing`: before a refresh. */
-  | { readonly kind: 'writing'; readonly isRefreshing: boolean }
+  /**
+   * What is only in memory is being written; `isRefreshing`: before a refresh; `hasNews`: there was news, which may be
+   * of what follows the write.
+   */
+  | { readonly kind: 'writing'; readonly isRefreshing: boolean; readonly hasNews: boolean }
   /** A refresh waits for its turn at the portal. Nothing is written, and nothing is sent. */
   | { readonly kind: 'preparing'; readonly generation: number }
   /** The attempt is being written ahead. */
@@ -76,8 +78,8 @@ export type Nudge = 'clock_set' | 'network_changed' | 'portal_responded' | 'stor
 
 /** What happens to a grant. */
 export type GrantEvent =
-  /** A refresh is due or wanted; `isDue`: by the schedule. */
-  | { readonly kind: 'refresh'; readonly isDue: boolean }
+  /** A refresh is due or wanted; `isDue`: by the schedule; `isWritten`: what can be written has just been. */
+  | { readonly kind: 'refresh'; readonly isDue: boolean; readonly isWritten?: true }
   /** What is only in memory can be written. */
   | { readonly kind: 'write' }
   | { readonly kind: 'written'; readonly version: GrantVersion; readonly result: WriteResult }

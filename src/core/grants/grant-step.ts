@@ -45,13 +45,13 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
   const { activity } = state;
   switch (event.kind) {
     case 'refresh':
-      if (activity.kind === 'writing') return to(state, { kind: 'writing', isRefreshing: true });
+      if (activity.kind === 'writing') return to(state, { ...activity, isRefreshing: true });
       if (activity.kind !== 'idle') return unchanged(state);
-      if (isAhead(state)) return to(state, { kind: 'writing', isRefreshing: true }, [{ kind: 'write' }]);
+      if (isAhead(state) && !event.isWritten) return write(state, true);
       return beginRefresh(state, event.isDue, context);
     case 'write':
       if (activity.kind !== 'idle' || !isAhead(state)) return unchanged(state);
-      return to(state, { kind: 'writing', isRefreshing: false }, [{ kind: 'write' }]);
+      return write(state, false);
     case 'written':
       return afterWrite(state, event, context);
     case 'prepared':
@@ -96,6 +96,10 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
   }
 }
 
+function write(state: GrantState, isRefreshing: boolean): GrantStep {
+  return to(state, { kind: 'writing', isRefreshing, hasNews: false }, [{ kind: 'write' }]);
+}
+
 /** Without a refresh token nothing is sent: if the access token has ended, the grant counts as refused from now on. */
 function beginRefresh(state: GrantState, isDue: boolean, context: StepContext): GrantStep {
   const { grant, health } = state;
@@ -118,6 +122,7 @@ function afterWrite(
   if (result === false) return load(state);
   if (result === true) {
     const written = markStored(idle(state), version);
+    if (activity.hasNews) return { ...load(written.state), effects: [...written.effects, { kind: 'load' }] };
     // An appliance that waited for a refresh gets the tokens that are stored now.
     const refresh = { kind: 'refresh', onlyIfDue: isUnsaved(state) } as const;
     return activity.isRefreshing ? { ...written, effects: [...written.effects, refresh] } : written;

@@ -1,5 +1,4 @@
-import type { FoundGrant } from '../site.ts';
-import type { RefreshAttempt, StoredGrant } from '../store.ts';
+import type { FoundGrant, RefreshAttempt, StoredGrant } from '../store.ts';
 import { carryOverRejection, type Grant, isFromLaterLogin } from './grant.ts';
 import {
   type GrantActivity,
@@ -33,7 +32,8 @@ export function afterNews(state: GrantState, found: FoundGrant | null, context: 
   if (state.stored.generation === 0) {
     // That write may have been committed although it has failed, and another hub uses the token.
     const accessTokenRejectedAt = grant.accessTokenRejectedAt ?? carryOverRejection(grant.accessToken, stored.grant);
-    return unchanged({ ...state, grant: { ...grant, accessTokenRejectedAt } });
+    const next = { ...state, grant: { ...grant, accessTokenRejectedAt } };
+    return unchanged(activity.kind === 'writing' ? { ...next, activity: { ...activity, hasNews: true } } : next);
   }
   // The database may have lost refreshes of the former login before somebody logged in.
   const isLater = isFromLaterLogin(stored.grant, grant);

@@ -86,13 +86,6 @@ export const grantEvents = {
     client_id: text('client_id of the configured portal'),
     what_to_do: whatToDo,
   }),
-  grant_changed_elsewhere: event(
-    'warn',
-    'Another process changed the grant in the store. Do not run two hubs on one store.',
-    {
-      connection: connectionIfKnown,
-    },
-  ),
   daily_summary: event('info', 'Summary of the refreshes of the last 24 hours.', {
     connections: number('how many connections have a grant'),
     refreshed: number('how many refreshes succeeded'),

@@ -8,7 +8,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
-import type { AttemptStart, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type { AttemptStart, FoundGrant, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import { systemTimers } from '../../system/clock.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
@@ -234,6 +234,13 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   async grant(connection: string): Promise<StoredGrant | null> {
     return this.#grants.find(connection);
   }
+
+  async findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
+    const stored = this.#grants.all().filter(({ grant }) => connections?.has(grant.connection) ?? true);
+    return new Map(stored.map((one) => [one.grant.connection, { stored: one, mayHaveLostWrites: false }]));
+  }
+
+  async reconcile(): Promise<void> {}
 
   async generation(connection: string): Promise<number> {
     return this.#grants.generation(connection);

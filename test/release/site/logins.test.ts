@@ -5,7 +5,7 @@ import { createBrokerAdministration } from '../../../src/broker/administration.t
 import { Failure } from '../../../src/core/failure.ts';
 import type { Grant } from '../../../src/core/grants/grant.ts';
 import { Secret } from '../../../src/core/secret.ts';
-import type { FoundGrant } from '../../../src/core/site.ts';
+import type { FoundGrant } from '../../../src/core/store.ts';
 import { followRedirect, logIn, type PortalHub } from '../../site/portal-site.ts';
 import { expectSoon, withMethods, withoutNotifications } from '../../site/site-brokers.ts';
 import { siteServer, useSiteServer } from '../../site/site-harness.ts';

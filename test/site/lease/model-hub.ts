@@ -4,6 +4,7 @@ import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
 import type { Environment } from '../../../src/broker/environment.ts';
 import type { GrantRunner } from '../../../src/broker/grants/grant-runner.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
+import { createHubRanking } from '../../../src/broker/grants/hub-ranking.ts';
 import type { BrokerStore, ConnectionPortal } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
@@ -336,15 +337,10 @@ export class ModelHub {
       damagedGrants: new Set(),
       grants: () => site.all(),
       grant: (connection: string) => site.find(connection),
-      site: {
-        ...{ hubId: this.name, hubs, onHubsChanged: () => undefined },
-        onReturn: (listener: () => void) => {
-          this.#onReturn = listener;
-        },
-        findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
-        reconcile: (...call: Parameters<SiteGrants['reconcile']>) =>
-          defects.has('nothing_is_put_back') ? Promise.resolve() : site.reconcile(...call),
-      },
+      findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
+      reconcile: (...call: Parameters<SiteGrants['reconcile']>) =>
+        defects.has('nothing_is_put_back') ? Promise.resolve() : site.reconcile(...call),
+      site: {},
     } as unknown as BrokerStore;
     const scheduler = {
       plan: (key: string, at: number, work: () => void) => {
@@ -374,18 +370,20 @@ export class ModelHub {
       ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
     } as ConnectionPortal;
     const referenceClock = new ReferenceClock(environment);
-    const grants = new Grants(
-      environment,
-      store,
-      scheduler,
-      referenceClock,
-      () => connectionPortal,
-      () => 0,
-    );
+    const grants = new Grants({
+      ...{ environment, store, scheduler, referenceClock, portalOf: () => connectionPortal },
+      ...{ jitterOffset: () => 0, isDamaged: () => false, stopTime: 0 },
+      rankOf: createHubRanking({ hubId: this.name, hubs }),
+    });
+    this.#onReturn = () => void grants.onStoreReturned();
     const imports = new GrantImports({
       ...{ environment, grants, referenceClock, portalOf: () => connectionPortal },
       store: defects.has('import_over_the_former_grant') ? { ...store, grant: async () => null } : store,
-      connections: { byId: () => ({}), save: async () => true } as unknown as Connections,
+      connections: {
+        byId: () => ({}),
+        save: async () => true,
+        writeUnwritten: async () => undefined,
+      } as unknown as Connections,
     });
     return { grants, imports };
   }

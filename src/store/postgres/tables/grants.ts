@@ -1,7 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
 import type { Doubt, Grant } from '../../../core/grants/grant.ts';
-import type { FoundGrant } from '../../../core/site.ts';
-import type { AttemptStart, Store, StoredGrant } from '../../../core/store.ts';
+import type { AttemptStart, FoundGrant, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
