@@ -76,8 +76,7 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
         context,
       );
     case 'superseded':
-      if (activity.kind !== 'idle') return unchanged(state);
-      return load(state);
+      return activity.kind === 'idle' || activity.kind === 'elsewhere' ? load(state) : unchanged(state);
     case 'lease_ended':
       if (activity.kind !== 'elsewhere') return unchanged(state);
       return to(state, { kind: 'loading', why: 'lease_ended', discarded: null }, [{ kind: 'load' }]);
