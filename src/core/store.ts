@@ -118,6 +118,11 @@ export interface Store {
     grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused'>,
     attempt: RefreshAttempt,
   ): Promise<AttemptStart>;
+  /**
+   * Adds a grant, or replaces generation `grant.generation - 1`, and writes the attempt that uses its refresh token ahead
+   * in the same transaction: no other hub may use it in between.
+   */
+  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */

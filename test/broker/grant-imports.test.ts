@@ -172,7 +172,7 @@ describe('import that fails', () => {
     await expectUsable(harness);
   });
 
-  test.each(['saveRegistry', 'replaceGrant', 'beginAttempt'] as const)(
+  test.each(['saveRegistry', 'beginImport'] as const)(
     'an import that cannot be written ahead (%s) is not sent, and leaves nothing behind',
     async (write) => {
       const { harness, other } = await startImport();

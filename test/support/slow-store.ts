@@ -8,6 +8,7 @@ export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'saveSetting',
   'saveRegistry',
   'beginAttempt',
+  'beginImport',
   'endAttempt',
   'markTokenRejected',
   'replaceGrant',

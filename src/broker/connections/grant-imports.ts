@@ -182,18 +182,13 @@ export class GrantImports implements AsyncDisposable {
    * @throws Failure `not_allowed`, or as {@link Store}; nothing is kept then
    */
   async #writeAhead(placeholder: Grant, attempt: RefreshAttempt, name: string, isNew: boolean): Promise<number | null> {
-    const { store } = this.#context;
-    // Requested together, so that a store on a card writes both in one transaction.
-    const replaced = store.replaceGrant(placeholder);
-    const begun = (store.site === null ? Promise.resolve() : replaced).then(() =>
-      store.beginAttempt(placeholder, attempt),
-    );
-    const [replacing, starting] = await Promise.allSettled([replaced, begun]);
-    const failed = [replacing, starting].find((write) => write.status === 'rejected');
-    const start = starting.status === 'fulfilled' && starting.value.kind === 'begun' ? starting.value : null;
-    if (start !== null && replacing.status === 'fulfilled' && replacing.value) return start.sendBefore;
+    const start = await this.#context.store.beginImport(placeholder, attempt).catch(async (error: unknown) => {
+      await this.#undo(placeholder, isNew);
+      throw error;
+    });
+    if (start.kind === 'begun') return start.sendBefore;
     await this.#undo(placeholder, isNew);
-    throw failed?.reason ?? new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
+    throw new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
   }
 
   /**
@@ -225,7 +220,7 @@ export class GrantImports implements AsyncDisposable {
     const { store, connections } = this.#context;
     // Otherwise the placeholder was not written, or somebody has logged in meanwhile.
     await store.forgetGrant(id, generation);
-    if (isNew) await connections.save(() => ({ removedConnections: [id] }));
+    if (isNew && (await store.grant(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
   }
 }
 

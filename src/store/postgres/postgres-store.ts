@@ -206,6 +206,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.beginAttempt(grant, attempt);
   }
 
+  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
+    return this.#grants.beginImport(grant, attempt);
+  }
+
   endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     return this.#grants.endAttempt(grant);
   }

@@ -254,6 +254,17 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return { kind: 'begun', sendBefore: null };
   }
 
+  async beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
+    await this.#reserveBallast();
+    const begun = await this.commits.enqueue(
+      grant.connection,
+      () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt),
+    );
+    if (!begun) return { kind: 'superseded' };
+    this.commits.expectWrite(grant.connection);
+    return { kind: 'begun', sendBefore: null };
+  }
+
   endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
     this.commits.stopExpecting(grant.connection);
     return this.commits.enqueue(grant.connection, () => this.#grants.endAttempt(grant));

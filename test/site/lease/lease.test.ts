@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { execute, explore } from './explorer.ts';
-import { CHOICES, DEEP, SHORT_SCENARIOS } from './scenarios.ts';
+import { CHOICES, DEEP, DEEP_WITH_COMMANDS, SHORT_SCENARIOS } from './scenarios.ts';
 
 /** The longer ones are in test/release/site. */
 const SCENARIOS = SHORT_SCENARIOS.filter(([name]) =>
@@ -25,10 +25,12 @@ test('every order of what two hubs do keeps the lease of a refresh, in small sce
 });
 
 test('random executions with up to three faults keep the lease', async () => {
-  const property = fc.asyncProperty(CHOICES, async (list) => {
-    expect(await execute(DEEP, list)).toBeNull();
-  });
-  await fc.assert(property, { numRuns: 50, seed: 1 });
+  for (const scenario of [DEEP, DEEP_WITH_COMMANDS]) {
+    const property = fc.asyncProperty(CHOICES, async (list) => {
+      expect(await execute(scenario, list)).toBeNull();
+    });
+    await fc.assert(property, { numRuns: 50, seed: 1 });
+  }
 });
 
 test('the check of the lease finds a begin that ignores lease and revision', async () => {

@@ -329,6 +329,7 @@ export class ModelHub {
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
+      beginImport: (...call: Parameters<SiteGrants['beginImport']>) => site.beginImport(...call),
       endAttempt: (...call: Parameters<SiteGrants['endAttempt']>) => site.endAttempt(...call),
       replaceGrant: (...call: Parameters<SiteGrants['replace']>) => site.replace(...call),
       markTokenRejected: (...call: Parameters<SiteGrants['rejectAccessToken']>) => site.rejectAccessToken(...call),

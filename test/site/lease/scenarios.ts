@@ -126,5 +126,14 @@ export const DEEP: LeaseScenario = {
   ...{ maxFaults: 3, maxAdvances: 4, maxRequests: 3, maxRejections: 1, maxLostCommits: 2, maxSlowAnswers: 3 },
 };
 
+/**
+ * An import and an unpairing among them. Without a promotion: one that loses the commit of an unpairing brings the grant
+ * back, and no hub knows what it knew of it.
+ */
+export const DEEP_WITH_COMMANDS: LeaseScenario = {
+  ...{ ...DEEP, maxImports: 1, maxUnpairs: 1 },
+  faults: DEEP.faults.filter((fault) => fault !== 'promotion'),
+};
+
 /** Each choice takes one of the steps that are possible. */
 export const CHOICES = fc.array(fc.nat({ max: 5039 }), { minLength: 60, maxLength: 60 });

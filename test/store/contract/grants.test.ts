@@ -85,6 +85,18 @@ describeStores('grants', (newPlace) => {
       expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
     });
 
+    test('a grant that is imported is stored with its attempt, or not at all', async () => {
+      await using place = await newPlace();
+      await using store = await withWallbox(place);
+      expect(await store.beginImport(next(2), attemptAt(9))).toEqual({ kind: 'superseded' });
+      expect(await store.grants()).toEqual([]);
+      expect(await store.beginImport(first, attemptAt(9))).toMatchObject({ kind: 'begun' });
+      expect(await store.grants()).toEqual([{ grant: first, attempt: attemptAt(9) }]);
+      expect(await store.beginImport(first, attemptAt(10))).toEqual({ kind: 'superseded' });
+      expect(await store.replaceGrant(next(2))).toBe(true);
+      expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { generation: 2 } });
+    });
+
     test('a rejected access token stays rejected until another one replaces it', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);

@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
 import type { Doubt, Grant } from '../../../core/grants/grant.ts';
-import type { AttemptStart, FoundGrant, Store, StoredGrant } from '../../../core/store.ts';
+import type { AttemptStart, FoundGrant, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
@@ -68,8 +68,15 @@ export class SiteGrants {
   }
 
   /** See `Store.beginAttempt`. */
-  beginAttempt(...attempt: Parameters<RefreshLeases['begin']>): Promise<AttemptStart> {
+  beginAttempt(...attempt: Parameters<Store['beginAttempt']>): Promise<AttemptStart> {
     return this.#leases.begin(...attempt);
+  }
+
+  /** See `Store.beginImport`. */
+  async beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
+    const start = await this.#leases.begin(grant, attempt, (sql, id) => this.replaceIn(sql, id, grant));
+    if (start.kind === 'begun') this.#unknownWrites.delete(grant.connection);
+    return start;
   }
 
   /** See {@link RefreshLeases.end}. */

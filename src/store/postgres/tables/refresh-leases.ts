@@ -4,6 +4,7 @@ import type { AttemptStart, RefreshAttempt, Store } from '../../../core/store.ts
 import type { Sealing } from '../../keys/sealing.ts';
 import { jsonOrNull } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
+import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
 import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
 import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
@@ -47,10 +48,15 @@ export class RefreshLeases {
     this.#noEndBefore = context.clock.now().uptime + SETTLING_TIME;
   }
 
-  /** See `Store.beginAttempt`. */
+  /**
+   * See `Store.beginAttempt`.
+   * @param write what is written before that in the same transaction; returns the revision then, null if nothing is to be
+   * begun
+   */
   async begin(
     { connection, generation, doubt, refused }: Parameters<Store['beginAttempt']>[0],
     { token, at }: RefreshAttempt,
+    write?: (sql: Statements, id: string) => Promise<number | null>,
   ): Promise<AttemptStart> {
     const { database, clock, hubId } = this.#context;
     const stored = JSON.stringify({ token, at });
@@ -58,8 +64,10 @@ export class RefreshLeases {
     const known = this.#known.revisions.get(connection);
     let attemptId = '';
     let sendBefore = 0;
-    const write = database.write([`grants/${connection}`], async (sql, id) => {
+    const written = database.write([`grants/${connection}`], async (sql, id) => {
       attemptId = id;
+      const before = write === undefined ? known : await write(sql, id);
+      if (before === null) return null;
       sendBefore = clock.now().uptime + SEND_TIME;
       const [row] = await sql.all<{ revision: number; leased_until: number }>(
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
@@ -69,11 +77,11 @@ export class RefreshLeases {
            AND (refused IS NULL OR $9) AND (confirmed OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
          RETURNING revision, ${LEASED_UNTIL}`,
         ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, known, refused !== null],
+        ...[connection, generation, before, refused !== null],
       );
       return row ?? null;
     });
-    const begun = await write.catch((error: unknown) => {
+    const begun = await written.catch((error: unknown) => {
       // Nothing is sent; the database may have the attempt, which is removed when it can be used again.
       if (attemptId !== '') this.#abandoned.set(attemptId, connection);
       throw error;

@@ -7,6 +7,7 @@ import {
   ANSWERED,
   CHOICES,
   DEEP,
+  DEEP_WITH_COMMANDS,
   LONG_SCENARIOS,
   LOST_ATTEMPT,
   ONE_FAULT,
@@ -29,6 +30,7 @@ describe('the lease of a refresh', () => {
 
   test.each([
     ['revokes the family', DEEP],
+    ['revokes the family, with an import and an unpairing', DEEP_WITH_COMMANDS],
     ['repeats an answer for a minute', { ...DEEP, retryLostAnswer: 'early', grace: 60_000 } as const],
   ])(
     'random executions with up to three faults keep it at a portal that %s',
