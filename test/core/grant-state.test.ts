@@ -72,6 +72,7 @@ const STATES = {
   sent,
   'ending, tokens': endingWithTokens,
   'ending, failure': endingWithFailure,
+  'ending, interrupted': resumedGrant({ grant: own, attempt: attemptFor(own) }, context).state,
   loading,
   elsewhere: doing({ kind: 'elsewhere', until: HOUR }),
   none: doing({ kind: 'none', late: null }),

@@ -221,10 +221,7 @@ function afterCommit(state: GrantState, result: WriteResult, context: StepContex
     return to(state, { kind: 'none', late: null }, result === true ? [] : [revocationOf(activity.late)]);
   if (activity.kind !== 'ending') return unchanged(state);
   const { outcome, generation } = activity;
-  const isWritten = result === true;
-  if (result === false) {
-    return load(state, outcome.kind === 'tokens' ? outcome.successor : null);
-  }
+  if (result === false) return load(state, outcome.kind === 'tokens' ? outcome.successor : null);
   if (generation !== grant.generation) return to(state, IDLE);
   const ended = idle(state);
   const unwritten = result === true ? [] : [{ kind: 'store_unwritable', error: result.error } as const];
@@ -253,7 +250,7 @@ function afterCommit(state: GrantState, result: WriteResult, context: StepContex
       const { health, ...fields } = outcome.next;
       const next = { ...ended, ends, health, grant: { ...grant, ...fields } };
       return {
-        state: isWritten ? { ...next, stored: { ...next.stored, ends } } : next,
+        state: result === true ? { ...next, stored: { ...next.stored, ends } } : next,
         effects: [
           ...unwritten,
           { kind: 'failed', before: { grant, health: state.health } },
@@ -262,10 +259,10 @@ function afterCommit(state: GrantState, result: WriteResult, context: StepContex
       };
     }
     case 'interrupted':
-      if (isWritten) return { state: ended, effects: [{ kind: 'attempt_failed', sent: null, at: outcome.at }] };
-      return outcome.isLease && typeof result === 'object'
+      if (result === true) return { state: ended, effects: [{ kind: 'attempt_failed', sent: null, at: outcome.at }] };
+      return outcome.isLease
         ? withFailure(checkedLater(state, context), { kind: 'store_unwritable', detail: result.detail }, null, context)
-        : { state: ended, effects: unwritten };
+        : { state: { ...ended, ends: state.ends + 1 }, effects: unwritten };
   }
 }
 

@@ -131,7 +131,7 @@ function takeStored(
   const isCurrent = isAbout(attempt, grant, context);
   const until = isCurrent ? attempt.leasedUntil : undefined;
   const interruptedAt = isCurrent && until === undefined ? attempt.at : null;
-  const stored = { ...versionOf({ grant: found, ends: 0 }) };
+  const stored = versionOf({ grant: found, ends: 0 });
   const isSame = isKnown && interruptedAt === null && hasSameState(grant, state.grant);
   const waits = activity.kind === 'idle' || activity.kind === 'elsewhere' || activity.kind === 'preparing';
   const elsewhere: GrantActivity = until === undefined ? IDLE : { kind: 'elsewhere', until };
