@@ -58,6 +58,23 @@ describe('connections and appliances', () => {
     expect((await a.grant(id))?.grant.doubt?.sends).toBe(2);
   });
 
+  test('the late tokens of an attempt that another hub has counted as lost are kept, with the doubt', async () => {
+    await using hubs = await startHubs();
+    const { a, b, sql } = hubs;
+    const next = (generation: number) => sampleGrant({ generation });
+    await a.beginAttempt(next(1), attempt);
+    await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
+    await b.grant(id);
+    const doubt = { lostAt: instantAt(2), sends: 2 };
+    expect(await b.endAttempt({ ...next(1), doubt, refused: instantAt(3) })).toBe(true);
+    expect(await a.replaceGrant(next(2))).toBe(true);
+    expect((await a.grant(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 2 }, refused: null });
+    // Another one in time, and a new login, end it.
+    await a.beginAttempt({ ...next(2), doubt }, attempt);
+    expect(await a.replaceGrant(next(3))).toBe(true);
+    expect((await a.grant(id))?.grant.doubt).toBeNull();
+  });
+
   test('a hub that has read, but not applied yet, that the portal refuses a token does not send it', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;

@@ -251,7 +251,9 @@ export class GrantStatements {
       (row) => {
         const { attempt, attempt_id, holder, leased_until } = row;
         const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
-        return { ...next, ...open, revision: row.revision + 1 };
+        const isLate = attempt_id !== (values[8] ?? attempt_id);
+        const doubt = isLate && /"sends":([2-9]|\d\d)/.test(row.doubt ?? '') ? row.doubt : next.doubt;
+        return { ...next, ...open, doubt, revision: row.revision + 1 };
       },
     );
   }

@@ -112,7 +112,7 @@ export class SiteGrants {
     try {
       const revision = await this.#context.database.write([`grants/${connection}`], (sql, id) => {
         written = id;
-        return this.replaceIn(sql, id, grant);
+        return this.replaceIn(sql, id, grant, this.#leases.openAttempt(connection, grant.generation - 1));
       });
       if (revision === null) return false;
       this.noteReplaced(grant, revision);
@@ -127,19 +127,24 @@ export class SiteGrants {
    * Replaces the previous generation of a grant in a transaction. If an earlier write of the same, whose outcome was
    * unknown, was committed, nothing changes: another hub may already use what it has written.
    * @param id of the transaction
+   * @param attempt by which this hub got the tokens. If another hub has counted its answer as lost meanwhile, and sent the
+   * refresh token again, the doubt stays: the portal may have ended the tokens
    * @returns the revision that this hub knows then; null if the store has another generation
    */
-  async replaceIn(sql: Statements, id: string, grant: Grant): Promise<number | null> {
+  async replaceIn(sql: Statements, id: string, grant: Grant, attempt: string | null = null): Promise<number | null> {
     const row = toGrantRow(grant, this.#context.sealing);
     const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
     const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
     const known = this.#known.revisions.get(connection);
     const unknownWrites = this.#unknownWrites.get(connection) ?? [];
     const [replaced] = await sql.all<{ revision: number }>(
-      `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5, distrusted = $6,
+      `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, refused = $5, distrusted = $6,
+         doubt = CASE WHEN attempt_id IS DISTINCT FROM coalesce($9, attempt_id) AND (doubt::json->>'sends')::int > 1
+           THEN doubt ELSE $4 END,
          misconfigured = $7, revision = revision + 1, change_id = $8, confirmed = true
        WHERE connection = $1 AND generation = $2 - 1 RETURNING revision`,
       ...values,
+      attempt,
     );
     if (replaced !== undefined) return replaced.revision;
     if (unknownWrites.length > 0) {

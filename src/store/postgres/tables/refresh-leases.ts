@@ -169,6 +169,12 @@ export class RefreshLeases {
     for (const id of ids) this.#abandoned.delete(id);
   }
 
+  /** The id of this hub's attempt for a generation that has not ended yet; null if there is none. */
+  openAttempt(connection: string, generation: number): string | null {
+    const open = this.#open.get(connection);
+    return open?.generation === generation ? open.id : null;
+  }
+
   /** Whether this hub has begun an attempt without sending it. @param id null for none */
   isAbandoned(id: string | null): boolean {
     return id !== null && this.#abandoned.has(id);
