@@ -134,7 +134,7 @@ test('docs/grant-states.md has what follows from every event in every state', as
     '# What follows from every event of a grant',
     '',
     'Computed from `step` in `src/core/grants/grant-step.ts`; [one-state.md](decisions/one-state.md) says why. A new state is bold, an effect is in brackets, and',
-    '"–" means that nothing follows. After a change: `LATCHKEY_TEST_ALL=1 npx vitest run --config test/vitest.config.ts core/grant-state -u`',
+    '"–" means that nothing follows. After a change, with Node 24: `npx vitest run --config test/vitest.config.ts core/grant-state -u`',
     '',
     row(['event', ...Object.keys(STATES)]),
     row(['event', ...Object.keys(STATES)].map(() => '---')),
