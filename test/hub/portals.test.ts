@@ -16,7 +16,7 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
   proxy: null,
   retryLostAnswer: 'late',
   redirect: 'off',
-  tokenLifetime: null,
+  tokenLifetime: 600_000,
   loginLifetime: 604_800_000,
   idleLifetime: 86_400_000,
   refreshEndsAccessToken: true,
@@ -25,7 +25,9 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
 const TOKENS = { refreshToken: new Secret('the-refresh-token'), accessToken: new Secret('the-access-token') };
 
 test('a connected portal has the lifetimes of its configuration, and revokes at the endpoint of its configuration', async () => {
-  await using server = await startRawServer((socket) => socket.end(httpResponse(200, '')));
+  await using server = await startRawServer((socket) =>
+    socket.end(httpResponse(200, '{"access_token":"a","expires_in":0}')),
+  );
   const origins = { baseUrl: server.origin, frontendUrl: server.origin };
   const configured = { name: 'home', ...CONFIGURATION, ...origins, revocationEndpoint: `${server.origin}/revoke` };
   const without = { name: 'other', ...CONFIGURATION, ...origins, revocationEndpoint: null };
@@ -46,9 +48,14 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
   expect(observed.get('home')).toMatchObject({
     ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
   });
+  const refreshed = await observed.get('home')?.portal.refresh(TOKENS.refreshToken);
+  expect(refreshed).toMatchObject({ kind: 'granted', tokens: { lifetime: 600_000 } });
   expect(await observed.get('home')?.portal.revoke(TOKENS)).toEqual({ kind: 'revoked' });
   expect(await observed.get('other')?.portal.revoke(TOKENS)).toEqual({ kind: 'unsupported' });
-  expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /revoke']);
+  expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual([
+    'POST /sso/token',
+    'POST /revoke',
+  ]);
 });
 
 test('each portal that has moved its token endpoint is reported with both addresses, and by its check', async () => {

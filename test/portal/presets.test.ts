@@ -122,6 +122,7 @@ const example: Preset = v.parse(presetSchema, {
     token_lifetime: '1h',
     authorization_params: { prompt: 'consent', app: '{client_id}' },
     token_params: { audience: 'https://{region}.portal.example' },
+    error_codes: { login_required: 'invalid_grant' },
     retry_lost_answer: 'late',
   },
   protocol: {
@@ -154,6 +155,7 @@ test('a preset fills in what the configuration leaves out, with its variables an
     token_lifetime: '1h',
     authorization_params: { prompt: 'consent', app: 'hub' },
     token_params: { audience: 'https://eu.portal.example' },
+    error_codes: { login_required: 'invalid_grant' },
     retry_lost_answer: 'late',
   });
   expect(resolved.protocol).toEqual({
@@ -176,6 +178,7 @@ test('what the configuration says wins, key by key in tables, and its own braces
     token_lifetime: '2h',
     authorization_params: { prompt: '{region}', login_hint: 'a' },
     headers: { 'x-secret': { file: 'a.secret' } },
+    error_codes: { mine: 'access_denied' },
     token_params: 'not a table',
   };
   expect(resolve(own).table).toMatchObject({
@@ -183,6 +186,7 @@ test('what the configuration says wins, key by key in tables, and its own braces
     token_lifetime: '2h',
     authorization_params: { prompt: '{region}', login_hint: 'a', app: '{client_id}' },
     headers: { 'x-secret': { file: 'a.secret' } },
+    error_codes: { login_required: 'invalid_grant', mine: 'access_denied' },
     token_params: 'not a table',
   });
 });

@@ -24,8 +24,8 @@ describe('token response', () => {
 
   test.each([
     [59.5, 59.5],
-    ['3600', 3600],
-    ['3600.0', 3600],
+    ['1800', 1800],
+    ['1800.0', 1800],
     [100_000_000, 365 * 86_400],
     [1, 1],
   ])('a token response with expires_in %j has a lifetime of %d s', (expires_in, seconds) => {

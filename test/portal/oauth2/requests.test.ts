@@ -183,14 +183,29 @@ describe('an authorization request', () => {
   });
 });
 
+test('a device code in a form, in place of JSON, is read', async () => {
+  const form = String(new URLSearchParams(JSON.parse(DEVICE)));
+  await using answering = await startRawServer((socket) => socket.end(httpResponse(200, form)));
+  const { origin } = answering;
+  const endpoints = { authorization: null, token: origin, deviceAuthorization: origin, revocation: null };
+  await using portal = portalWith({ endpoints });
+  expect(await portal.requestLink({ nonce: 'n', scope: null })).toMatchObject({
+    link: { kind: 'device', userCode: 'ABCD-EFGH', authorizeUrl: 'https://cloud.example/device', lifetime: 300_000 },
+  });
+});
+
 describe('a device authorization request that is refused with invalid_client', () => {
   test.each([
     ['a client with a secret is misconfigured: the secret may be wrong', {}, { kind: 'misconfigured' }],
     ['a public client is unknown', { clientSecret: null }, { kind: 'rejected', clientUnknown: true }],
-  ])('%s', async (_, changes, expected) => {
-    await using refusing = await startRawServer((socket) =>
-      socket.end(httpResponse(401, '{"error":"invalid_client"}')),
-    );
+    [
+      'a code that the configuration maps to this one is shown as it is',
+      { errorCodes: { wrong_app: 'invalid_client' } },
+      { kind: 'misconfigured', detail: expect.stringMatching(/HTTP 401 wrong_app$/) },
+    ],
+  ])('%s', async (_, changes: Partial<OAuth2Settings>, expected) => {
+    const [error] = Object.keys(changes.errorCodes ?? { invalid_client: '' });
+    await using refusing = await startRawServer((socket) => socket.end(httpResponse(401, JSON.stringify({ error }))));
     const endpoints = {
       ...{ authorization: null, token: `${refusing.origin}/token`, revocation: null },
       deviceAuthorization: `${refusing.origin}/device`,

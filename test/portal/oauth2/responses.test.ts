@@ -131,7 +131,7 @@ describe('an error code that the configuration maps to one of the standard', () 
     [500, { error: { code: 'invalid_token' } }, { kind: 'refused' }],
     [200, { error: 'wrong_app' }, { kind: 'misconfigured', detail: 'HTTP 200 wrong_app' }],
     [400, { error: 'malformed' }, { kind: 'rejected', error: 'invalid_request', detail: 'HTTP 400 malformed' }],
-    [400, { error: 'toString' }, { kind: 'rejected' }],
+    [400, { error: 'toString' }, { kind: 'rejected', error: 'toString' }],
     // Otherwise the name of the status is no code.
     [401, { error: 'unauthorized' }, { kind: 'refused', detail: 'HTTP 401 unauthorized' }],
   ])('HTTP %d with %j is read like that, and shown as it is', (status, body, outcome) => {
