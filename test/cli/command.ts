@@ -26,15 +26,19 @@ const environment: NodeJS.ProcessEnv = {
 /**
  * Starts `latchkey` with these arguments in a process that has run other commands;
  * test/release/cli/shared-process.test.ts compares it with a new process.
+ * @param input its standard input
  */
-export function startLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
-  return startInSharedProcess({ args, env: { ...environment, ...env } });
+export function startLatchkey(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  input: string | null = null,
+): RunningCommand {
+  return startInSharedProcess({ args, env: { ...environment, ...env }, ...(input !== null && { input }) });
 }
 
-/** Runs `latchkey` with these arguments as {@link startLatchkey} does. @param input its standard input */
-export function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Promise<CliResult> {
-  const command = { args, env: { ...environment, ...env } };
-  return startInSharedProcess(input === undefined ? command : { ...command, input }).ended;
+/** Runs `latchkey` with these arguments as {@link startLatchkey} does. */
+export function runLatchkey(...command: Parameters<typeof startLatchkey>): Promise<CliResult> {
+  return startLatchkey(...command).ended;
 }
 
 /** Starts a command against a hub as {@link startLatchkey} does. */

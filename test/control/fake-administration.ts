@@ -41,7 +41,7 @@ export class FakeAdministration implements Administration {
   script: PairingStatus[] = [];
   /** The result of a rotation of the store key. */
   rotation: StoreKeyRotationResult = { leftovers: [], snapshotProblem: null, isCredential: false };
-  /** What `token`, `refresh`, `restore` and `reload` wait for. */
+  /** What everything waits for that needs the portal, and a restore and a reload. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
   readonly issued: string[] = [];
@@ -129,7 +129,10 @@ export class FakeAdministration implements Administration {
   portals = unscripted;
   describePortals = unscripted;
 
-  checkPortal = unscripted;
+  async checkPortal() {
+    await this.portal;
+    return [];
+  }
 
   /** For how many seconds the old CA is kept; null if there is none. */
   keptOldCa: number | null = null;
@@ -203,6 +206,7 @@ export class FakeAdministration implements Administration {
   }
 
   async importGrant(request: GrantImport) {
+    await this.portal;
     this.imports.push(request);
     return this.#setLogin(checkConnectionName(request.name), { state: 'active', expiresIn: 3000 });
   }

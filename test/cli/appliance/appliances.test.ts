@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/route-handlers.ts';
-import { runShell, shareFakeAdministration } from '../command.ts';
+import { runShell, shareFakeAdministration, startLatchkey } from '../command.ts';
 
 const hub = shareFakeAdministration();
 
@@ -76,14 +76,21 @@ test('refresh says how long the new token is valid', async () => {
   expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(toWire(wallbox));
 });
 
-test('refresh says what it waits for if that takes long, and not on standard output', async () => {
+test('commands that the portal answers late say what they wait for, and not on standard output', async () => {
   hub.administration.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
   const { promise, resolve } = Promise.withResolvers<void>();
   hub.administration.portal = promise;
-  const running = hub.start('refresh', 'wallbox', '--json');
-  await running.stderr(/^Waiting for the portal's answer, two minutes at most …\n$/);
+  const running = [
+    ['refresh', 'wallbox'],
+    ['token', 'wallbox'],
+    ['portals', 'check', 'home'],
+    ['connection', 'import', 'cloud'],
+  ].map((args) => startLatchkey([...args, '--json'], hub.env, 'a-refresh-token'));
+  for (const { stderr } of running) await stderr(/^Waiting for the portal's answer, two minutes at most …\n$/);
   resolve();
-  expect(JSON.parse((await running.ended).stdout)).toMatchObject({ name: 'wallbox' });
+  const results = await Promise.all(running.map(async ({ ended }) => JSON.parse((await ended).stdout)));
+  const { accessToken: access_token } = hub.administration;
+  expect(results).toMatchObject([{ name: 'wallbox' }, { access_token }, { checks: [] }, { name: 'cloud' }]);
 });
 
 test('refresh fails with the reason and what to do if the appliance still has a problem', async () => {
