@@ -379,7 +379,9 @@ describe('tokens that come for a connection without a grant', () => {
     const refreshed = harness.run.grants.refresh(harness.connection('wallbox').id);
     while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
     const administration = administrationOf(harness);
-    await (how === 'unpaired' ? administration.unpair('wallbox') : administration.removeAppliance('wallbox'));
+    expect(
+      await (how === 'unpaired' ? administration.unpair('wallbox') : administration.removeAppliance('wallbox')),
+    ).toBe(true);
     expect(revoked(harness)).toBe(1);
     response.resolve();
     await refreshed;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf } from './broker-services.ts';
 
 const OTHER = { origin: 'https://other.example', clientId: 'another-client' };
 
@@ -72,7 +73,7 @@ test('a new pairing replaces a suspended grant, and unpairing deletes one', asyn
   expect(await harness.whoami(await harness.token(wallbox))).toBe(200);
   await harness.untilRefreshed();
   expect(await storedGrant(harness, wallbox)).toMatchObject({ generation: generation + 2, issuer: OTHER });
-  await harness.run.grants.delete(heater);
+  expect(await administrationOf(harness).unpair('heater')).toBe(false);
   expect(harness.run.grants.getSuspended(heater)).toBeUndefined();
   expect(await harness.run.store.grant(heater)).toBeNull();
 });
