@@ -53,6 +53,7 @@ describe('import of a grant', () => {
 
   test.each([
     ['in the largest year of a date, and older than it', { date: 'Sat, 13 Sep 275760 00:00:00 GMT', age: '999999999' }],
+    ['in 2024', { date: 'Tue, 31 Dec 2024 23:59:59 GMT' }],
     ['in 1970', { date: 'Thu, 01 Jan 1970 00:00:00 GMT' }],
     ['in 2100', { date: 'Fri, 01 Jan 2100 00:00:00 GMT' }],
     ['in 2099, and cached for years', { date: 'Thu, 31 Dec 2099 23:59:59 GMT', age: '99999999' }],

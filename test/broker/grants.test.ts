@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf } from './broker-services.ts';
 
 const healthOf = (harness: BrokerHarness, id: string) => harness.run.grants.get(id)?.health;
 const problemOf = (harness: BrokerHarness, id: string) => {
@@ -59,6 +60,16 @@ describe('active grant', () => {
       expect(harness.refreshes).toBe(1);
     },
   );
+
+  test("the portal's time of new tokens is that of their own portal, whatever the clock of another one says", async () => {
+    const { harness, id } = await BrokerHarness.startPaired();
+    harness.run.referenceClock.recordPortalTime('other', harness.time.wall - HOUR);
+    for (const renew of [() => harness.run.grants.refresh(id), () => harness.pairAgain('wallbox')]) {
+      await renew();
+      const stored = await harness.run.store.grant(id);
+      expect(Math.abs((stored?.grant.portalTime ?? 0) - harness.time.wall)).toBeLessThan(MINUTE);
+    }
+  });
 
   test('only eight of twelve due refreshes are sent to a portal that hangs, and a forced one still goes out at once', async () => {
     const harness = await BrokerHarness.start();
@@ -301,7 +312,7 @@ test('a lost answer that could not be saved is saved with the next attempt, so a
 });
 
 test.each(['early', 'late'] as const)(
-  'a forced refresh is sent at once for a grant in doubt (%s) and for a refused one',
+  'a forced refresh is sent at once for a grant in doubt (%s), for one that the portal defers and for a refused one',
   async (retryLostAnswer) => {
     const { harness, id } = await BrokerHarness.startPaired({ emulator: { refreshGrace: 9 }, retryLostAnswer });
     harness.portal.fail('token', { kind: 'drop' });
@@ -309,6 +320,11 @@ test.each(['early', 'late'] as const)(
     await harness.untilRefreshed();
     await harness.time.pass(4 * SECOND);
     expect(problemOf(harness, id)).toBe('answer_lost');
+    await harness.run.grants.refresh(id);
+    expect(healthOf(harness, id)).toEqual({ kind: 'good' });
+    harness.portal.fail('token', { kind: 'answer', status: 429, headers: { 'retry-after': '36000' } });
+    await harness.run.grants.refresh(id);
+    expect(problemOf(harness, id)).toBe('portal_deferred');
     await harness.run.grants.refresh(id);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
@@ -464,6 +480,29 @@ describe('grants while the store is unwritable', () => {
     await harness.restart();
     expect(await harness.token(id)).toBe('not_paired');
   });
+});
+
+test('unpairing says whether the portal has ended the login, and of a portal without an endpoint for that that it has not', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  const { unpair } = administrationOf(harness);
+  expect([await unpair('wallbox'), await unpair('wallbox')]).toEqual([false, null]);
+});
+
+test('a grant that is written anew while it is deleted is deleted nevertheless, or else the deletion fails', async () => {
+  const { harness, id } = await BrokerHarness.startPaired();
+  const { store, grants } = harness.run;
+  const forget = store.forgetGrant.bind(store);
+  let writes = Number.POSITIVE_INFINITY;
+  store.forgetGrant = async (connection, generation) => {
+    const { grant } = (await store.grant(id)) ?? expect.fail('it is deleted');
+    if (writes-- > 0) await store.replaceGrant({ ...grant, generation: grant.generation + 1 });
+    return forget(connection, generation);
+  };
+  await expect(grants.delete(id)).rejects.toMatchObject({ code: 'store_unwritable' });
+  expect(await harness.whoami(await harness.token(id))).toBe(200);
+  writes = 2;
+  await grants.delete(id);
+  expect(await store.grant(id)).toBeNull();
 });
 
 test('an appliance keeps its grant when its portal is no longer configured', async () => {

@@ -117,6 +117,16 @@ test('the time at which a login ends does not change while the hub runs', async 
   expect(seen.size).toBe(1);
 });
 
+test('the time at which a login ends is measured by the clock of its portal, and not by that of another one', async () => {
+  const { harness } = await BrokerHarness.startPaired({ limits: { loginLifetime: 30 * DAY } });
+  await harness.reboot(harness.time.wall + HOUR);
+  const { referenceClock } = harness.run;
+  referenceClock.recordPortalTime('other', harness.time.wall + 20 * DAY);
+  expect(loginOf(harness).loginEnds).toBeNull();
+  referenceClock.recordPortalTime('home', harness.time.wall);
+  expect(loginOf(harness).loginEnds).not.toBeNull();
+});
+
 test('an idle limit of one day is never reached in three days in which nobody asks', async () => {
   const emulator = { tokenLifetime: (60 * DAY) / 1000, refreshLifetime: DAY / 1000 };
   const { harness } = await BrokerHarness.startPaired({ emulator, limits: { idleLifetime: DAY } });
