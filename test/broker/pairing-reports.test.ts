@@ -48,6 +48,11 @@ test('a login that grants less than was asked for gives its token, and names wha
     missingScope: ['RemoteControl'],
   });
   expect(await harness.whoami(await harness.token(appliance.id))).toBe(200);
+  // Somebody must log in anyway.
+  harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  await harness.run.grants.refresh(appliance.connection);
+  expect(harness.statusOf('wallbox')).toMatchObject({ state: 'needs_pairing' });
+  expect(harness.statusOf('wallbox')).not.toHaveProperty('missingScope');
   await harness.pairAgain('wallbox');
   expect(harness.statusOf('wallbox')).not.toHaveProperty('missingScope');
 });

@@ -70,7 +70,7 @@ const STATES: readonly State[] = [
   },
   { what: 'active, and it asks very often', appliance: wallbox({ unusualUsage: 'asks_often' }) },
   { what: 'active, and the login ends by itself soon', appliance: wallbox(), login: LOGIN_ENDING },
-  { what: 'active, and the portal granted less than was asked for', appliance: wallbox({ missingScope: ['B'] }) },
+  { what: 'active, and the portal granted less than was asked for', appliance: wallbox({ missingScope: ['Control'] }) },
   {
     what: 'active, and the portal gave no refresh token',
     appliance: wallbox({ withoutRefreshToken: true }),
@@ -271,6 +271,8 @@ describe.each(STATES)('$what', (state) => {
       const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : ',connection="wallbox",appliance="wallbox"'}`;
       expect(shown.metrics).toContain(`latchkey_condition{${labels}} 1\n`);
     }
+    for (const name of state.appliance.missingScope ?? [])
+      for (const text of [shown.text, shown.page]) expect(text).toContain(name);
     expect(shown.metrics.match(/^latchkey_condition\{/gm)?.length ?? 0).toBe(shown.conditions.length);
   });
 
