@@ -224,7 +224,7 @@ describe('the listener for a reverse proxy', () => {
   });
 });
 
-it('a reload moves the listener, changes the address of the proxy, and turns the listener off', async () => {
+it('a reload moves the listener, changes the proxy, the users and the host names, and turns the listener off', async () => {
   const [first, second] = [await reservePort(), await reservePort()];
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({
@@ -232,14 +232,17 @@ it('a reload moves the listener, changes the address of the proxy, and turns the
     here: true,
     toml: `[ingress]\nlisten = "127.0.0.1:${first}"\nfrom = "127.0.0.1"`,
   });
-  const statusFrom = async (port: number, from: string) => {
-    await using client = new ProxyClient(port, '/', {}, from);
+  const statusFrom = async (port: number, from: string, headers: Record<string, string> = {}) => {
+    await using client = new ProxyClient(port, '/', headers, from);
     return (await client.get('/')).status;
   };
-  const change = async (listen: string, from: string) => {
+  const change = async (listen: string, from: string, limits = '') => {
     const file = join(hub.directory, 'latchkey.toml');
     const text = await readFile(file, 'utf8');
-    await writeFile(file, text.replace(/\[ingress\].*/s, `[ingress]\nlisten = "${listen}"\nfrom = "${from}"\n`));
+    await writeFile(
+      file,
+      text.replace(/\[ingress\].*/s, `[ingress]\nlisten = "${listen}"\nfrom = "${from}"\n${limits}\n`),
+    );
     await hub.reload();
   };
   expect([await statusFrom(first, '127.0.0.1'), await statusFrom(first, '127.0.0.5')]).toEqual([200, 403]);
@@ -248,6 +251,10 @@ it('a reload moves the listener, changes the address of the proxy, and turns the
   await change(`127.0.0.1:${second}`, '127.0.0.5');
   await expect(statusFrom(first, '127.0.0.5')).rejects.toThrow('ECONNREFUSED');
   expect(await statusFrom(second, '127.0.0.5')).toBe(200);
+  await change(`127.0.0.1:${second}`, '127.0.0.5', 'users = ["anna"]\nhosts = ["parent.example"]');
+  expect(await statusFrom(second, '127.0.0.5', { 'x-remote-user-name': 'anna' })).toBe(200);
+  expect(await statusFrom(second, '127.0.0.5', { 'x-remote-user-name': 'ben' })).toBe(403);
+  expect(await statusFrom(second, '127.0.0.5', { host: 'evil.example' })).toBe(421);
   await change('', '127.0.0.5');
   await expect(statusFrom(second, '127.0.0.5')).rejects.toThrow('ECONNREFUSED');
 });
