@@ -75,17 +75,20 @@ test('connections whose names were swapped in the store give no appliance a toke
   await declare(harness, declaredConnections, ...appliances);
   for (const name of ['ours', 'theirs', 'fridge']) await harness.pairAgain(name);
   const token = await requestToken(harness, 'fridge');
+  const used = ['heater', 'boiler'] as const;
+  const connectionIds = () => used.map((name) => harness.run.appliances.get(name).connection);
+  const before = connectionIds();
   await harness.stop();
   runSql(
     harness.folder,
     `UPDATE connections SET name = name || '-before' WHERE name <> 'fridge';
      UPDATE connections SET name = iif(name = 'ours-before', 'theirs', 'ours') WHERE name <> 'fridge'`,
   );
-  const used = ['heater', 'boiler'] as const;
   for (let starts = 0; starts < 2; starts++) {
     await harness.start();
     expect(await Promise.all(used.map((name) => requestToken(harness, name)))).toEqual(['not_paired', 'not_paired']);
     expect(await requestToken(harness, 'fridge')).toBe(token);
+    expect(connectionIds()).toEqual(before);
     await harness.stop();
   }
   await harness.start();

@@ -26,9 +26,15 @@ async function foreignCode({ emulator }: BrokerHarness): Promise<Secret> {
 }
 
 /** Sends a code to the callback and waits until the hub has checked it. */
-async function sendCode(harness: BrokerHarness, run: PairingRun, code: Secret, from = UNKNOWN_BROWSER): Promise<void> {
+async function sendCode(
+  harness: BrokerHarness,
+  run: PairingRun,
+  code: Secret,
+  from = UNKNOWN_BROWSER,
+  issuer: { issuer?: string } = {},
+): Promise<void> {
   await Promise.all([
-    harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code }, from),
+    harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code, ...issuer }, from),
     harness.time.pass(4 * SECOND),
   ]);
 }
@@ -58,6 +64,17 @@ test('a foreign code that the portal would accept is not exchanged, and a later 
   expect(stateOf(run)).toBe('paired');
   expect(await account(harness, id)).toBe('demo');
   expect(harness.exchanges).toBe(1);
+});
+
+test('a code that comes with the issuer of another configured portal is discarded', async () => {
+  const { harness, run } = await startPairing();
+  const identity = { origin: harness.portal.frontendUrl, clientId: harness.emulator.clientId };
+  await harness.stop();
+  harness.identity = { ...identity, otherOrigins: ['https://other.example'] };
+  await harness.start();
+  const rejected = () => harness.events.flatMap(({ fields }) => fields['reason'] ?? []);
+  await sendCode(harness, run, new Secret('a-code'), UNKNOWN_BROWSER, { issuer: 'https://other.example' });
+  expect(rejected()).toEqual(['foreign_issuer']);
 });
 
 test('an honest login wins over a foreign code that arrives first, even if only polling brings its code', async () => {

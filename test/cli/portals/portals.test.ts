@@ -139,7 +139,7 @@ client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "right.
   }
 });
 
-test('portals check tells an unreachable portal, one without the endpoints of its login, and a wrong clock apart', async () => {
+test('portals check tells an unreachable portal, one without the endpoints of its login, a wrong clock and a portal that moves apart', async () => {
   await using emulator = await startCloud({ flows: 'code' });
   const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"`;
   await using hub = await startHub(
@@ -157,6 +157,12 @@ test('portals check tells an unreachable portal, one without the endpoints of it
   expect(resultsOf(await check('redirected'))).toMatchObject({ discovery: 'ok', endpoints: 'ok', clock: 'fail' });
   emulator.addFault({ kind: 'status', endpoint: 'token', status: 429, times: 2 });
   expect(resultsOf(await check('redirected'))).toMatchObject({ client: 'warn' });
+  const members = '{"token_endpoint":"https://new.example/token"}';
+  emulator.addFault({ kind: 'change_members', endpoint: 'discovery', members, times: null });
+  expect(resultsOf(await check('redirected'))).toMatchObject({ discovery: 'fail', endpoints: 'ok' });
+  expect((await hub.status()).hub.problems).toMatchObject([
+    { code: 'portal_moved', message: expect.stringContaining('portals.redirected.token_endpoint') },
+  ]);
 });
 
 test('portals check fails at a portal whose certificate is not trusted', async () => {

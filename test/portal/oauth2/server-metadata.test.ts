@@ -162,17 +162,18 @@ describe('a later document that moves an endpoint to another origin', () => {
       socket.end(httpResponse(200, documentOf(issuer, current))),
     );
     expect(await source().get()).toMatchObject({ server: { token_endpoint: `${issuer}/token` } });
-    current = changes;
-    const moveBack = () => {
-      current = {};
+    const publish = (members: Record<string, unknown>) => {
+      current = members;
     };
-    return { issuer, source, moveBack };
+    publish(changes);
+    return { issuer, source, publish };
   }
 
   test.each(['token_endpoint', 'authorization_endpoint', 'device_authorization_endpoint', 'revocation_endpoint'])(
     'a later document that moves the %s is not used, also after a restart, until the endpoint is configured',
     async (key) => {
-      const { issuer, source, moveBack } = await startMoving({ [key]: `${elsewhere}/new` });
+      const moved = { [key]: `${elsewhere}/new` };
+      const { issuer, source, publish } = await startMoving(moved);
       for (const metadata of [source(), source()]) {
         await metadata.get();
         expect(await metadata.check()).toBeNull();
@@ -188,13 +189,14 @@ describe('a later document that moves an endpoint to another origin', () => {
       }[key];
       const returned = source();
       await returned.check();
-      moveBack();
+      publish({});
       await returned.check();
       expect(returned.moved).toBeNull();
+      publish(moved);
       const confirmed = source({ ...NO_ENDPOINTS, [String(name)]: `${elsewhere}/new` });
       await confirmed.check();
       expect(confirmed.moved).toBeNull();
-      expect(await confirmed.get()).toMatchObject({ server: { [key]: `${elsewhere}/new` } });
+      expect(await confirmed.get()).toMatchObject({ server: moved });
     },
   );
 
