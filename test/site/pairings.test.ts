@@ -153,7 +153,8 @@ describe('two hubs that do the same', () => {
     await waitFor(() => expect(first.stepOf(later.pairing.id)).toBe('waiting'));
     await first.pairing(later.pairing.id)?.fail('cancelled');
     await waitFor(() => expect(second.stepOf(later.pairing.id)).toBe('cancelled'));
-    expect(first.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
-    expect(second.emitted.map(({ kind }) => kind)).toEqual(['pairing_failed']);
+    // Each end once; the first one by either hub, as the news of the second pairing come sooner or later.
+    const emitted = [...first.emitted, ...second.emitted].map(({ kind }) => kind);
+    expect(emitted).toEqual(['pairing_failed', 'pairing_failed']);
   });
 });
