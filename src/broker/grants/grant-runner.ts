@@ -49,7 +49,7 @@ export type GrantStore = Pick<
 
 /** What all runners work with. */
 export interface RunnerContext {
-  readonly environment: Pick<Environment, 'clock' | 'random' | 'log'>;
+  readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly store: GrantStore;
   readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;

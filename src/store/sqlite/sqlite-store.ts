@@ -236,7 +236,8 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
-    const stored = this.#grants.all().filter(({ grant }) => connections?.has(grant.connection) ?? true);
+    const stored =
+      connections === null ? this.#grants.all() : [...connections].flatMap((id) => this.#grants.find(id) ?? []);
     return new Map(stored.map((one) => [one.grant.connection, { stored: one, mayHaveLostWrites: false }]));
   }
 
@@ -246,22 +247,18 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#grants.generation(connection);
   }
 
-  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
-    await this.#reserveBallast();
-    const begun = await this.commits.enqueue(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
-    if (!begun) return { kind: 'superseded' };
-    this.commits.expectWrite(grant.connection);
-    return { kind: 'begun', sendBefore: null };
+  beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
+    return this.#begin(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
   }
 
-  async beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
+  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
+    return this.#begin(grant.connection, () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt));
+  }
+
+  async #begin(connection: string, write: () => boolean): Promise<AttemptStart> {
     await this.#reserveBallast();
-    const begun = await this.commits.enqueue(
-      grant.connection,
-      () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt),
-    );
-    if (!begun) return { kind: 'superseded' };
-    this.commits.expectWrite(grant.connection);
+    if (!(await this.commits.enqueue(connection, write))) return { kind: 'superseded' };
+    this.commits.expectWrite(connection);
     return { kind: 'begun', sendBefore: null };
   }
 
