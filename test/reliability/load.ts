@@ -99,7 +99,8 @@ export class TokenLoad implements AsyncDisposable {
     const { certificate: ca } = await hub.authority();
     load.#loops = fleet.map((appliance, index) => {
       const localAddress = `127.0.1.${(index % 250) + 1}`;
-      const connect = () => new Agent({ connect: { ca, localAddress }, headersTimeout: MAX_WAIT_MS });
+      const connect = () =>
+        new Agent({ connect: { ca, localAddress, timeout: MAX_WAIT_MS }, headersTimeout: MAX_WAIT_MS });
       return load.#run(appliance, connect, every, (index * every) / fleet.length);
     });
     return load;
