@@ -17,7 +17,7 @@ import type { Credentials } from './appliances/appliances.ts';
 import { assertConnectionFits } from './connections/connection-choice.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
-import { loginElsewhere } from './pairings/pairing-ownership.ts';
+import { loginElsewhere } from './pairings/pairing-run.ts';
 import { applianceStatus } from './status/appliance-status.ts';
 import { connectionStatus } from './status/connection-status.ts';
 

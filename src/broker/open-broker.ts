@@ -199,7 +199,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const newsLook = new NewsLook(store, environment);
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, site: store.site, grants, referenceClock, nameOf },
+      ...{ environment, store, grants, referenceClock, nameOf },
       lookForNews: () => newsLook.take(),
       times: ports.pairingTimes,
       writeUnwritten: () => connections.writeUnwritten(),

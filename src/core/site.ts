@@ -2,7 +2,6 @@ import type { Appliance } from './appliances/appliance.ts';
 import type { Session } from './appliances/session.ts';
 import type { TokenUsage } from './appliances/usage.ts';
 import type { Connection } from './connections/connection.ts';
-import type { Pairing } from './pairings/pairing.ts';
 
 /** The setting with the certificate that a hub serves, and its key. */
 export const LEAF_SETTING = 'leaf';
@@ -107,22 +106,12 @@ export interface SiteStore {
    * @returns false if another hub has it
    */
   holdLease(work: SiteWork): Promise<boolean>;
-  /**
-   * Becomes the owner of a pairing, unless another hub whose lease has not ended exchanges its code.
-   * @param pairing its id
-   * @param urgent true: somebody waits, so another owner is replaced; false: only one whose lease has ended
-   * @returns the pairing as it is stored; null if it has another owner still, or was removed
-   */
-  takePairing(pairing: string, urgent: boolean): Promise<Pairing | null>;
-  /** Prolongs the ownership of open pairings. @returns the ids of those that another hub has taken */
-  keepPairings(pairings: readonly string[]): Promise<readonly string[]>;
 
   /** The rows with these ids that exist. */
   findConnections(ids: ReadonlySet<string>): Promise<Connection[]>;
   findAppliances(ids: ReadonlySet<string>): Promise<Appliance[]>;
   /** The sessions of these appliances. */
   findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
-  findPairings(ids: ReadonlySet<string>): Promise<Pairing[]>;
   /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
   usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Removes a hub from the list, and its settings; it comes back when it is seen again. */

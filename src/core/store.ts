@@ -135,8 +135,21 @@ export interface Store {
   /** Deletes a grant, and the sessions of the connection's appliances. */
   forgetGrant(connection: string, generation: number): Promise<boolean>;
 
-  /** All stored pairings: the open ones, and the last few ended ones of each connection. */
-  pairings(): Promise<Pairing[]>;
+  /**
+   * The stored pairings: the open ones, and the last few ended ones of each connection, in the order in which they began.
+   * @param ids left out: all of them
+   */
+  pairings(ids?: ReadonlySet<string>): Promise<Pairing[]>;
+  /**
+   * Becomes the hub that runs a pairing, its owner; on a site not if another hub whose lease has not ended exchanges its
+   * code.
+   * @param pairing its id
+   * @param urgent true: somebody waits, so another owner is replaced; false: only one whose lease has ended
+   * @returns the pairing as it is stored; null if it has another owner still, or was removed
+   */
+  takePairing(pairing: string, urgent: boolean): Promise<Pairing | null>;
+  /** Prolongs the ownership of open pairings. @returns the ids of those that another hub has taken */
+  keepPairings(pairings: readonly string[]): Promise<readonly string[]>;
   /**
    * Saves nothing if the connection was removed: its pairings were removed with it.
    * @returns false if another hub has changed the pairing since this one read or wrote it

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import type { PairingContext } from '../../src/broker/pairings/pairing-context.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import { PairingStateMachine } from '../../src/broker/pairings/pairing-state-machine.ts';
+import { SpinGuard } from '../../src/broker/time/spin-guard.ts';
 import { IS_LONG_FORM, selectRows } from '../support/long.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
@@ -43,18 +42,18 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
 
 test('the spin guard slows down a loop whose waits all end at once', async () => {
   const { harness } = await BrokerHarness.startUnpaired();
-  const { pairing } = await harness.beginPairing('wallbox');
-  const progress = new PairingStateMachine({ environment: harness.environment } as PairingContext, pairing);
+  const guard = new SpinGuard(harness.environment);
+  const ended = new AbortController();
   let turns = 0;
   const loop = (async () => {
-    for (; turns < 1000; turns++) await progress.guardAgainstSpin(progress.signal);
+    for (; turns < 1000; turns++) await guard.beginIteration(ended.signal);
   })();
   await harness.time.settle();
   expect(turns).toBeGreaterThan(50);
   expect(turns).toBeLessThan(150);
   await harness.time.pass(1000);
   expect(turns).toBeLessThan(300);
-  progress.stop();
+  ended.abort();
   await loop;
 });
 

@@ -1,129 +1,160 @@
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Instant } from '../../src/core/clock.ts';
 import {
-  advance,
   areDeviceCodesRetained,
   areRivals,
   isInstallerInitiated,
   linksOf,
   needsPortalRequests,
   type Pairing,
-  type PairingEvent,
   type PairingStep,
   pollDelay,
-  resumeAfterRestart,
   timeLeft,
 } from '../../src/core/pairings/pairing.ts';
-import { instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './samples.ts';
+import { type PairingEvent, stepPairing } from '../../src/core/pairings/pairing-step.ts';
+import type { DeviceLink, LoginLink } from '../../src/core/portals/login-link.ts';
+import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { HOUR, instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './samples.ts';
 
 const numbered = (number: number) => ({ ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-${number}` });
 const NEW_LINK = numbered(2);
+const DEVICE_LINK: DeviceLink = {
+  ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'ABCD-EFGH' },
+  ...{ containsUserCode: false, deviceCode: new Secret('a-device-code'), verifier: null, interval: 5 * SECOND },
+  ...{ begun: instantAt(0), lifetime: 5 * MINUTE },
+};
 const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
 const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>
   ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
 
+const SPENT = 'hash-of-a-spent-code';
 const steps = {
   asking: { kind: 'asking' },
   'asking, with a link that somebody has opened': { kind: 'asking', earlier: [SAMPLE_LINK] },
   waiting: { kind: 'waiting', link: SAMPLE_LINK },
   'waiting at two links': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
+  'waiting for a device code': { kind: 'waiting', link: DEVICE_LINK },
   exchanging: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) },
   'exchanging, with two links': { kind: 'exchanging', link: SAMPLE_LINK, earlier: [numbered(1)], since: instantAt(1) },
   paired,
   failed: failed('cancelled'),
 } as const satisfies Record<string, PairingStep>;
 
+const tokens = { accessToken: new Secret('new'), refreshToken: new Secret('new-r'), scope: null, lifetime: HOUR };
+const portalTime = null;
+const sent = instantAt(1);
+const code = (hash: string) => ({ kind: 'code', hash, response: { code: new Secret(hash), issuer: null } }) as const;
+/** The answer to the code that is being exchanged. */
+const answered = (outcome: TokenOutcome, hash = SPENT) =>
+  ({ kind: 'answered', hash, link: SAMPLE_LINK, outcome, sent }) as const;
+const rejected = (error: string) => answered({ kind: 'rejected', error, detail: `says ${error}`, portalTime });
+const granted = { kind: 'granted', tokens, portalTime } as const;
+
 const events = {
   link: { kind: 'link', link: NEW_LINK },
-  code: { kind: 'code', hash: 'hash-of-the-code', at: instantAt(2) },
-  'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: instantAt(2) },
+  'link ended': { kind: 'link_ended', link: SAMPLE_LINK },
+  'slow down': { kind: 'slow_down', link: DEVICE_LINK, interval: 10 * SECOND },
+  code: code('hash-of-the-code'),
+  'code that was sent before': code(SPENT),
+  'tokens of a device code': { kind: 'tokens', hash: 'hash-of-the-device-code', link: DEVICE_LINK, tokens, sent },
   'not sent': { kind: 'not_sent' },
-  'code refused': { kind: 'code_refused', reason: 'code_refused' },
+  'answered: tokens': answered(granted),
+  'answered: tokens for another code': answered(granted, 'another'),
+  'answered: refused': answered({ kind: 'refused', detail: 'says invalid_grant', portalTime }),
+  'answered: nothing': answered({ kind: 'ambiguous', detail: 'HTTP 500' }),
+  'answered: wrong credentials': answered({ kind: 'misconfigured', detail: 'says invalid_client', portalTime }),
+  'answered: no such scope': rejected('invalid_scope'),
+  'answered: another error': rejected('another_error'),
+  'answered: something before the portal': answered({ kind: 'blocked', detail: 'HTTP 403', portalTime }),
+  'answered: no tokens, to another code': answered({ kind: 'ambiguous', detail: 'HTTP 500' }, 'another'),
   'answer lost': { kind: 'answer_lost' },
+  resumed: { kind: 'resumed' },
+  'login failed': { kind: 'login_failed', reason: 'refused_by_user' },
   paired: { kind: 'paired', scope: 'Monitoring' },
+  approved: { kind: 'approved', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
   deadline: { kind: 'deadline' },
-  installer: { kind: 'installer', at: instantAt(2), lifetime: MINUTE, isLinkUsable: false },
+  'failure cleared': { kind: 'failure_cleared' },
+  batch: { kind: 'batch', batch: 'a-batch' },
+  device: { kind: 'device', appliance: 'a', codes: { codeHash: 'hash', userCode: 'WDJB-MJHT' }, lifetime: MINUTE },
+  installer: { kind: 'installer', lifetime: MINUTE, isLinkUsable: false },
+  'installer, the link can be used': { kind: 'installer', lifetime: MINUTE, isLinkUsable: true },
 } as const satisfies Record<string, PairingEvent>;
 
-/** The step that follows each step and event; other events leave the step unchanged. */
-const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, PairingStep>>> = {
-  asking: {
-    link: { kind: 'waiting', link: NEW_LINK },
-    failed: failed('refused_by_user'),
-    deadline: failed('expired'),
-    installer: { kind: 'asking' },
-  },
-  'asking, with a link that somebody has opened': {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK] },
-    code: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(2) },
-    failed: failed('refused_by_user'),
-    deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [SAMPLE_LINK] },
-  },
-  waiting: {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK] },
-    code: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(2) },
-    failed: failed('refused_by_user'),
-    deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [SAMPLE_LINK] },
-  },
-  'waiting at two links': {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK, numbered(1)] },
-    code: { kind: 'exchanging', link: SAMPLE_LINK, earlier: [numbered(1)], since: instantAt(2) },
-    failed: failed('refused_by_user'),
-    deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [SAMPLE_LINK, numbered(1)] },
-  },
-  'exchanging, with two links': {
-    'not sent': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
-    'code refused': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
-    'answer lost': { kind: 'asking' },
-    paired,
-    failed: failed('refused_by_user'),
-    installer: steps['exchanging, with two links'],
-  },
-  exchanging: {
-    'not sent': { kind: 'waiting', link: SAMPLE_LINK },
-    'code refused': { kind: 'waiting', link: SAMPLE_LINK },
-    'answer lost': { kind: 'asking' },
-    paired,
-    failed: failed('refused_by_user'),
-    installer: steps.exchanging,
-  },
-  paired: {},
-  failed: {},
-};
+const advance = (pairing: Pairing, event: PairingEvent, now: Instant = instantAt(2)) =>
+  stepPairing(pairing, event, now).pairing;
 
-describe.each(Object.keys(steps) as (keyof typeof steps)[])('pairing that is %s', (from) => {
-  const pairing = samplePairing(steps[from], { spentCodes: ['hash-of-a-spent-code'] });
-  test.each(Object.keys(events) as (keyof typeof events)[])(
-    "the transition table gives the pairing's next step on the event %s",
-    (on) => {
-      const next = advance(pairing, events[on]);
-      const expected = table[from][on];
-      if (expected === undefined) expect(next).toBe(pairing);
-      else expect(next.step).toEqual(expected);
-    },
+/** The names of the links in the table. */
+const LINK_NAMES = new Map<LoginLink, string>([
+  [SAMPLE_LINK, 'L'],
+  [numbered(1), 'older'],
+  [NEW_LINK, 'new'],
+  [DEVICE_LINK, 'D'],
+]);
+
+function nameOf(link: LoginLink): string {
+  const known = [...LINK_NAMES].find(([one]) => JSON.stringify(one) === JSON.stringify(link));
+  return known?.[1] ?? 'D, slower';
+}
+
+function describeStep(step: PairingStep): string {
+  const links = linksOf(step).map(nameOf);
+  if (step.kind !== 'ended') return [step.kind, ...(links.length === 0 ? [] : [`(${links.join(', ')})`])].join(' ');
+  return step.result.kind === 'paired' ? 'paired' : `failed: ${step.result.reason}`;
+}
+
+/** What follows from an event: the step if it changes, other members that change, the write, and the effects. */
+function cell(pairing: Pairing, event: PairingEvent): string {
+  const change = stepPairing(pairing, event, instantAt(2));
+  const { step, ...members } = change.pairing;
+  const before: Readonly<Record<string, unknown>> = { ...pairing };
+  const stepText = describeStep(step) === describeStep(pairing.step) ? [] : [`**${describeStep(step)}**`];
+  const changed = Object.entries(members).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
   );
+  const text = [
+    ...stepText,
+    ...changed.map(([name, value]) => (name === 'lastFailure' ? `${value}` : `${name}`)),
+    ...change.effects.map(({ kind }) => `[${kind}]`),
+  ].join(' ');
+  if (text === '') return '–';
+  return (change.write === 'by_effect' ? text : `${text} (${change.write})`).replaceAll('_', ' ');
+}
+
+test('docs/pairing-states.md has what follows from every event in every step', async () => {
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const pairings = Object.values(steps).map((step) => samplePairing(step, { spentCodes: [SPENT] }));
+  const page = [
+    '# What follows from every event of a pairing',
+    '',
+    'Computed from `stepPairing` in `src/core/pairings/pairing-step.ts`; [one-state.md](decisions/one-state.md) says why. A new step is bold, with its links; then the',
+    'other members that change, when it is written, and the effects in brackets. "–" means that nothing follows. After a change, with Node 24:',
+    '`npx vitest run --config test/vitest.config.ts core/pairing.test -u`',
+    '',
+    row(['event', ...Object.values(steps).map(describeStep)]),
+    row(['event', ...Object.keys(steps)].map(() => '---')),
+    ...Object.entries(events).map(([name, event]) => row([name, ...pairings.map((pairing) => cell(pairing, event))])),
+    '',
+  ].join('\n');
+  await expect(page).toMatchFileSnapshot(join(import.meta.dirname, '../../docs/pairing-states.md'));
 });
 
 describe('device codes of a pairing', () => {
   const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
-  const beginFlow = (number: number, minutes: number) =>
-    ({
-      kind: 'device',
-      appliance: 'a',
-      codes: codes(number),
-      at: instantAt(minutes * MINUTE),
-      lifetime: 15 * MINUTE,
-    }) as const;
+  /** The appliance begins its flow in that minute. */
+  const beginFlow = (pairing: Pairing, number: number, minute: number) => {
+    const event = { kind: 'device', appliance: 'a', codes: codes(number), lifetime: 15 * MINUTE } as const;
+    return advance(pairing, event, instantAt(minute * MINUTE));
+  };
   const minutesLeft = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
 
   test('the codes of a device flow are attached to an open pairing in any step, and not to an ended one', () => {
     for (const [name, step] of Object.entries(steps)) {
       const pairing = samplePairing(step);
-      const next = advance(pairing, beginFlow(1, 1));
+      const next = beginFlow(pairing, 1, 1);
       if (step.kind === 'ended') expect(next, name).toBe(pairing);
       else expect(next, name).toMatchObject({ step, device: { ...codes(1), shared: true } });
     }
@@ -131,34 +162,34 @@ describe('device codes of a pairing', () => {
 
   test('new codes of a device flow replace the previous ones, of which the last five are remembered', () => {
     const flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
-    const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, beginFlow(number, 1)), flow);
+    const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => beginFlow(before, number, 1), flow);
     expect(next.device).toEqual({ appliance: 'a', ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
     const shared = advance(next, events.installer);
     expect(shared.device).toEqual({ ...next.device, shared: true });
-    expect(advance(shared, beginFlow(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
+    expect(beginFlow(shared, 7, 1).device).toMatchObject({ ...codes(7), shared: true });
   });
 
   test('new codes of a device flow give an unopened pairing its whole lifetime again', () => {
     let flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
     for (let minute = 14; minute < 100; minute += 14) {
-      flow = advance(flow, beginFlow(minute, minute));
+      flow = beginFlow(flow, minute, minute);
       expect(minutesLeft(flow, minute)).toBe(15);
     }
   });
 
   test('new codes prolong a pairing to at most twice its lifetime, and are refused when little of it is left', () => {
     const flow = samplePairing(steps.waiting, { device: { appliance: 'a', ...codes(0) } });
-    expect(minutesLeft(advance(flow, beginFlow(1, 10)), 10)).toBe(15);
-    const prolonged = advance(advance(flow, beginFlow(1, 14)), beginFlow(2, 26));
+    expect(minutesLeft(beginFlow(flow, 1, 10), 10)).toBe(15);
+    const prolonged = beginFlow(beginFlow(flow, 1, 14), 2, 26);
     expect(minutesLeft(prolonged, 26)).toBe(4);
-    expect(advance(prolonged, beginFlow(3, 27))).toBe(prolonged);
+    expect(beginFlow(prolonged, 3, 27)).toBe(prolonged);
     const exchanging = { ...prolonged, step: steps.exchanging };
-    expect(advance(exchanging, beginFlow(3, 27)).device).toMatchObject(codes(3));
+    expect(beginFlow(exchanging, 3, 27).device).toMatchObject(codes(3));
   });
 
   test('a device flow uses the portal only when an installer joins it or somebody opens a link', () => {
     const flow = samplePairing(steps.asking, { device: { appliance: 'a', ...codes(0) } });
-    const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
+    const taken = advance(flow, { ...events.installer, lifetime: 15 * MINUTE }, instantAt(9 * MINUTE));
     expect([isInstallerInitiated(flow), needsPortalRequests(flow)]).toEqual([false, false]);
     expect([isInstallerInitiated(taken), needsPortalRequests(taken), minutesLeft(taken, 9)]).toEqual([true, true, 15]);
     expect(needsPortalRequests(advance(flow, events.link))).toBe(true);
@@ -172,11 +203,11 @@ describe('device codes of a pairing', () => {
 
 test('an installer gets the newest link again while it is usable, and a new installer gets a separate one', () => {
   const flow = samplePairing(steps.waiting, { device: { appliance: 'a', codeHash: 'hash', userCode: 'WDJB-MJHT' } });
-  const installer = { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE, isLinkUsable: true };
+  const installer = { ...events.installer, lifetime: 15 * MINUTE, isLinkUsable: true };
   const taken = advance(flow, installer);
   expect(taken.step).toEqual({ kind: 'asking', earlier: [SAMPLE_LINK] });
   const waiting = advance(taken, events.link);
-  const again = advance(waiting, { ...installer, at: instantAt(20 * MINUTE) });
+  const again = advance(waiting, installer, instantAt(20 * MINUTE));
   expect([again.step, timeLeft(again, instantAt(20 * MINUTE))]).toEqual([waiting.step, 15 * MINUTE]);
   const spent = advance(waiting, { ...installer, isLinkUsable: false });
   expect(spent.step).toEqual({ kind: 'asking', earlier: [NEW_LINK, SAMPLE_LINK] });
@@ -202,7 +233,8 @@ test('the codes of a device flow are known ten minutes longer than its pairing l
 test('a code that was accepted once is not accepted again after the portal refused it', () => {
   const exchanging = advance(samplePairing(steps.waiting), events.code);
   expect(exchanging.spentCodes).toEqual(['hash-of-the-code']);
-  const waiting = advance(exchanging, events['code refused']);
+  const refused = answered({ kind: 'refused', detail: 'says invalid_grant', portalTime }, 'hash-of-the-code');
+  const waiting = advance(exchanging, refused);
   expect(advance(waiting, events.code)).toBe(waiting);
   expect(advance(waiting, { ...events.code, hash: 'another' }).step.kind).toBe('exchanging');
 });
@@ -220,21 +252,12 @@ test('a code is not accepted again through the fresh link after a lost answer', 
 });
 
 test.each([
-  ['code_refused', { kind: 'code_refused', reason: 'code_refused' }],
-  ['portal_rejected', { kind: 'code_refused', reason: 'portal_rejected' }],
-  ['answer_lost', { kind: 'answer_lost' }],
+  ['code_refused', events['answered: refused']],
+  ['portal_rejected', events['answered: another error']],
+  ['answer_lost', events['answer lost']],
 ] as const)('a pairing that expires after a failure ends with that failure as its reason: %s', (reason, event) => {
-  const after = advance(advance(samplePairing(steps.exchanging), event), events.deadline);
+  const after = advance(advance(samplePairing(steps.exchanging, { spentCodes: [SPENT] }), event), events.deadline);
   expect(after.step).toEqual({ kind: 'ended', result: { kind: 'failed', reason } });
-});
-
-test('a restart turns an unfinished code exchange into a lost answer and leaves other steps as they are', () => {
-  expect(resumeAfterRestart(samplePairing(steps.exchanging)).step).toEqual({ kind: 'asking' });
-  expect(resumeAfterRestart(samplePairing(steps.exchanging)).lastFailure).toBe('answer_lost');
-  for (const step of ['asking', 'waiting', 'paired', 'failed'] as const) {
-    const pairing = samplePairing(steps[step]);
-    expect(resumeAfterRestart(pairing)).toBe(pairing);
-  }
 });
 
 describe('remaining time of a pairing', () => {

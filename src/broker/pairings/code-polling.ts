@@ -1,11 +1,10 @@
 import type { Instant } from '../../core/clock.ts';
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import { linksOf, pollDelay, timeLeft } from '../../core/pairings/pairing.ts';
-import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
-import type { PollOutcome, Unreachable } from '../../core/portals/portal.ts';
-import type { Secret } from '../../core/secret.ts';
+import type { DeviceLink, PolledLink } from '../../core/portals/login-link.ts';
+import type { Unreachable } from '../../core/portals/portal.ts';
 import type { PairingContext } from './pairing-context.ts';
-import type { PairingStateMachine } from './pairing-state-machine.ts';
+import type { PairingRunner } from './pairing-runner.ts';
 
 /** A code lives at least 30 s: the backoff must not miss one that arrives while the portal can't be polled. */
 const BACKOFF = { base: 5000, cap: 20_000 };
@@ -16,26 +15,16 @@ const SLOW_DOWN_MS = 5000;
 /** A link that is polled for the result of its login. */
 type PollableLink = PolledLink | DeviceLink;
 
-/** What receives the result of a login. */
-export interface LoginReceiver {
-  /** @param link null if it is not known which link the code belongs to */
-  takeCode(code: Secret, link: LoginLink | null): Promise<void>;
-  takeTokens(link: DeviceLink, granted: Extract<PollOutcome, { kind: 'granted' }>, sent: Instant): Promise<void>;
-}
-
 /**
  * Polls all links of a pairing that are polled, including those added meanwhile, until the pairing changes its step,
  * because of a polled result or a redirected code.
  */
-export async function pollForResult(
-  context: PairingContext,
-  progress: PairingStateMachine,
-  receiver: LoginReceiver,
-): Promise<void> {
+export async function pollForResult(context: PairingContext, progress: PairingRunner): Promise<void> {
   const { signal } = progress;
   const { environment, portalOf, times } = context;
   if (portalOf(progress.pairing.portal) === undefined) {
-    return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+    await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+    return;
   }
   const { random } = environment;
 
@@ -48,7 +37,7 @@ export async function pollForResult(
     // A portal that redirects is not polled.
     const wait = links.length === 0 ? Number.POSITIVE_INFINITY : delay;
     if (!(await progress.pause(wait, signal))) return;
-    const problems = await pollLinks(context, progress, signal, receiver);
+    const problems = await pollLinks(context, progress, signal);
     if (signal.aborted) return;
     // The portal may reject the poll of an expired link; one usable response shows that it is reachable.
     const unreachable = problems.every((problem) => problem !== null) ? (problems[0] ?? null) : null;
@@ -65,9 +54,8 @@ export async function pollForResult(
  */
 export function pollLinks(
   { portalOf, environment, times }: Pick<PairingContext, 'portalOf' | 'environment' | 'times'>,
-  progress: PairingStateMachine,
+  progress: PairingRunner,
   signal: AbortSignal,
-  receiver: LoginReceiver,
 ): Promise<readonly (Unreachable | null)[]> {
   const portal = portalOf(progress.pairing.portal)?.portal;
 
@@ -82,14 +70,14 @@ export function pollLinks(
     if (outcome.kind === 'unreachable') return outcome;
     if (outcome.kind === 'granted' && link.kind === 'device') {
       // Even if the pairing has moved on: these tokens are given only once.
-      await receiver.takeTokens(link, outcome, sent);
+      await progress.acceptTokens(link, outcome.tokens, sent);
       return null;
     }
     if (signal.aborted) return null;
     progress.recordReachability(null);
     switch (outcome.kind) {
       case 'code':
-        await receiver.takeCode(outcome.code, link);
+        await progress.submitCode({ code: outcome.code, issuer: null }, link);
         break;
       case 'denied':
         await progress.dispatch({ kind: 'failed', reason: 'refused_by_user' });
@@ -116,7 +104,7 @@ export function pollLinks(
   return Promise.all(pollableLinks(progress).map(poll));
 }
 
-function pollableLinks({ pairing }: PairingStateMachine): readonly PollableLink[] {
+function pollableLinks({ pairing }: PairingRunner): readonly PollableLink[] {
   return linksOf(pairing.step).filter((link) => link.kind !== 'redirect');
 }
 

@@ -1,7 +1,7 @@
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { Environment } from '../environment.ts';
 import type { LinkRequests } from './link-requests.ts';
-import type { PairingStateMachine } from './pairing-state-machine.ts';
+import type { PairingRunner } from './pairing-runner.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
 /** Address changes cause fresh links at most this often, in ms. */
@@ -10,14 +10,14 @@ const MIN_RENEWAL_INTERVAL_MS = 10_000;
 /** Requests a fresh link for the installer of one pairing if the hub's address changes. */
 export class LinkRenewal {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
-  readonly #state: PairingStateMachine;
+  readonly #state: PairingRunner;
   readonly #links: LinkRequests;
   /** When the portal was last asked, on the boot clock in ms. */
   #lastRequestAt = Number.NEGATIVE_INFINITY;
   /** Ends the current wait. */
   #addressChange = new AbortController();
 
-  constructor(environment: Pick<Environment, 'clock' | 'random'>, state: PairingStateMachine, links: LinkRequests) {
+  constructor(environment: Pick<Environment, 'clock' | 'random'>, state: PairingRunner, links: LinkRequests) {
     this.#environment = environment;
     this.#state = state;
     this.#links = links;

@@ -1,7 +1,6 @@
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { LoginLinkResult } from '../../core/lan-service.ts';
 import {
-  advance,
   isInstallerInitiated,
   isStaleLink,
   type PairingFailureReason,
@@ -12,7 +11,7 @@ import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import type { PairingContext } from './pairing-context.ts';
-import type { PairingStateMachine } from './pairing-state-machine.ts';
+import type { PairingRunner } from './pairing-runner.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
 /**
@@ -33,19 +32,25 @@ const NEW_LINK_LIMIT: RateLimit = { burst: 2, interval: 60_000 };
 /** If the portal did not respond, requests within this time get the same result, in ms. */
 const FAILURE_REUSE_MS = 2000;
 
+/** The result that is reused until `until`, on the boot clock in ms, and how many codes had come before it. */
+interface LastResult {
+  readonly result: LoginLinkResult;
+  readonly until: number;
+  readonly link: LoginLink | null;
+  readonly codes: number;
+}
+
 /** Requests the portal's links for one pairing. */
 export class LinkRequests {
   readonly #context: PairingContext;
-  readonly #state: PairingStateMachine;
+  readonly #state: PairingRunner;
   readonly #linkBuckets = new TokenBuckets();
   #inFlight: { readonly signal: AbortSignal; readonly result: Promise<LoginLinkResult> } | null = null;
-  /** The result that is reused until `until`, on the boot clock in ms. */
-  #lastResult: { readonly result: LoginLinkResult; readonly until: number; readonly link: LoginLink | null } | null =
-    null;
+  #lastResult: LastResult | null = null;
   /** The redirect address that the portal rejected when it was asked for an additional link. */
   #rejectedRedirect: string | null = null;
 
-  constructor(context: PairingContext, state: PairingStateMachine) {
+  constructor(context: PairingContext, state: PairingRunner) {
     this.#context = context;
     this.#state = state;
   }
@@ -96,11 +101,6 @@ export class LinkRequests {
     return this.#reusableResult?.kind === 'link';
   }
 
-  /** Stops reusing the newest link, because a login came through it. */
-  invalidate(): void {
-    this.#lastResult = null;
-  }
-
   /** Retries if the step changes meanwhile and the pairing can still be opened: an installer has taken it over. */
   async #open(): Promise<LoginLinkResult> {
     for (let result: LoginLinkResult = { kind: 'over' }; ; ) {
@@ -127,6 +127,8 @@ export class LinkRequests {
   get #reusableResult(): LoginLinkResult | null {
     const last = this.#lastResult;
     if (last === null || this.#context.environment.clock.now().uptime >= last.until) return null;
+    // A login came through it.
+    if (last.codes !== this.#state.pairing.spentCodes.length) return null;
     return last.link !== null && isStaleLink(last.link, this.#state.redirect) ? null : last.result;
   }
 
@@ -159,7 +161,8 @@ export class LinkRequests {
             detail: outcome.redirectRejected,
           });
         }
-        if (!(await this.#saveLink(outcome.link))) return { kind: 'over' };
+        // It is written before anybody sees it: after a power cut a person may log in through it.
+        if (!(await progress.dispatch({ kind: 'link', link: outcome.link }))) return { kind: 'over' };
         return this.#remember(toLinkResult(outcome.link), this.#takeLinkPermit(), outcome.link);
       default:
         if (place === 'beside') {
@@ -173,25 +176,6 @@ export class LinkRequests {
     }
   }
 
-  /**
-   * Writes a link before anybody sees it: after a power cut a person may log in through it.
-   * @returns false if the pairing has moved on
-   */
-  async #saveLink(link: LoginLink): Promise<boolean> {
-    for (;;) {
-      const before = this.#state.pairing;
-      const next = advance(before, { kind: 'link', link });
-      if (next === before) return false;
-      if (!(await this.#state.saveIfPossible(next))) return false;
-      // A device flow may have added its codes meanwhile; after a login this link is no longer wanted.
-      const now = this.#state.pairing;
-      if (now.step.kind !== before.step.kind) return false;
-      if (now !== before) continue;
-      this.#state.setInMemory(next);
-      return true;
-    }
-  }
-
   /** Takes a token from the bucket for fresh links. @returns milliseconds until the next fresh link */
   #takeLinkPermit(): number {
     const bucket = this.#linkBuckets.refill('', NEW_LINK_LIMIT, this.#context.environment.clock.now().uptime);
@@ -200,7 +184,8 @@ export class LinkRequests {
   }
 
   #remember(result: LoginLinkResult, ms: number, link: LoginLink | null = null): LoginLinkResult {
-    this.#lastResult = { result, until: this.#context.environment.clock.now().uptime + ms, link };
+    const until = this.#context.environment.clock.now().uptime + ms;
+    this.#lastResult = { result, until, link, codes: this.#state.pairing.spentCodes.length };
     return result;
   }
 }

@@ -13,8 +13,7 @@ import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';
 import type { PairingBatches } from './pairing-batches.ts';
-import { loginElsewhere } from './pairing-ownership.ts';
-import type { PairingRun } from './pairing-run.ts';
+import { loginElsewhere, type PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
 /** The most pairings whose changes {@link PairingAdministration.pairingsVersion} covers. */

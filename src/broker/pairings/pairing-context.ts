@@ -1,6 +1,5 @@
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
-import type { SiteStore } from '../../core/site.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
@@ -11,8 +10,6 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 export interface PairingContext {
   readonly environment: Environment;
   readonly store: Store;
-  /** What the hub shares with the others of its site; null if it is alone. */
-  readonly site: SiteStore | null;
   /** See {@link NewsLook.take}. */
   readonly lookForNews: () => Promise<boolean>;
   readonly grants: Grants;

@@ -79,6 +79,6 @@ export class PairingIndex {
 }
 
 /** What a newer pairing replaces: the pairing of a connection, or the device flow of one appliance. */
-export function flowKey({ connection, device }: Pairing): string {
+function flowKey({ connection, device }: Pairing): string {
   return `${connection} ${device?.appliance ?? connection}`;
 }

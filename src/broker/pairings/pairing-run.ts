@@ -1,40 +1,34 @@
+import { Failure } from '../../core/failure.ts';
 import type { LoginLinkResult } from '../../core/lan-service.ts';
-import type { AuthorizationError } from '../../core/pairings/authorization-response.ts';
 import {
   type DeviceCodes,
+  isInstallerInitiated,
+  linksOf,
   type Pairing,
   type PairingFailureReason,
-  resumeAfterRestart,
 } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
-import { type CredentialLocation, isIssuerOfAnother } from '../../core/portals/identity.ts';
-import type { LoginLink } from '../../core/portals/login-link.ts';
-import type { CodeResponse } from '../../core/portals/portal.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { AuthorizationResponses, errorCode } from './authorization-responses.ts';
-import type { LoginReceiver } from './code-polling.ts';
+import { AuthorizationResponses } from './authorization-responses.ts';
+import { pollForResult } from './code-polling.ts';
 import { LinkRenewal } from './link-renewal.ts';
 import { LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
-import { PairingExchange } from './pairing-exchange.ts';
-import { MAX_OWNERSHIP_TRIES, PairingOwnership } from './pairing-ownership.ts';
-import { PairingStateMachine } from './pairing-state-machine.ts';
-import { type PairingParts, runPairing } from './pairing-steps.ts';
-import { type RedirectedBrowser, type RedirectedCode, RedirectedCodes } from './redirected-codes.ts';
+import { PairingRunner } from './pairing-runner.ts';
+import { RedirectedCodes } from './redirected-codes.ts';
 import { shortLinkKey } from './short-link-key.ts';
 
 /** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
 const MAX_WAIT = 8000;
 
-/** Errors of a portal that is overloaded or out of order: the next login may succeed. */
-const TRANSIENT_ERRORS: readonly string[] = ['temporarily_unavailable', 'server_error'];
-
 /**
- * Runs one pairing: requests the link, polls for the code (at once if a redirect announces one), and exchanges the
- * first code once. In a device flow without an installer, the portal gets no request until a person opens the link.
+ * One pairing, for everybody who uses it: what people and browsers do with it. Its runner requests the link, polls for
+ * the code (at once if a redirect announces one), and exchanges the first code once. In a device flow without an
+ * installer, the portal gets no request until a person opens the link.
  */
 export class PairingRun implements AsyncDisposable {
   /** SHA-256 of the pairing's nonce, base64url, for lookups. */
@@ -43,65 +37,39 @@ export class PairingRun implements AsyncDisposable {
   readonly shortKey: string;
   /** SHA-256 of `shortKey`, base64url, for lookups. */
   readonly shortKeyHash: string;
+  /** The authorization responses that browsers bring. */
+  readonly responses: AuthorizationResponses;
   readonly #context: PairingContext;
-  readonly #state: PairingStateMachine;
-  readonly #ownership: PairingOwnership;
-  readonly #parts: PairingParts;
+  readonly #runner: PairingRunner;
+  readonly #links: LinkRequests;
+  readonly #renewal: LinkRenewal;
   readonly #redirectedCodes: RedirectedCodes;
-  readonly #authorizationResponses: AuthorizationResponses;
-  #done: Promise<void> = Promise.resolve();
 
-  private constructor(context: PairingContext, pairing: Pairing, isOwned: boolean) {
+  /** A pairing that this hub does not run yet: see {@link own}. */
+  constructor(context: PairingContext, pairing: Pairing) {
     this.nonceHash = sha256(pairing.nonce);
     this.shortKey = shortLinkKey(pairing.id);
     this.shortKeyHash = sha256(this.shortKey);
     this.#context = context;
-    this.#state = new PairingStateMachine(context, pairing, isOwned);
-    const links = new LinkRequests(context, this.#state);
-    const exchange = new PairingExchange(context, this.#state, () => this.#ownership.acquireOpen());
-    this.#ownership = new PairingOwnership(context, this.#state, {
-      own: (stored) => this.#own(stored),
-      whenGrantStored: () => exchange.whenGrantStored(),
-    });
-    const receiver: LoginReceiver = {
-      takeCode: (code, link) => this.#exchangeCode({ code, issuer: null }, link),
-      takeTokens: async (link, granted, sent) => {
-        // The portal issues them only once, so another hub that has become the owner meanwhile can't get them.
-        if (this.#ownership.isElsewhere) await this.#ownership.acquireOpen();
-        await exchange.acceptTokens(link, granted, sent);
-      },
-    };
-    const renewal = new LinkRenewal(context.environment, this.#state, links);
-    this.#parts = { context, state: this.#state, links, renewal, exchange, receiver };
-    this.#authorizationResponses = new AuthorizationResponses(this.#state, {
-      isIssuerOfAnother: (issuer) => this.#isIssuerOfAnother(issuer),
-      exchangeCode: (response, link) => this.#exchangeCode(response, link),
-      whenExchangeIdle: () => exchange.whenIdle(),
-      receiveError: (response, isTrusted) => this.receiveError(response, isTrusted),
-    });
-    this.#redirectedCodes = new RedirectedCodes(context, this.#state, receiver, () => exchange.whenIdle());
+    this.#runner = new PairingRunner(context, pairing, (now) => this.#work(now));
+    this.#links = new LinkRequests(context, this.#runner);
+    this.#renewal = new LinkRenewal(context.environment, this.#runner, this.#links);
+    this.#redirectedCodes = new RedirectedCodes(context, this.#runner);
+    this.responses = new AuthorizationResponses(context, this.#runner, this.#redirectedCodes);
   }
 
-  /** Resumes a pairing from its current step; an ended one only keeps its result. */
-  static resume(context: PairingContext, pairing: Pairing): PairingRun {
-    const run = new PairingRun(context, resumeAfterRestart(pairing), true);
-    run.#done = runPairing(run.#parts, pairing);
-    return run;
-  }
-
-  /** A pairing that another hub of the site owns, or that has ended: somebody who uses it here makes this hub
-   * its owner. */
-  static follow(context: PairingContext, pairing: Pairing): PairingRun {
-    return new PairingRun(context, pairing, false);
+  /** This hub runs the pairing from now on, as it is stored; or ends it, if another one has replaced it. */
+  own(stored: Pairing, isReplaced = false): void {
+    this.#runner.own(stored, isReplaced ? { kind: 'failed', reason: 'replaced' } : { kind: 'resumed' });
   }
 
   get pairing(): Pairing {
-    return this.#state.pairing;
+    return this.#runner.pairing;
   }
 
   /** Whether this hub runs the pairing; false if another hub of the site does. */
   get isOwned(): boolean {
-    return this.#state.isOwned;
+    return this.#runner.isOwned;
   }
 
   /** Whether it has not ended yet. */
@@ -111,7 +79,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
-    return this.#state.portalProblem;
+    return this.#runner.portalProblem;
   }
 
   /** Where to correct the hub's credentials for its portal. */
@@ -139,18 +107,18 @@ export class PairingRun implements AsyncDisposable {
 
   /** Milliseconds until the pairing expires. */
   get timeLeft(): number {
-    return this.#state.timeLeft;
+    return this.#runner.timeLeft;
   }
 
   /** The current redirect address, as in {@link LoginLink}. */
   get redirect(): string | null {
-    return this.#state.redirect;
+    return this.#runner.redirect;
   }
 
   /** The hub has another address, or none: an installer gets a fresh link if the current one redirects elsewhere. */
   onAddressChanged(): void {
-    this.#parts.renewal.onAddressChanged();
-    this.#state.onAddressChanged();
+    this.#renewal.onAddressChanged();
+    this.#runner.onAddressChanged();
   }
 
   /**
@@ -158,65 +126,23 @@ export class PairingRun implements AsyncDisposable {
    * once.
    */
   onClockSet(): void {
-    this.#state.onClockSet();
+    this.#runner.onClockSet();
   }
 
   /** Calls `watcher` after every change, until the returned function is called. */
   watch(watcher: () => void): () => void {
-    return this.#state.watch(watcher);
+    return this.#runner.watch(watcher);
   }
 
   /** A fresh link for a person who opens a device flow's page; resolves within the time that a person waits. */
   async openLink(): Promise<LoginLinkResult> {
-    await this.#ownership.acquireOpen();
-    return this.#parts.links.open();
+    await this.#runner.tryClaim();
+    return this.#links.open();
   }
 
   /** Logins that the portal has not confirmed and an installer may confirm. */
   get unconfirmed(): readonly UnconfirmedLogin[] {
     return this.#redirectedCodes.unconfirmed;
-  }
-
-  /**
-   * Handles a code that a browser brought, see {@link RedirectedCodes}. Resolves when it is exchanged, held or
-   * discarded, as that of another portal is.
-   */
-  async receiveCode({ code, issuer }: RedirectedCode, browser: RedirectedBrowser): Promise<void> {
-    if (issuer !== undefined && this.#isIssuerOfAnother(issuer)) {
-      const { log, name } = this.#state;
-      return log.warn('login_response_rejected', { connection: name, reason: 'foreign_issuer' });
-    }
-    await this.#ownership.acquireOpen();
-    await this.#redirectedCodes.receive(code, browser);
-  }
-
-  /** Whether the hub issued this `state` for a link of the pairing that it still knows. */
-  knowsState(state: string): boolean {
-    return this.#authorizationResponses.knows(state);
-  }
-
-  /** Handles an authorization response that names its link: see {@link AuthorizationResponses.receive}. */
-  async receiveResponse(
-    ...args: Parameters<AuthorizationResponses['receive']>
-  ): ReturnType<AuthorizationResponses['receive']> {
-    await this.#ownership.acquireOpen();
-    return this.#authorizationResponses.receive(...args);
-  }
-
-  /**
-   * Handles an error (RFC 6749, 4.1.2.1) that a browser brought. It ends the pairing only if it is lasting, and the
-   * portal certainly sent it: anybody who saw the link can bring one. Otherwise the portal is asked, and the person may
-   * log in again.
-   * @param isTrusted whether the hub itself sent the browser to the portal, or a person with access to the hub pasted it
-   */
-  async receiveError({ error, description }: AuthorizationError, isTrusted: boolean): Promise<void> {
-    const code = errorCode(error);
-    const detail = isTrusted && description !== undefined ? `${code} (${description})` : code;
-    const reason = error === 'access_denied' ? 'refused_by_user' : 'portal_rejected';
-    if (isTrusted && !TRANSIENT_ERRORS.includes(error)) return this.failLogin(reason, detail);
-    await this.#ownership.acquireOpen();
-    await this.#redirectedCodes.askPortal();
-    await this.#state.dispatch({ kind: 'login_failed', reason, detail });
   }
 
   /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
@@ -226,7 +152,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** An installer confirms a login. @param login its id; an unknown one is ignored @param user the installer's name */
   async confirm(login: string, user?: string): Promise<void> {
-    await this.#ownership.acquireOpen();
+    await this.#runner.tryClaim();
     await this.#redirectedCodes.confirm(login, user);
   }
 
@@ -236,13 +162,8 @@ export class PairingRun implements AsyncDisposable {
    * @returns false if it needs another pairing
    * @throws Failure as {@link Store}
    */
-  async attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
-    const { environment, times } = this.#context;
-    const { lifetime } = times;
-    return this.#ownership.saveThenDispatch(() => ({
-      ...{ kind: 'device', appliance, codes, lifetime },
-      at: environment.clock.now(),
-    }));
+  attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
+    return this.#runner.request({ kind: 'device', appliance, codes, lifetime: this.#context.times.lifetime });
   }
 
   /**
@@ -251,15 +172,13 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async takeOver(user?: string): Promise<boolean> {
-    const { environment, times } = this.#context;
-    const applied = await this.#ownership.saveThenDispatch(() => ({
+    const applied = await this.#runner.request({
       kind: 'installer',
-      at: environment.clock.now(),
-      lifetime: times.lifetime,
-      isLinkUsable: this.#parts.links.hasUsableLink,
+      lifetime: this.#context.times.lifetime,
+      isLinkUsable: this.#links.hasUsableLink,
       ...(user !== undefined && { user }),
-    }));
-    if (this.pairing.step.kind === 'asking') this.#state.wake();
+    });
+    if (this.pairing.step.kind === 'asking') this.#runner.wake();
     return applied;
   }
 
@@ -270,7 +189,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   approve(scope: string | null): Promise<boolean> {
-    return this.#ownership.saveThenDispatch(() => ({ kind: 'approved', scope }));
+    return this.#runner.request({ kind: 'approved', scope });
   }
 
   /**
@@ -279,7 +198,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async joinBatch(batch: string): Promise<boolean> {
-    await this.#ownership.saveThenDispatch(() => ({ kind: 'batch', batch }));
+    await this.#runner.request({ kind: 'batch', batch });
     return this.pairing.batch === batch && this.isOpen;
   }
 
@@ -288,36 +207,22 @@ export class PairingRun implements AsyncDisposable {
    * this pairing succeeds. It is awaited for some seconds; after that it continues beside the other pairing.
    */
   async endAsReplaced(): Promise<void> {
-    const ended = this.failLogin('replaced');
+    const ended = this.#runner.failWhenIdle('replaced');
     await withTimeout(ended, MAX_WAIT, this.#context.environment.timers);
-  }
-
-  /** Ends the pairing, as {@link fail}; the result of an exchange under way takes precedence. */
-  async failLogin(reason: PairingFailureReason, detail?: string): Promise<void> {
-    await this.#parts.exchange.whenIdle();
-    await this.fail(reason, detail);
   }
 
   /**
    * Ends the pairing, unless it has ended already or its grant is being stored.
    * @returns false while another hub exchanges its code, so that it goes on: see {@link loginElsewhere}
    */
-  async fail(reason: PairingFailureReason, detail?: string): Promise<boolean> {
-    await this.#ownership.acquireOpen();
-    await this.#parts.exchange.whenGrantStored();
-    await this.#state.dispatch({ kind: 'failed', reason, ...(detail !== undefined && { detail }) });
+  async fail(reason: PairingFailureReason): Promise<boolean> {
+    await this.#runner.fail(reason);
     return this.pairing.step.kind !== 'exchanging';
   }
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    for (let tries = 0; tries < MAX_OWNERSHIP_TRIES; tries++) {
-      if (this.pairing.failed === undefined) return;
-      if (!this.isOwned && !(await this.#ownership.tryAcquire())) return;
-      const { failed: _, ...pairing } = this.pairing;
-      this.#state.setInMemory(pairing);
-      if (await this.#state.saveIfPossible(pairing)) return;
-    }
+    if (this.pairing.failed !== undefined) await this.#runner.clearFailure();
   }
 
   /**
@@ -326,49 +231,43 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   acquireIfLapsed(): Promise<boolean> {
-    return this.#ownership.acquireIfLapsed();
+    return this.#runner.claimIfLapsed();
   }
 
-  /** Follows another owner: see {@link PairingStateMachine.follow}. */
+  /** Follows another owner: see {@link PairingRunner.follow}. */
   follow(stored: Pairing | null): void {
-    this.#state.follow(stored);
+    this.#runner.follow(stored);
   }
 
-  /** Runs `work` between writes of the pairing: see {@link PairingStateMachine.exclusively}. */
+  /** Runs `work` between writes of the pairing: see {@link PairingRunner.exclusively}. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
-    return this.#state.exclusively(work);
+    return this.#runner.exclusively(work);
   }
 
   /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#state.stop();
     this.#redirectedCodes.clear();
-    await Promise.all([this.#done, this.#parts.exchange.whenIdle()]);
-    await this.#state.whenSaved();
+    await this.#runner.stop();
   }
 
-  #isIssuerOfAnother(issuer: string): boolean {
-    const portal = this.#context.portalOf(this.pairing.portal);
-    return portal !== undefined && isIssuerOfAnother(issuer, portal.identity);
+  /** What the step needs, until it changes. */
+  async #work({ step }: Pairing): Promise<void> {
+    const isPolled = linksOf(step).length > 0;
+    const links = step.kind === 'asking' ? this.#requestLinks() : this.#renewal.run();
+    await Promise.all([links, isPolled && pollForResult(this.#context, this.#runner)]);
   }
 
-  /** This hub has become the owner of the pairing as it is stored. */
-  #own(stored: Pairing): void {
-    this.#state.own(resumeAfterRestart(stored));
-    this.#done = Promise.all([this.#done, runPairing(this.#parts, stored)]).then(() => undefined);
-  }
-
-  /**
-   * Exchanges a code. Resolves when the exchange has ended, or another one that is under way.
-   * @param link the link that it came through, if known
-   */
-  async #exchangeCode(response: CodeResponse, link: LoginLink | null): Promise<void> {
-    for (let tries = 0; tries < MAX_OWNERSHIP_TRIES; tries++) {
-      // Without a turn in between: the caller has just looked at the step.
-      if (this.#ownership.isElsewhere) await this.#ownership.acquireOpen();
-      this.#parts.links.invalidate();
-      await this.#parts.exchange.submitCode(response, link);
-      if (!this.#ownership.isElsewhere) return;
+  /** Requests links. Without an installer it waits until a person opens the pairing. */
+  async #requestLinks(): Promise<void> {
+    const { signal } = this.#runner;
+    for (let failures = 0; !signal.aborted && this.#runner.isRunning; ) {
+      if (isInstallerInitiated(this.pairing)) failures = (await this.#links.requestOnce(failures)) ? 0 : failures + 1;
+      else await this.#runner.pause(Number.POSITIVE_INFINITY, signal);
     }
   }
+}
+
+/** Why a pairing, or the login of a connection, can't be ended now. */
+export function loginElsewhere(): Failure {
+  return new Failure('not_allowed', 'another hub of the site is completing a login: try again in a minute');
 }

@@ -1,6 +1,6 @@
 import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
-import { Failure } from '../../core/failure.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
 import type { CallbackBrowser, LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
 import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
 import {
@@ -18,14 +18,13 @@ import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingIndex } from './pairing-index.ts';
 import { PairingRun } from './pairing-run.ts';
-import { resumeStored } from './resume-stored.ts';
-import { SharedPairings } from './shared-pairings.ts';
+import { StoredPairings } from './stored-pairings.ts';
 
 /** A person whom the portal redirected waits at most this long for a result, in ms: less than 10 s in total. */
 const MAX_WAIT = 9500;
 /** Bytes of the key behind the cookies of browsers that the hub sends to the portal: 256 bits. */
 const BROWSER_KEY_BYTES = 32;
-/** The setting with that key, on a site. */
+/** The setting with that key. */
 const BROWSER_KEY_SETTING = 'pairing_browsers_key';
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
@@ -51,34 +50,24 @@ export class Pairings implements AsyncDisposable {
   readonly #index = new PairingIndex();
   /** Serializes the starts of each connection. */
   readonly #startQueues = new Map<string, Promise<unknown>>();
-  /** Null without a site. */
-  readonly #shared: SharedPairings | null;
-  /**
-   * Without a site only in memory: after a restart the portal itself, or an installer, must confirm a login. On a site
-   * a setting, because a browser may come back to another hub with the same name.
-   */
+  readonly #stored: StoredPairings;
+  /** A setting, because a browser may come back after a restart, or to another hub of the site with the same name. */
   #browserTokenKey: string;
   #stopped = false;
 
   constructor(context: PairingContext) {
     this.#context = context;
     this.#browserTokenKey = context.environment.random.token(BROWSER_KEY_BYTES);
-    const { site } = context;
-    this.#shared =
-      site &&
-      new SharedPairings({
-        ...{ ...context, site, index: this.#index },
-        betweenStarts: (connection, work) => this.#serialize(connection, work),
-      });
+    this.#stored = new StoredPairings({
+      ...{ ...context, index: this.#index },
+      betweenStarts: (connection, work) => this.#serialize(connection, work),
+    });
   }
 
   /** Loads the stored pairings. Those that are open continue, on a site those of this hub. */
   async load(): Promise<void> {
-    if (this.#shared === null) await resumeStored(this.#context, this.#index);
-    else {
-      await this.#shared.load();
-      this.#browserTokenKey = await this.#sharedBrowserTokenKey();
-    }
+    await this.#stored.load();
+    this.#browserTokenKey = await this.#storedBrowserTokenKey();
     this.#index.evictEnded(this.#context.environment.clock.now());
   }
 
@@ -89,7 +78,7 @@ export class Pairings implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
-    await this.#shared?.applyNews(ids, all);
+    await this.#stored.applyNews(ids, all);
     this.#index.evictEnded(this.#context.environment.clock.now());
   }
 
@@ -194,9 +183,10 @@ export class Pairings implements AsyncDisposable {
     } finally {
       this.#index.reserved.delete(pairing.id);
     }
-    const run = PairingRun.resume(this.#context, pairing);
+    const run = new PairingRun(this.#context, pairing);
     this.#index.add(run);
-    this.#shared?.endReplaced([run]);
+    run.own(pairing);
+    this.#stored.endReplaced([run]);
     this.#index.evictEnded(this.#context.environment.clock.now());
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
     if (this.#stopped) await run[Symbol.asyncDispose]();
@@ -300,11 +290,11 @@ export class Pairings implements AsyncDisposable {
     if (run === null) return null;
     const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
-      const received = run.receiveCode(callback, { address, wasSentByHub });
+      const received = run.responses.receiveCode(callback, { address, wasSentByHub });
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
-      const received = run.receiveError(callback, wasSentByHub);
+      const received = run.responses.receiveError(callback, wasSentByHub);
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }
     return run.pairing;
@@ -326,30 +316,34 @@ export class Pairings implements AsyncDisposable {
     browserToken: string | null = null,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
-    const run = await this.findCaughtUp(() => this.find((candidate) => candidate.knowsState(state)));
+    const run = await this.findCaughtUp(() => this.find((candidate) => candidate.responses.knows(state)));
     if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
     let rejected: RejectedResponseReason | null = null;
     const isTrusted = wanted !== undefined || this.#wasSentByHub(run, browserToken);
-    const received = run.receiveResponse(state, response, isTrusted).then((reason) => {
+    const received = run.responses.receive(state, response, isTrusted).then((reason) => {
       rejected = reason;
     });
     await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     return { pairing: run.pairing, rejected };
   }
 
-  async #sharedBrowserTokenKey(): Promise<string> {
-    const { store } = this.#context;
+  async #storedBrowserTokenKey(): Promise<string> {
+    const { store, environment } = this.#context;
     const stored = await store.setting(BROWSER_KEY_SETTING);
     if (stored !== null) return stored;
-    await store.replaceSettings({ [BROWSER_KEY_SETTING]: null }, { [BROWSER_KEY_SETTING]: this.#browserTokenKey });
+    try {
+      await store.replaceSettings({ [BROWSER_KEY_SETTING]: null }, { [BROWSER_KEY_SETTING]: this.#browserTokenKey });
+    } catch (error) {
+      environment.log.error('store_unwritable', { error: messageOf(error) });
+    }
     return (await store.setting(BROWSER_KEY_SETTING)) ?? this.#browserTokenKey;
   }
 
   /** Stops polling; the pairings stay open and resume at the next start. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
-    await this.#shared?.[Symbol.asyncDispose]();
+    await this.#stored[Symbol.asyncDispose]();
     await Promise.all(this.#index.filter(() => true).map((run) => run[Symbol.asyncDispose]()));
   }
 }

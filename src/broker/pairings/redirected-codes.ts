@@ -4,9 +4,9 @@ import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { type LoginReceiver, pollLinks } from './code-polling.ts';
+import { pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';
-import type { PairingStateMachine } from './pairing-state-machine.ts';
+import type { PairingRunner } from './pairing-runner.ts';
 
 /** The portal is polled at once and after these further delays in ms: polling may lag a little behind the redirect. */
 const POLL_DELAYS = [0, 1000, 2000];
@@ -54,10 +54,7 @@ interface UnconfirmedCode extends UnconfirmedLogin {
  */
 export class RedirectedCodes {
   readonly #context: PairingContext;
-  readonly #state: PairingStateMachine;
-  readonly #receiver: LoginReceiver;
-  /** Resolves when no code is being exchanged. */
-  readonly #whenExchangeIdle: () => Promise<void>;
+  readonly #state: PairingRunner;
   readonly #pollBuckets = new TokenBuckets();
   /**
    * The check under way, and the next one, which all codes share that arrive during the first: they may be newer than
@@ -67,31 +64,24 @@ export class RedirectedCodes {
   #nextCheck: Promise<void> | null = null;
   readonly #unconfirmedCodes = new Map<string, UnconfirmedCode>();
 
-  constructor(
-    context: PairingContext,
-    state: PairingStateMachine,
-    receiver: LoginReceiver,
-    whenExchangeIdle: () => Promise<void>,
-  ) {
+  constructor(context: PairingContext, state: PairingRunner) {
     this.#context = context;
     this.#state = state;
-    this.#receiver = receiver;
-    this.#whenExchangeIdle = whenExchangeIdle;
   }
 
   /** Resolves when the code is exchanged, held or discarded. */
   async receive(code: Secret, browser: RedirectedBrowser): Promise<void> {
     const hash = sha256(code.reveal());
     for (let checks = 0; checks < MAX_CHECKS; checks++) {
-      await this.#whenExchangeIdle();
+      await this.#state.whenIdle();
       if (this.#isSettled(hash)) return;
       const { signal } = this.#state;
       await this.#checkWithPortal();
       if (!signal.aborted) break;
     }
-    await this.#whenExchangeIdle();
+    await this.#state.whenIdle();
     if (this.#isSettled(hash)) return;
-    if (browser.wasSentByHub) await this.#receiver.takeCode(code, null);
+    if (browser.wasSentByHub) await this.#state.submitCode({ code, issuer: null }, null);
     else this.#holdForConfirmation(code, hash, browser.address);
   }
 
@@ -119,7 +109,7 @@ export class RedirectedCodes {
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
     this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address, user });
-    await this.#receiver.takeCode(held.code, null);
+    await this.#state.submitCode({ code: held.code, issuer: null }, null);
   }
 
   /** Drops all held codes. */
@@ -140,7 +130,7 @@ export class RedirectedCodes {
   async askPortal(): Promise<void> {
     const isPolled = linksOf(this.#state.pairing.step).some(({ kind }) => kind === 'poll');
     if (isPolled && this.#state.isRunning) await this.#checkWithPortal();
-    await this.#whenExchangeIdle();
+    await this.#state.whenIdle();
   }
 
   #checkWithPortal(): Promise<void> {
@@ -159,7 +149,7 @@ export class RedirectedCodes {
       const { isRunning, pairing } = this.#state;
       const { step } = pairing;
       if (signal.aborted || !isRunning || step.kind === 'exchanging' || linksOf(step).length === 0) return;
-      if (this.#takePollPermit()) await pollLinks(this.#context, this.#state, signal, this.#receiver);
+      if (this.#takePollPermit()) await pollLinks(this.#context, this.#state, signal);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import type { DeviceLink, LoginLink } from '../portals/login-link.ts';
+import type { LoginLink } from '../portals/login-link.ts';
 
 /** Why a pairing failed, as in `latchkey pair --json`. */
 export type PairingFailureReason = (typeof PAIRING_FAILURE_REASONS)[number];
@@ -19,7 +19,7 @@ export const PAIRING_FAILURE_REASONS = [
 ] as const;
 
 /** How a pairing ended. */
-type PairingResult =
+export type PairingResult =
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: PairingFailureReason };
 
@@ -101,140 +101,8 @@ export interface DeviceFlow extends DeviceCodes {
   readonly shared?: true;
 }
 
-/** What happens to a pairing. */
-export type PairingEvent =
-  | { readonly kind: 'link'; readonly link: LoginLink }
-  /** A login has succeeded, and the hub exchanges its code; `link`: the one that it came through, if that is known. */
-  | { readonly kind: 'code'; readonly hash: string; readonly at: Instant; readonly link?: LoginLink }
-  /** A link has expired, or yielded nothing. */
-  | { readonly kind: 'link_ended'; readonly link: LoginLink }
-  /** The code was not sent: the hub accepts it again. */
-  | { readonly kind: 'not_sent' }
-  /**
-   * The portal issued no tokens for the code. A person may log in again, through the same link unless that works only
-   * once.
-   */
-  | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected'; readonly detail?: string }
-  /** The portal, or somebody who pretends to be it, has reported that a login failed: the link can be opened again. */
-  | { readonly kind: 'login_failed'; readonly reason: 'portal_rejected' | 'refused_by_user'; readonly detail?: string }
-  /** The portal has asked to be polled less often; `interval` in ms, from now on (RFC 8628, 3.5). */
-  | { readonly kind: 'slow_down'; readonly link: DeviceLink; readonly interval: number }
-  /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
-  | { readonly kind: 'answer_lost' }
-  | { readonly kind: 'paired'; readonly scope: string | null }
-  /** An installer permits the appliance of the device flow to use the connection's grant as it is. */
-  | { readonly kind: 'approved'; readonly scope: string | null }
-  | { readonly kind: 'failed'; readonly reason: PairingFailureReason; readonly detail?: string }
-  | { readonly kind: 'deadline' }
-  /** The pairing becomes part of a batch. */
-  | { readonly kind: 'batch'; readonly batch: string }
-  /** The appliance begins a device flow, perhaps again; `lifetime` is that of a new pairing, in ms. */
-  | {
-      readonly kind: 'device';
-      readonly appliance: string;
-      readonly codes: DeviceCodes;
-      readonly at: Instant;
-      readonly lifetime: number;
-    }
-  /**
-   * An installer takes over a device flow: its lifetime starts again, and the hub requests a new link at once. If an
-   * installer waits already and the newest link is still usable (`isLinkUsable`), that link stays the newest.
-   */
-  | {
-      readonly kind: 'installer';
-      readonly at: Instant;
-      readonly lifetime: number;
-      readonly isLinkUsable: boolean;
-      /** The installer's name; left out if it is unknown. */
-      readonly user?: string;
-    };
-
-/** Links of one pairing that are valid at the same time; a further link replaces the oldest. */
-const MAX_LINKS = 3;
-/** Codes that the hub exchanges for one pairing. Anybody who has its link or nonce could bring any number. */
-const MAX_CODES = 100;
 /** For how long after its pairing's deadline the hub still knows the codes of a device flow, in ms. */
 const DEVICE_CODE_GRACE = 600_000;
-/** Replaced codes that the hub remembers, so that it can distinguish them from unknown ones. */
-const MAX_SUPERSEDED = 5;
-/**
- * A device flow prolongs a pairing to at most this many lifetimes, because the hub polls its links all the time.
- */
-const MAX_LIFETIME_FACTOR = 2;
-/** If a smaller share of its lifetime is left for a device flow, a new pairing is better. */
-const MIN_LIFETIME_SHARE = 0.25;
-
-/**
- * The pairing after an event. Returns the same object if the event does not apply: a second code during an exchange, a
- * code that was sent before, a code beyond the limit, or anything after the end.
- */
-export function advance(pairing: Pairing, event: PairingEvent): Pairing {
-  const { step } = pairing;
-  if (step.kind === 'ended') return pairing;
-  switch (event.kind) {
-    case 'link':
-      if (step.kind === 'exchanging') return pairing;
-      return { ...pairing, step: waitingWithLink(event.link, linksOf(step)) };
-    case 'code':
-      if (step.kind === 'exchanging' || pairing.spentCodes.includes(event.hash)) return pairing;
-      if (pairing.spentCodes.length >= MAX_CODES) return pairing;
-      return startExchange(pairing, event);
-    case 'link_ended':
-      if (step.kind === 'exchanging' || !linksOf(step).includes(event.link)) return pairing;
-      return { ...pairing, step: stepWithLinks(linksOf(step).filter((link) => link !== event.link)) };
-    case 'not_sent':
-      if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) };
-    case 'code_refused':
-      if (step.kind !== 'exchanging') return pairing;
-      return { ...withDetail(pairing, event), lastFailure: event.reason, step: afterRefusedCode(step) };
-    case 'login_failed':
-      // Only the first one is written: anybody who saw the link can bring any number of errors.
-      return step.kind === 'exchanging' || pairing.lastFailure !== null
-        ? pairing
-        : { ...withDetail(pairing, event), lastFailure: event.reason };
-    case 'slow_down': {
-      const { link, interval } = event;
-      return { ...pairing, step: mapLinks(step, (one) => (one === link ? { ...link, interval } : one)) };
-    }
-    case 'answer_lost':
-      if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, lastFailure: 'answer_lost', step: { kind: 'asking' } };
-    case 'paired':
-      return step.kind === 'exchanging' ? endPairing(pairing, { kind: 'paired', scope: event.scope }) : pairing;
-    case 'approved':
-      // An installer's own login continues: it may be about another account.
-      return step.kind === 'exchanging' || isInstallerInitiated(pairing)
-        ? pairing
-        : endPairing(pairing, { kind: 'paired', scope: event.scope });
-    case 'failed':
-      return endPairing(withDetail(pairing, event), { kind: 'failed', reason: event.reason });
-    case 'deadline':
-      // The exchange of a code that was sent may still succeed.
-      if (step.kind === 'exchanging') return pairing;
-      return endPairing(pairing, { kind: 'failed', reason: pairing.lastFailure ?? 'expired' });
-    case 'batch':
-      return pairing.batch === event.batch ? pairing : { ...pairing, batch: event.batch };
-    case 'device':
-      return withDeviceCodes(pairing, event);
-    case 'installer': {
-      const keepsStep =
-        step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.isLinkUsable);
-      return {
-        ...pairing,
-        begun: event.at,
-        lifetime: event.lifetime,
-        device: pairing.device && { ...pairing.device, shared: true },
-        ...(event.user !== undefined && { user: event.user }),
-        step: keepsStep ? step : askingWithLinks(linksOf(step)),
-      };
-    }
-  }
-}
-
-function withDetail({ failureDetail: _, ...pairing }: Pairing, { detail }: { readonly detail?: string }): Pairing {
-  return detail === undefined ? pairing : { ...pairing, failureDetail: detail };
-}
 
 /**
  * Whether an installer waits for the pairing. If so, the hub requests a link from the portal without waiting for a
@@ -264,11 +132,6 @@ export function needsPortalRequests(pairing: Pairing): boolean {
   const { step } = pairing;
   if (step.kind === 'ended') return false;
   return step.kind !== 'asking' || linksOf(step).length > 0 || isInstallerInitiated(pairing);
-}
-
-/** The pairing after a restart of the hub: the answer to an interrupted exchange is lost. */
-export function resumeAfterRestart(pairing: Pairing): Pairing {
-  return advance(pairing, { kind: 'answer_lost' });
 }
 
 /** The links through which a person may log in, the newest first. */
@@ -328,78 +191,7 @@ export function pollDelay(interval: number, retryAfter: number | null, fraction:
   return Math.max(interval + fraction * (upper - interval), retryAfter ?? 0);
 }
 
-function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
+/** Milliseconds since a pairing began. */
+export function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
   return Math.max(0, begun.boot === now.boot ? now.uptime - begun.uptime : now.wall - begun.wall);
-}
-
-/**
- * The pairing with the codes of a device flow that begins now, and with their lifetime. While nobody has opened the
- * pairing, it starts again, which costs the portal nothing. Otherwise somebody may be logging in: its links stay valid,
- * and it is prolonged up to a limit. Returns the same object if too little time would be left.
- */
-function withDeviceCodes(
-  pairing: Pairing,
-  { appliance, codes, at, lifetime }: Extract<PairingEvent, { kind: 'device' }>,
-): Pairing {
-  const { device, step } = pairing;
-  const before = device && { codeHash: device.codeHash, userCode: device.userCode };
-  const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MAX_SUPERSEDED);
-  const updated = {
-    ...pairing,
-    device: {
-      appliance,
-      ...codes,
-      ...(superseded && { superseded }),
-      ...(isInstallerInitiated(pairing) && { shared: true as const }),
-    },
-  };
-  if (!needsPortalRequests(pairing)) return { ...updated, begun: at, lifetime };
-  const total = Math.min(pairingAge(pairing, at) + lifetime, MAX_LIFETIME_FACTOR * lifetime);
-  const prolonged = { ...updated, lifetime: Math.max(pairing.lifetime, total) };
-  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_LIFETIME_SHARE * lifetime ? prolonged : pairing;
-}
-
-function startExchange(pairing: Pairing, { hash, at, link }: Extract<PairingEvent, { kind: 'code' }>): Pairing {
-  const links = linksOf(pairing.step);
-  const used = link !== undefined && links.includes(link) ? link : links[0];
-  if (used === undefined) return pairing;
-  const others = links.filter((one) => one !== used);
-  const step = { kind: 'exchanging', link: used, ...(others.length > 0 && { earlier: others }), since: at } as const;
-  const { answeredStates = [] } = pairing;
-  return {
-    ...pairing,
-    spentCodes: [...pairing.spentCodes, hash],
-    ...(used.kind === 'redirect' && { answeredStates: [...answeredStates, used.state] }),
-    step,
-  };
-}
-
-/** A login redirect and a device code work only once. */
-function afterRefusedCode(step: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
-  return step.link.kind === 'poll' ? backToWaiting(step) : stepWithLinks(step.earlier ?? []);
-}
-
-function stepWithLinks([link, ...earlier]: readonly LoginLink[]): PairingStep {
-  if (link === undefined) return { kind: 'asking' };
-  return { kind: 'waiting', link, ...(earlier.length > 0 && { earlier }) };
-}
-
-function askingWithLinks(earlier: readonly LoginLink[]): PairingStep {
-  return { kind: 'asking', ...(earlier.length === 0 ? {} : { earlier }) };
-}
-
-function waitingWithLink(link: LoginLink, before: readonly LoginLink[]): PairingStep {
-  const earlier = before.slice(0, MAX_LINKS - 1);
-  return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
-}
-
-function backToWaiting({ since: _, ...step }: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
-  return { ...step, kind: 'waiting' };
-}
-
-function endPairing(pairing: Pairing, result: PairingResult): Pairing {
-  // A browser that opens an address of this pairing later, or again, sees how it ended.
-  const states = linksOf(pairing.step).flatMap((link) => (link.kind === 'redirect' ? [link.state] : []));
-  const answeredStates = [...new Set([...(pairing.answeredStates ?? []), ...states])];
-  return { ...pairing, ...(answeredStates.length > 0 && { answeredStates }), step: { kind: 'ended', result } };
 }

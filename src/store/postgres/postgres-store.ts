@@ -239,11 +239,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return true;
   }
 
-  pairings(): Promise<Pairing[]> {
-    return this.#pairings.all();
-  }
-
-  findPairings(ids: ReadonlySet<string>): Promise<Pairing[]> {
+  pairings(ids?: ReadonlySet<string>): Promise<Pairing[]> {
     return this.#pairings.all(ids);
   }
 

@@ -288,8 +288,17 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
   }
 
-  async pairings(): Promise<Pairing[]> {
-    return this.#pairings.all();
+  async pairings(ids?: ReadonlySet<string>): Promise<Pairing[]> {
+    return this.#pairings.all().filter(({ id }) => ids?.has(id) ?? true);
+  }
+
+  async takePairing(pairing: string): Promise<Pairing | null> {
+    const [stored] = await this.pairings(new Set([pairing]));
+    return stored ?? null;
+  }
+
+  async keepPairings(): Promise<readonly string[]> {
+    return [];
   }
 
   async savePairing(pairing: Pairing): Promise<boolean> {

@@ -100,7 +100,7 @@ export class SitePairings {
     if (revision > 0) this.#revisions.wrote(id, revision);
   }
 
-  /** See `SiteStore.takePairing`. */
+  /** See `Store.takePairing`. */
   async take(id: string, urgent: boolean): Promise<Pairing | null> {
     const [row] =
       (await this.#database.write([`pairings/${id}`], async (sql) => {
@@ -117,7 +117,7 @@ export class SitePairings {
     return this.#clocks.translateRead(this.#open(row));
   }
 
-  /** See `SiteStore.keepPairings`. */
+  /** See `Store.keepPairings`. */
   async keep(ids: readonly string[]): Promise<readonly string[]> {
     const kept = await this.#database.writeIdempotently((sql) =>
       sql.all<{ id: string }>(

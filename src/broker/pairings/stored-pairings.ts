@@ -1,34 +1,32 @@
 import { areRivals, needsPortalRequests } from '../../core/pairings/pairing.ts';
-import type { SiteStore } from '../../core/site.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingIndex } from './pairing-index.ts';
 import { PairingRun } from './pairing-run.ts';
 
-/** How often the ownership of pairings is prolonged, in ms; the store lets it end 30 s after that. */
+/** How often the ownership of open pairings is prolonged, in ms; the store of a site lets it end 30 s after that. */
 const KEEP_INTERVAL = 10_000;
 
-/** What the pairings of this hub share with those of the others. */
-interface SharedPairingsContext extends PairingContext {
-  readonly site: SiteStore;
+/** What {@link StoredPairings} works with. */
+interface StoredPairingsContext extends PairingContext {
   readonly index: PairingIndex;
   /** Runs work between the starts of pairings of a connection. */
   betweenStarts(connection: string, work: () => Promise<void>): Promise<void>;
 }
 
 /**
- * The pairings of a site. Every hub knows all of them, and one hub runs each: its owner, which requests its links,
- * polls and exchanges its code. A hub that a browser or a person reaches becomes the owner before it changes a pairing;
- * and another hub does if the owner is dead.
+ * The pairings as they are stored. Every hub of a site knows all of them, and one hub runs each: its owner, which
+ * requests its links, polls and exchanges its code. A hub that a browser or a person reaches becomes the owner before it
+ * changes a pairing; and another hub does if the owner is dead. A hub without a site owns all of them.
  */
-export class SharedPairings implements AsyncDisposable {
-  readonly #context: SharedPairingsContext;
+export class StoredPairings implements AsyncDisposable {
+  readonly #context: StoredPairingsContext;
   #queue: Promise<unknown> = Promise.resolve();
   #isLoaded = false;
   #isStopped = false;
   #cancelTimer: () => void = () => undefined;
   #keeping: Promise<void> = Promise.resolve();
 
-  constructor(context: SharedPairingsContext) {
+  constructor(context: StoredPairingsContext) {
     this.#context = context;
   }
 
@@ -37,15 +35,22 @@ export class SharedPairings implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async load(): Promise<void> {
-    const { store, site, index } = this.#context;
+    const { store, index } = this.#context;
     await this.#inTurn(async () => {
-      for (const stored of await store.pairings()) {
-        const owned = stored.step.kind === 'ended' ? null : await site.takePairing(stored.id, false);
-        index.add(owned === null ? PairingRun.follow(this.#context, stored) : PairingRun.resume(this.#context, owned));
+      const all = await store.pairings();
+      for (const [position, stored] of all.entries()) {
+        const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
+        const run = new PairingRun(this.#context, stored);
+        index.add(run);
+        // The last run has ended before it could end this one.
+        const isReplaced = all
+          .slice(position + 1)
+          .some((later) => later.step.kind !== 'ended' && areRivals(stored, later));
+        if (owned !== null) run.own(owned, isReplaced);
       }
       this.#isLoaded = true;
     });
-    this.endReplaced(index.filter(({ isOpen }) => isOpen));
+    this.endReplaced(index.filter((run) => run.isOpen));
     this.#scheduleKeeping();
   }
 
@@ -104,13 +109,13 @@ export class SharedPairings implements AsyncDisposable {
    * @returns those that were read, in the order in which they began
    */
   async #read(ids: ReadonlySet<string> | null): Promise<PairingRun[]> {
-    const { store, site, index } = this.#context;
+    const { store, index } = this.#context;
     const known = index.filter(({ pairing }) => ids?.has(pairing.id) ?? true);
     return withoutWrites(known, async () => {
-      const stored = ids === null ? await store.pairings() : await site.findPairings(ids);
+      const stored = await store.pairings(ids ?? undefined);
       // Also those that have ended here, which may not be written yet.
       const owned = known.filter(({ isOwned }) => isOwned).map(({ pairing }) => pairing.id);
-      const taken = new Set(owned.length === 0 ? [] : await site.keepPairings(owned));
+      const taken = new Set(owned.length === 0 ? [] : await store.keepPairings(owned));
       const byId = new Map(stored.map((pairing) => [pairing.id, pairing]));
       for (const run of known) {
         const { id } = run.pairing;
@@ -122,7 +127,7 @@ export class SharedPairings implements AsyncDisposable {
       }
       for (const pairing of stored) {
         const isUnknown = index.get(pairing.id) === undefined && !index.reserved.has(pairing.id);
-        if (isUnknown) index.add(PairingRun.follow(this.#context, pairing));
+        if (isUnknown) index.add(new PairingRun(this.#context, pairing));
       }
       return stored.flatMap(({ id }) => index.get(id) ?? []);
     });
@@ -149,10 +154,10 @@ export class SharedPairings implements AsyncDisposable {
    * has opened needs no owner until its time is over.
    */
   async #keepAndAcquire(): Promise<void> {
-    const { site, index } = this.#context;
+    const { store, index } = this.#context;
     const owned = index.filter(({ isOwned, pairing }) => isOwned && needsPortalRequests(pairing));
     const ids = owned.map(({ pairing }) => pairing.id);
-    const taken = ids.length === 0 ? [] : await site.keepPairings(ids);
+    const taken = ids.length === 0 ? [] : await store.keepPairings(ids);
     await this.applyNews(new Set(taken), false);
     const neglected = index.filter(
       (run) => run.isOpen && !run.isOwned && (needsPortalRequests(run.pairing) || run.timeLeft <= 0),

@@ -1,0 +1,537 @@
+import { MAX_TIMER_DELAY } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
+import { withKnownLinks } from '../../core/pairings/known-links.ts';
+import { linksOf, type Pairing, type PairingFailureReason, timeLeft } from '../../core/pairings/pairing.ts';
+import {
+  type PairingChange,
+  type PairingEffect,
+  type PairingEvent,
+  stepPairing,
+} from '../../core/pairings/pairing-step.ts';
+import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
+import type { CodeResponse, RevokedTokens, Unreachable } from '../../core/portals/portal.ts';
+import { sha256 } from '../../system/secret-hash.ts';
+import { SpinGuard } from '../time/spin-guard.ts';
+import { exchangeCode } from './code-exchange.ts';
+import { type EndedLogin, type StoredLogin, storeLogin, storeLoginLate } from './login-storage.ts';
+import { emitPaired, emitPairingFailed, type PairingContext } from './pairing-context.ts';
+import { PortalReachability } from './portal-reachability.ts';
+
+/** A person waits at most this long for the code exchange of another hub, in ms. */
+const MAX_WAIT = 8000;
+/** How often the store is asked meanwhile, in ms; news of its end are faster. */
+const RETRY_INTERVAL = 500;
+/** How often a change is tried again because another hub has become the owner meanwhile. */
+const MAX_TRIES = 3;
+
+/** What a pairing needs in its present step, such as polls, until the step changes. */
+type StepWork = (pairing: Pairing) => Promise<unknown>;
+
+/**
+ * Runs one pairing: takes its events, one after another, writes what {@link stepPairing} says, and then carries out the
+ * effects. Only the runner changes the pairing; everybody else reads it. On a site, only the hub that owns the pairing
+ * applies events; the others follow what it stores.
+ */
+export class PairingRunner {
+  readonly #context: PairingContext;
+  readonly #work: StepWork;
+  #pairing: Pairing;
+  #isOwned = false;
+  /** Aborted when another hub has become the owner. */
+  #ownership = new AbortController();
+  /** Aborts the wait or request under way when the pairing changes its step. */
+  #stepAbort = new AbortController();
+  /** Aborts only the wait under way. */
+  #waitAbort = new AbortController();
+  /** The events, and the writes of what follows from them. */
+  #queue: Promise<unknown> = Promise.resolve();
+  #claiming: Promise<boolean> | null = null;
+  /** What was begun with codes and tokens. */
+  #exchanges: Promise<unknown> = Promise.resolve();
+  #working: Promise<unknown> = Promise.resolve();
+  #isStopping = false;
+  readonly #spinGuard: SpinGuard;
+  readonly #watchers = new Set<() => void>();
+  readonly #reachability: PortalReachability;
+
+  /** @param work begun again and again while this hub owns the pairing */
+  constructor(context: PairingContext, pairing: Pairing, work: StepWork) {
+    this.#context = context;
+    this.#pairing = pairing;
+    this.#work = work;
+    this.#spinGuard = new SpinGuard(context.environment);
+    this.#reachability = new PortalReachability(context, () => this.#pairing.connection);
+  }
+
+  get pairing(): Pairing {
+    return this.#pairing;
+  }
+
+  /** Aborted when the pairing changes its step, another hub becomes its owner, or the hub stops. */
+  get signal(): AbortSignal {
+    return this.#stepAbort.signal;
+  }
+
+  /** Whether this hub owns the pairing; without a site it always does. */
+  get isOwned(): boolean {
+    return this.#isOwned;
+  }
+
+  /** Whether this hub owns the pairing and does not stop. */
+  get isRunning(): boolean {
+    return this.#isOwned && !this.#isStopping;
+  }
+
+  /** Whether another hub has to give an open pairing up before this one may change it. */
+  get isElsewhere(): boolean {
+    return !this.#isOwned && this.#pairing.step.kind !== 'ended';
+  }
+
+  /** Milliseconds until the pairing expires. */
+  get timeLeft(): number {
+    return timeLeft(this.#pairing, this.#context.environment.clock.now());
+  }
+
+  /** Why there is no link or code at the moment, as text; null while the portal responds. */
+  get portalProblem(): string | null {
+    return this.#reachability.text;
+  }
+
+  /** Milliseconds that the portal's last response asked to wait. */
+  get retryAfterMs(): number {
+    return this.#reachability.problem?.retryAfter ?? 0;
+  }
+
+  /** The current redirect address, as in {@link LoginLink}. */
+  get redirect(): string | null {
+    return this.#context.portalOf(this.#pairing.portal)?.portal.redirectAddress ?? null;
+  }
+
+  /** The name of the connection. */
+  get name(): string {
+    return this.#context.nameOf(this.#pairing.connection);
+  }
+
+  /** Calls `watcher` after every change, until the returned function is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  notifyWatchers(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  /** This hub owns the pairing from now on, and continues it as it is stored. @param event what happens to it first */
+  own(stored: Pairing, event: PairingEvent = { kind: 'resumed' }): void {
+    const resumed = stepPairing(stored, event, this.#context.environment.clock.now());
+    this.#isOwned = true;
+    this.#ownership.abort();
+    this.#ownership = new AbortController();
+    this.#changeStep(withKnownLinks(resumed.pairing, linksOf(this.#pairing.step)));
+    if (resumed.pairing !== stored) void this.exclusively(() => this.#settle({ ...resumed, pairing: this.#pairing }));
+    this.#working = Promise.all([this.#working, this.#runSteps()]);
+    this.notifyWatchers();
+  }
+
+  /**
+   * Another hub owns the pairing: whatever runs here ends. Call it in {@link exclusively}.
+   * @param stored what that hub has stored; null if the pairing was removed with its connection
+   */
+  follow(stored: Pairing | null): void {
+    const cancelled = { kind: 'failed', reason: 'cancelled' } as const;
+    const next = stored ?? stepPairing(this.#pairing, cancelled, this.#context.environment.clock.now()).pairing;
+    this.#isOwned = false;
+    this.#ownership.abort();
+    this.#reachability.reset();
+    this.#changeStep(withKnownLinks(next, linksOf(this.#pairing.step)));
+    this.notifyWatchers();
+  }
+
+  /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#stepAbort.abort();
+    await Promise.all([this.#working, this.whenIdle()]);
+    await this.#queue;
+  }
+
+  /**
+   * Applies an event to a pairing that this hub owns.
+   * @returns false if it does not apply, or another hub owns the pairing
+   * @throws Failure as `Store`, if it counts only when it is written
+   */
+  dispatch(event: PairingEvent): Promise<boolean> {
+    return this.exclusively(() => this.#apply(event));
+  }
+
+  /**
+   * Applies an event that somebody waits for: this hub becomes the owner of the pairing for it.
+   * @returns false as {@link dispatch}
+   * @throws Failure as {@link dispatch}, and as {@link claim}
+   */
+  async request(event: PairingEvent): Promise<boolean> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      if (this.isElsewhere && !(await this.claim())) return false;
+      if (await this.dispatch(event)) return true;
+      if (!this.isElsewhere) return false;
+    }
+    return false;
+  }
+
+  /** Ends the pairing, unless it has ended already or its grant is being stored; on a site, if it is not elsewhere. */
+  async fail(reason: PairingFailureReason, detail?: string): Promise<void> {
+    await this.tryClaim();
+    await this.dispatch({ kind: 'failed', reason, ...(detail !== undefined && { detail }) });
+  }
+
+  /** Ends the pairing, as {@link fail}; the result of an exchange under way takes precedence. */
+  async failWhenIdle(reason: PairingFailureReason, detail?: string): Promise<void> {
+    await this.whenIdle();
+    await this.fail(reason, detail);
+  }
+
+  /** Stops reporting that the pairing failed. */
+  async clearFailure(): Promise<void> {
+    if (await this.claim().catch((error: unknown) => this.#logUnwritable(error)))
+      await this.dispatch({ kind: 'failure_cleared' });
+  }
+
+  /**
+   * Exchanges a code. Resolves when the exchange has ended, or another one that is under way.
+   * @param link the link that it came through; null if unknown, then the newest link is used
+   * @returns whether this code was taken
+   */
+  async submitCode(response: CodeResponse, link: LoginLink | null): Promise<boolean> {
+    const hash = sha256(response.code.reveal());
+    let isTaken = false;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      await this.tryClaim();
+      if (await this.dispatch({ kind: 'code', hash, response, ...(link !== null && { link }) })) isTaken = true;
+      await this.whenIdle();
+      if (!this.isElsewhere) break;
+    }
+    return isTaken;
+  }
+
+  /** Accepts the tokens that a device code has yielded. Resolves when the grant is stored, or they are revoked. */
+  async acceptTokens(link: DeviceLink, tokens: EndedLogin['tokens'], sent: EndedLogin['sent']): Promise<void> {
+    await this.tryClaim();
+    const hash = sha256(link.deviceCode.reveal());
+    if (!(await this.dispatch({ kind: 'tokens', hash, link, tokens, sent }))) this.#discard(tokens);
+    await this.whenIdle();
+  }
+
+  /** Resolves when no code is being exchanged, and no tokens are being stored or revoked. */
+  async whenIdle(): Promise<void> {
+    for (let seen: unknown = null; seen !== this.#exchanges; ) {
+      seen = this.#exchanges;
+      await seen;
+    }
+  }
+
+  /**
+   * Becomes the owner, because somebody waits, or to change how it has ended. If the owner exchanges a code, the end of
+   * that is awaited for some seconds.
+   * @returns whether this hub is the owner
+   * @throws Failure as `Store`
+   */
+  claim(): Promise<boolean> {
+    this.#claiming ??= this.#claim().finally(() => {
+      this.#claiming = null;
+    });
+    return this.#claiming;
+  }
+
+  /** Becomes the owner of a pairing that is open, if that is possible: see {@link claim}. */
+  async tryClaim(): Promise<void> {
+    if (this.isElsewhere) await this.claim().catch((error: unknown) => this.#logUnwritable(error));
+  }
+
+  /**
+   * Becomes the owner if the lease of the last one has ended.
+   * @returns whether this hub has become it
+   * @throws Failure as `Store`
+   */
+  claimIfLapsed(): Promise<boolean> {
+    return this.#take(false);
+  }
+
+  /**
+   * Runs `work` between events and their writes. A store compares with what this hub has read last, so a pairing must be
+   * read and followed without a write in between.
+   */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => undefined);
+    return done;
+  }
+
+  /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
+  onClockSet(): void {
+    if (this.#reachability.problem?.certificateError !== undefined) this.wake();
+  }
+
+  /** The hub has another address: another link may be preferred, and an unreachable portal may be reachable again. */
+  onAddressChanged(): void {
+    const { problem } = this.#reachability;
+    if (problem !== null && problem.retryAfter === null) this.wake();
+    this.notifyWatchers();
+  }
+
+  /** Ends the wait under way. */
+  wake(): void {
+    this.#waitAbort.abort();
+    this.#waitAbort = new AbortController();
+  }
+
+  /**
+   * Waits on the boot clock, at most until the pairing expires.
+   * @param signal the {@link signal} of the step that the wait belongs to
+   * @returns whether the pairing is still in that step and the hub keeps running
+   */
+  async pause(delay: number, signal: AbortSignal): Promise<boolean> {
+    const { clock, timers } = this.#context.environment;
+    await this.guardAgainstSpin(signal);
+    const until = clock.now().uptime + Math.min(delay, this.timeLeft);
+    const ended = AbortSignal.any([signal, this.#waitAbort.signal]);
+    for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
+      await timers.sleep(Math.min(left, MAX_TIMER_DELAY), ended);
+    }
+    if (!signal.aborted && this.timeLeft <= 0) await this.dispatch({ kind: 'deadline' });
+    return !signal.aborted && !this.#isStopping;
+  }
+
+  /** Await it once in each iteration of a loop of the pairing: see {@link SpinGuard}. */
+  guardAgainstSpin(signal: AbortSignal): Promise<void> {
+    return this.#spinGuard.beginIteration(signal);
+  }
+
+  /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */
+  recordReachability(problem: Unreachable | null): void {
+    if (this.#reachability.record(problem)) this.notifyWatchers();
+  }
+
+  get log(): PairingContext['environment']['log'] {
+    return this.#context.environment.log;
+  }
+
+  /** Does what each step needs, until the pairing ends, another hub becomes its owner or the hub stops. */
+  async #runSteps(): Promise<void> {
+    const { signal: lost } = this.#ownership;
+    try {
+      while (!lost.aborted && this.isRunning && this.#pairing.step.kind !== 'ended') {
+        await this.guardAgainstSpin(this.signal);
+        await (this.#pairing.step.kind === 'exchanging' ? this.whenIdle() : this.#work(this.#pairing));
+      }
+    } catch (error) {
+      this.log.error('pairing_crashed', { connection: this.name, error: messageOf(error) });
+      if (!lost.aborted) await this.dispatch({ kind: 'failed', reason: 'cancelled' });
+    }
+  }
+
+  async #apply(event: PairingEvent): Promise<boolean> {
+    if (!this.#isOwned) return false;
+    const change = stepPairing(this.#pairing, event, this.#context.environment.clock.now());
+    if (change.pairing === this.#pairing && change.effects.length === 0) return false;
+    if (change.write === 'first' && !(await this.#write(change.pairing))) return false;
+    if (change.write === 'first_if_possible' && !(await this.#tryWrite(change.pairing))) return false;
+    this.#enter(change.pairing);
+    await this.#settle(change);
+    this.notifyWatchers();
+    return true;
+  }
+
+  /** Writes what counts already, and carries out what follows from it. */
+  async #settle({ pairing, write, effects }: PairingChange): Promise<void> {
+    if (write === 'after' && !(await this.#tryWrite(pairing))) return;
+    for (const effect of effects) await this.#carryOut(effect);
+  }
+
+  async #carryOut(effect: PairingEffect): Promise<void> {
+    const { log, name: connection } = this;
+    switch (effect.kind) {
+      case 'exchange':
+        return this.#track(this.#exchange(effect));
+      case 'complete':
+        return this.#complete(effect);
+      case 'discard':
+        return this.#discard(effect.tokens);
+      case 'exchange_failed': {
+        const { kind: outcome, detail } = effect.outcome;
+        return log.warn('code_exchange_failed', { connection, outcome, detail });
+      }
+      case 'exchange_interrupted':
+        return log.warn('code_exchange_interrupted', { connection, since: new Date(effect.since.wall).toISOString() });
+      case 'failed':
+        log.at(effect.isReported ? 'info' : 'debug', 'pairing_failed', { connection, reason: effect.reason });
+        if (effect.isReported) emitPairingFailed(this.#context.environment, this.#pairing);
+    }
+  }
+
+  /** Sends a code, and applies what the portal answers. */
+  async #exchange({ hash, response, link }: Extract<PairingEffect, { kind: 'exchange' }>): Promise<void> {
+    const { portal, scope } = this.#pairing;
+    const { signal } = this;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) {
+      await this.dispatch({ kind: 'failed', reason: 'misconfigured' });
+      return;
+    }
+    try {
+      const writeAhead = () =>
+        this.exclusively(async () => !signal.aborted && (await this.#write(this.#pairing))).catch((error: unknown) => {
+          this.#logUnwritable(error);
+          return false;
+        });
+      const exchange = await exchangeCode(
+        this.#context,
+        connected.portal,
+        { link, response, scope },
+        { writeAhead, signal },
+      );
+      // The hub stops, or the pairing has ended; then the event does not apply.
+      if (exchange === null) await this.dispatch({ kind: 'not_sent' });
+      else {
+        // If another hub has become the owner, because this one seemed dead, it counts the answer as lost.
+        if (exchange.outcome.kind === 'granted') await this.tryClaim();
+        const isApplied = await this.dispatch({ kind: 'answered', hash, link, ...exchange });
+        if (!isApplied && exchange.outcome.kind === 'granted') this.#discard(exchange.outcome.tokens);
+      }
+    } catch (error) {
+      await this.exclusively(() => this.#loseAnswer(error));
+    }
+  }
+
+  /** Whatever happened, the code may have been used. */
+  async #loseAnswer(error: unknown): Promise<void> {
+    this.log.error('code_exchange_crashed', { connection: this.name, error: messageOf(error) });
+    await this.#apply({ kind: 'answer_lost' });
+  }
+
+  /** Stores the grant of a login with the end of the pairing. */
+  async #complete({ tokens, sent }: Extract<PairingEffect, { kind: 'complete' }>): Promise<void> {
+    const { environment, grants } = this.#context;
+    const pairing = this.#pairing;
+    const portal = this.#context.portalOf(pairing.portal)?.identity;
+    if (portal === undefined) {
+      await this.#apply({ kind: 'failed', reason: 'misconfigured' });
+      return this.#discard(tokens);
+    }
+    const login = { portal, tokens, sent };
+    let stored: StoredLogin;
+    try {
+      stored = await storeLogin(this.#context, pairing, login);
+    } catch (error) {
+      return this.#loseAnswer(error);
+    }
+    const { grant } = stored;
+    if (stored.kind === 'connection_removed') {
+      await this.#apply({ kind: 'failed', reason: 'cancelled' });
+      return this.#discard(grant);
+    }
+    const saveLate = () =>
+      this.exclusively(async () => {
+        const saved = await storeLoginLate(this.#context, pairing, login, grant);
+        if (saved === null) return false;
+        if (saved.generation !== grant.generation) grants.replace(saved);
+        // Meanwhile this hub may have read the pairing as it was.
+        if (this.#pairing !== stored.paired) this.#enter(stored.paired);
+        return true;
+      });
+    grants.replace(grant, stored.kind === 'stored' ? null : saveLate);
+    const { log, name: connection } = this;
+    log.info('connection_paired', { connection, scope: grant.scope, user: pairing.user });
+    if (grant.refreshToken === null) {
+      const advice = 'ask for the scope offline_access, then connect again';
+      log.warn('refresh_token_missing', { connection, expires_in: grant.lifetime / 1000, what_to_do: advice });
+    }
+    emitPaired(environment, grant, pairing);
+    this.#enter(stored.paired);
+  }
+
+  /** Revokes tokens that nobody uses, unless a login that is under way brings others: see `Grants.revoke`. */
+  #discard(tokens: RevokedTokens): void {
+    const { connection, portal } = this.#pairing;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) return;
+    const before = this.#exchanges;
+    this.#track(
+      before.then(() => this.#context.grants.revoke(connection, { name: this.name, portal: connected.portal }, tokens)),
+    );
+  }
+
+  #track(work: Promise<unknown>): void {
+    this.#exchanges = Promise.all([this.#exchanges, work]).then(() => undefined);
+  }
+
+  async #claim(): Promise<boolean> {
+    const { clock } = this.#context.environment;
+    const until = clock.now().uptime + MAX_WAIT;
+    while (!this.#isOwned && !this.#isStopping) {
+      if (await this.#take(true)) break;
+      const left = until - clock.now().uptime;
+      if (!this.isElsewhere || left <= 0) break;
+      await this.#changeWithin(Math.min(RETRY_INTERVAL, left));
+    }
+    return this.isRunning;
+  }
+
+  #take(isUrgent: boolean): Promise<boolean> {
+    return this.exclusively(async () => {
+      if (this.#isOwned || this.#isStopping) return false;
+      const stored = await this.#context.store.takePairing(this.#pairing.id, isUrgent);
+      if (stored !== null) this.own(stored);
+      else if (isUrgent) await this.#followStored();
+      return stored !== null;
+    });
+  }
+
+  /** Resolves after `delay` ms, or when the pairing changes. */
+  async #changeWithin(delay: number): Promise<void> {
+    const changed = new AbortController();
+    const unwatch = this.watch(() => changed.abort());
+    await this.#context.environment.timers.sleep(delay, changed.signal);
+    unwatch();
+  }
+
+  async #followStored(): Promise<void> {
+    const [stored] = await this.#context.store.pairings(new Set([this.#pairing.id]));
+    this.follow(stored ?? null);
+  }
+
+  /**
+   * @returns false if another hub owns the pairing; then this one follows what is stored
+   * @throws Failure as `Store`
+   */
+  async #write(pairing: Pairing): Promise<boolean> {
+    if (await this.#context.store.savePairing(pairing)) return true;
+    await this.#followStored();
+    return false;
+  }
+
+  /** Like {@link #write}; a state that can't be saved is derived again after a restart. */
+  #tryWrite(pairing: Pairing): Promise<boolean> {
+    return this.#write(pairing).catch((error: unknown) => {
+      this.#logUnwritable(error);
+      return true;
+    });
+  }
+
+  #logUnwritable(error: unknown): void {
+    this.log.error('store_unwritable', { connection: this.name, error: messageOf(error) });
+  }
+
+  #enter(next: Pairing): void {
+    if (next.step.kind === this.#pairing.step.kind) this.#pairing = next;
+    else this.#changeStep(next);
+  }
+
+  /** Work of the former step ends. */
+  #changeStep(next: Pairing): void {
+    this.#pairing = next;
+    this.#stepAbort.abort();
+    this.#stepAbort = new AbortController();
+    if (this.#isStopping) this.#stepAbort.abort();
+  }
+}
