@@ -119,7 +119,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
     await pairings.clearFailures(id);
     // Another hub may have completed a login a moment ago.
-    await store.site?.catchUp();
+    await store.catchUp();
     const isPaired =
       grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
     const deleted = await grants.delete(id);

@@ -188,8 +188,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       stopTime: store.site === null ? 0 : SITE_STOP_TIME,
     }),
   );
-  store.site?.onHubsChanged(() => grants.onHubsChanged());
-  store.site?.onReturn(() => void grants.onStoreReturned());
+  store.watch({ hubsChanged: () => grants.onHubsChanged(), returned: () => void grants.onStoreReturned() });
   const grantImports = parts.use(
     new GrantImports({
       ...{ environment, store, connections, grants, referenceClock },
@@ -219,7 +218,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const registrations = await Registrations.load({ environment, store, connections, appliances, scheduler });
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
   const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
-  store.site?.onReturn(() => void access.onStoreWritable());
+  store.watch({ returned: () => void access.onStoreWritable() });
   reportDamage(store, connections, (id) => appliances.byId(id)?.name ?? id, log);
 
   const newsApplier = parts.use(
@@ -257,7 +256,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     async resumePairings() {
       await pairings.load();
       pairingBatches.resume();
-      store.site?.onNews((news) => newsApplier.apply(news));
+      store.watch({ news: (news) => newsApplier.apply(news) });
       await store.site?.startupDone();
       for (const id of reassignedIds) {
         await pairings.end(id, 'cancelled');

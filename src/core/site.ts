@@ -1,8 +1,3 @@
-import type { Appliance } from './appliances/appliance.ts';
-import type { Session } from './appliances/session.ts';
-import type { TokenUsage } from './appliances/usage.ts';
-import type { Connection } from './connections/connection.ts';
-
 /** The setting with the certificate that a hub serves, and its key. */
 export const LEAF_SETTING = 'leaf';
 
@@ -74,6 +69,23 @@ export type OwnSiteEntry = Pick<SiteHub, 'name' | 'address' | 'version'>;
  */
 export type SiteWork = 'notices' | 'cleanup';
 
+/** What a store tells that several hubs share. */
+export interface StoreWatcher {
+  /** The news of other hubs, in order; one call at a time. */
+  news?(news: SiteNews): Promise<void>;
+  /** The database can no longer be used. */
+  outage?(): void;
+  /** The database can be used again after it could not, after the news of that time. */
+  returned?(): void;
+  /** A hub of the site has come or gone. */
+  hubsChanged?(): void;
+  /**
+   * A backup was restored into the site by another hub, or perhaps by this one, which could not learn that at that time:
+   * the hub must start again.
+   */
+  restored?(): void;
+}
+
 /** The part of a store that several hubs share. Every method rejects with a Failure like those of {@link Store}. */
 export interface SiteStore {
   /** The id of this hub. */
@@ -83,37 +95,8 @@ export interface SiteStore {
   /** The hubs as they were last read, this one included, by id. */
   readonly hubs: readonly SiteHub[];
 
-  /** Calls `listener` with the news of other hubs, in order; one call at a time. */
-  onNews(listener: (news: SiteNews) => Promise<void>): void;
-  /** Calls `listener` when the database can no longer be used. */
-  onOutage(listener: () => void): void;
-  /** Calls `listener` when the database can be used again after it could not, after the news of that time. */
-  onReturn(listener: () => void): void;
-  /** Calls `listener` when a hub of the site has come or gone. */
-  onHubsChanged(listener: () => void): void;
-  /**
-   * Calls `listener` when a backup was restored into the site by another hub, or perhaps by this one, which could not
-   * learn that at that time: the hub must start again.
-   */
-  onRestored(listener: () => void): void;
-  /** Looks for news at once, and resolves when they are applied. */
-  catchUp(): Promise<void>;
-
   /** What {@link OwnSiteEntry} is from now on. It is written at once if the database can be used. */
   announce(entry: OwnSiteEntry): void;
-  /**
-   * Takes or keeps a lease for some work, until 30 s after this call.
-   * @returns false if another hub has it
-   */
-  holdLease(work: SiteWork): Promise<boolean>;
-
-  /** The rows with these ids that exist. */
-  findConnections(ids: ReadonlySet<string>): Promise<Connection[]>;
-  findAppliances(ids: ReadonlySet<string>): Promise<Appliance[]>;
-  /** The sessions of these appliances. */
-  findSessions(appliances: ReadonlySet<string>): Promise<Session[]>;
-  /** The tokens that all other hubs have issued, on any day that one of them has recorded. */
-  usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** Removes a hub from the list, and its settings; it comes back when it is seen again. */
   removeHub(id: string): Promise<void>;
   /** Deletes what no hub needs any more. */

@@ -5,6 +5,7 @@ import type { Instant } from './clock.ts';
 import type { Connection } from './connections/connection.ts';
 import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
+import type { SiteWork, StoreWatcher } from './site.ts';
 
 /** A refresh that was written ahead, so that the hub knows after a crash that it may have been sent. */
 export interface RefreshAttempt {
@@ -88,8 +89,23 @@ export interface Store {
     values: Readonly<Record<string, string>>,
   ): Promise<boolean>;
 
-  connections(): Promise<Connection[]>;
-  appliances(): Promise<Appliance[]>;
+  /** Tells `watcher` what other hubs of a site do. A hub alone has nothing to tell. */
+  watch(watcher: StoreWatcher): void;
+  /**
+   * Looks at once for what other hubs of a site have changed, and resolves when watchers have been told.
+   * @returns false if there can be no other hub
+   */
+  catchUp(): Promise<boolean>;
+  /**
+   * Takes or keeps a lease for some work, until 30 s after this call. A hub alone has all of them.
+   * @returns false if another hub has it
+   */
+  holdLease(work: SiteWork): Promise<boolean>;
+
+  /** @param ids left out: all of them */
+  connections(ids?: ReadonlySet<string>): Promise<Connection[]>;
+  /** @param ids left out: all of them */
+  appliances(ids?: ReadonlySet<string>): Promise<Appliance[]>;
   /**
    * Writes changes of connections and appliances in one transaction, all of them or none.
    * @returns false if a name or a client_id is taken, something to be replaced no longer exists, a connection to be
@@ -161,7 +177,8 @@ export interface Store {
    */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
-  sessions(): Promise<Session[]>;
+  /** @param appliances ids; left out: the sessions of all */
+  sessions(appliances?: ReadonlySet<string>): Promise<Session[]>;
   /**
    * Saves a session, and replaces one of the same device flow; only the newest few of each appliance are kept.
    * @returns false if its appliance no longer exists

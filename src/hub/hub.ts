@@ -167,9 +167,11 @@ export async function startHub(
   broker.onNews(async ({ settings, all }) => {
     if ((all || settings.size > 0) && (await identity.ca.isReplaced())) restarting.resolve();
   });
-  store.site?.onRestored(() => {
-    log.warn('site_restored');
-    restarting.resolve();
+  store.watch({
+    restored: () => {
+      log.warn('site_restored');
+      restarting.resolve();
+    },
   });
 
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();

@@ -13,7 +13,7 @@ import { StoreMaintenance } from './store-maintenance.ts';
 /** What {@link openStoreUpkeep} needs. */
 interface StoreUpkeepContext {
   readonly environment: Environment;
-  readonly store: Pick<BrokerStore, 'site' | 'writeProblem'>;
+  readonly store: Pick<BrokerStore, 'site' | 'writeProblem' | 'watch' | 'holdLease'>;
   readonly local: LocalStore | null;
   readonly counters: Counters;
   readonly grants: Broker['grants'];

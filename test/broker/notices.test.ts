@@ -50,6 +50,7 @@ class NoticesHarness implements AsyncDisposable {
         await store.saveSetting(name, value);
       },
       replaceSettings: store.replaceSettings.bind(store),
+      holdLease: async () => true,
       site: null,
     };
     const harness = this;
@@ -377,7 +378,7 @@ test('stored notices that cannot be read are discarded with an error in the log'
   for (const text of broken) {
     const settings = {
       ...{ setting: async () => text, saveSetting: async () => undefined },
-      ...{ replaceSettings: async () => true, site: null },
+      ...{ replaceSettings: async () => true, holdLease: async () => true, site: null },
     };
     const { time } = harness;
     const failures: string[] = [];

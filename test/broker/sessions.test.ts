@@ -24,10 +24,9 @@ async function start() {
   const load = () =>
     Sessions.load(
       {
-        sessions: () => harness.run.store.sessions(),
+        sessions: (appliances) => harness.run.store.sessions(appliances),
         saveSession: (session) => written(() => harness.run.store.saveSession(session)),
         endSession: (hash) => written(() => harness.run.store.endSession(hash)),
-        site: null,
       },
       harness.run.scheduler,
       { clock: harness.time, random: systemRandom, log },

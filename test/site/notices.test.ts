@@ -48,7 +48,7 @@ async function startHub(id: string): Promise<NoticesOfHub> {
     ...{ notices, delivered: [], problems: [], isPaused: false },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
-  store.onNews(async (news) => (hub.isPaused ? undefined : notices.applyNews(news)));
+  store.watch({ news: async (news) => (hub.isPaused ? undefined : notices.applyNews(news)) });
   notices.start(
     async () => inputWith(hub.problems),
     ({ status, notice, appliance }) => hub.delivered.push([status, notice, appliance ?? 'hub'].join(' ')),
@@ -62,13 +62,8 @@ function pausable(store: PostgresStore, isPaused: () => boolean): NoticesContext
     setting: (name) => store.setting(name),
     saveSetting: (name, value) => store.saveSetting(name, value),
     replaceSettings: (expected, values) => store.replaceSettings(expected, values),
-    site: new Proxy(store.site, {
-      get: (site, name) => {
-        if (name === 'holdLease' && isPaused()) return async () => true;
-        const member: unknown = Reflect.get(site, name, site);
-        return typeof member === 'function' ? member.bind(site) : member;
-      },
-    }),
+    holdLease: async (work) => isPaused() || store.holdLease(work),
+    site: store.site,
   };
 }
 

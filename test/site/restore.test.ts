@@ -57,8 +57,10 @@ async function openSite() {
 /** How often a hub was to start again because of a restore. */
 function countRestores(store: PostgresStore) {
   const counted = { count: 0 };
-  store.onRestored(() => {
-    counted.count += 1;
+  store.watch({
+    restored: () => {
+      counted.count += 1;
+    },
   });
   return counted;
 }

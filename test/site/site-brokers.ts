@@ -113,13 +113,15 @@ export function withoutNotifications(store: PostgresStore): BrokerStore {
   const held: SiteNews[] = [];
   let deliver = async (_news: SiteNews) => {};
   return withMethods(store, {
-    onNews(listener) {
-      deliver = listener;
-      store.onNews(async (news) => void held.push(news));
+    watch(watcher) {
+      if (watcher.news === undefined) return store.watch(watcher);
+      deliver = watcher.news;
+      store.watch({ ...watcher, news: async (news) => void held.push(news) });
     },
     async catchUp() {
       await store.catchUp();
       for (const news of held.splice(0)) await deliver(news);
+      return true;
     },
   });
 }

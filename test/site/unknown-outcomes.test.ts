@@ -34,7 +34,7 @@ async function startHubs({ isFast = true } = {}) {
   const other = parts.use(await openSiteStore(siteAddress(database), HUB_B));
   const sql = (statements: string) => server.sql(database, `SET search_path = latchkey; ${statements}`);
   const returned = Promise.withResolvers<void>();
-  hub.onReturn(returned.resolve);
+  hub.watch({ returned: returned.resolve });
   const { url } = database;
   return {
     ...{ hub, other, proxy, sql, url, returned: returned.promise },
@@ -174,7 +174,7 @@ describe('a database that goes away while a transaction is committed', () => {
   test('a hub hears of its own change that was committed although it could not know that', async () => {
     await using hubs = await startHubs();
     const news: string[] = [];
-    hubs.hub.onNews(async ({ appliances }) => void news.push(...appliances));
+    hubs.hub.watch({ news: async ({ appliances }) => void news.push(...appliances) });
     hubs.goAwayAfter('response');
     const changed = { ...WALLBOX, name: 'renamed' };
     await expect(hubs.hub.saveRegistry({ updatedAppliances: [changed] })).rejects.toMatchObject({
@@ -183,7 +183,7 @@ describe('a database that goes away while a transaction is committed', () => {
     hubs.proxy.pass();
     await hubs.returned;
     expect(news).toEqual([id]);
-    expect(await hubs.hub.findAppliances(new Set([id]))).toEqual([changed]);
+    expect(await hubs.hub.appliances(new Set([id]))).toEqual([changed]);
     expect(await hubs.hub.saveRegistry({ updatedAppliances: [WALLBOX] })).toBe(true);
   });
 
@@ -191,7 +191,7 @@ describe('a database that goes away while a transaction is committed', () => {
     await using hubs = await startHubs();
     await hubs.other.grants();
     const news: string[] = [];
-    hubs.other.onNews(async ({ grants }) => void news.push(...grants));
+    hubs.other.watch({ news: async ({ grants }) => void news.push(...grants) });
     hubs.goAwayAfter('response');
     await expect(hubs.hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(hubs.hub.writeProblem).toContain("can't be used since");

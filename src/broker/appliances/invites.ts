@@ -43,7 +43,7 @@ export class Invites {
 
   private constructor(context: InvitesContext) {
     this.#context = context;
-    this.#shared = new SharedRecords(context.store.site);
+    this.#shared = new SharedRecords(context.store);
   }
 
   static async load(context: InvitesContext): Promise<Invites> {

@@ -12,7 +12,7 @@ import type { Appliances } from './appliances.ts';
 /** What {@link PendingApprovals} works with. */
 interface PendingApprovalsContext {
   readonly appliances: Appliances;
-  readonly store: Pick<BrokerStore, 'site'>;
+  readonly store: Pick<BrokerStore, 'holdLease'>;
   readonly scheduler: Scheduler;
   readonly environment: Environment;
 }
@@ -40,7 +40,7 @@ const MAX_PER_NETWORK = 15;
 /** The appliances that wait for an installer's approval; they are removed if they are not approved in time. */
 export class PendingApprovals {
   readonly #appliances: Appliances;
-  readonly #store: Pick<BrokerStore, 'site'>;
+  readonly #store: Pick<BrokerStore, 'holdLease'>;
   readonly #scheduler: Scheduler;
   readonly #environment: Environment;
   readonly #deduplicator: LogDeduplicator;
@@ -96,9 +96,8 @@ export class PendingApprovals {
     this.scheduleExpiry(minDelay);
   }
 
-  async #mayRemove(): Promise<boolean> {
-    const { site } = this.#store;
-    return site === null || site.holdLease('cleanup').catch(() => false);
+  #mayRemove(): Promise<boolean> {
+    return this.#store.holdLease('cleanup').catch(() => false);
   }
 }
 

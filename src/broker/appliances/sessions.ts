@@ -13,7 +13,7 @@ const RETRY_INTERVAL = 10_000;
 /** The scheduler's key for the retry. */
 const RETRY_TASK = 'unsaved sessions';
 
-type SessionStore = Pick<BrokerStore, 'sessions' | 'saveSession' | 'endSession' | 'site'>;
+type SessionStore = Pick<BrokerStore, 'sessions' | 'saveSession' | 'endSession'>;
 type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /**
@@ -156,7 +156,7 @@ export class Sessions implements AsyncDisposable {
     for (const { appliance } of [...this.#ended.values(), ...this.#unsaved]) this.#written.add(appliance);
     for (const hash of [...this.#ended.keys()]) await this.#writeEnd(hash).catch(failed);
     for (const session of [...this.#unsaved]) await this.#writeOne(session).catch(failed);
-    if (failures.length === 0) await this.#reload(this.#store.site && new Set(this.#written)).catch(failed);
+    if (failures.length === 0) await this.#reload(new Set(this.#written)).catch(failed);
     const [first] = failures;
     if (first !== undefined) this.#scheduleRetry(first);
     else this.#failing = false;
@@ -187,10 +187,7 @@ export class Sessions implements AsyncDisposable {
    * @param appliances only those of these appliances; null for all
    */
   async #reload(appliances: ReadonlySet<string> | null): Promise<void> {
-    const { site } = this.#store;
-    const stored = await (appliances === null || site === null
-      ? this.#store.sessions()
-      : site.findSessions(appliances));
+    const stored = await this.#store.sessions(appliances ?? undefined);
     for (const appliance of appliances ?? this.#written) this.#written.delete(appliance);
     this.#replace(stored, appliances);
   }

@@ -10,7 +10,7 @@ import { SharedRecords } from './shared-records.ts';
 /** The most connections on one hub: one for each appliance, and some to be shared. */
 const MAX_CONNECTIONS = 20_000;
 
-type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'site'>;
+type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'catchUp'>;
 
 /** The hub's connections, by id and name. */
 export class Connections {
@@ -28,7 +28,7 @@ export class Connections {
     this.#store = store;
     this.#random = random;
     this.portals = portals;
-    this.shared = new SharedRecords(store.site);
+    this.shared = new SharedRecords(store);
   }
 
   /** @param portals the names of the configured portals, the default one first */

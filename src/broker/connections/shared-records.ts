@@ -1,24 +1,19 @@
-import type { SiteStore } from '../../core/site.ts';
+import type { Store } from '../../core/store.ts';
 
-/**
- * Keeps the records that this hub has in memory in step with those that the hubs of a site share. Without a site
- * nothing else changes them, so everything runs at once.
- */
+/** Keeps the records that this hub has in memory in step with those of the store, which the hubs of a site share. */
 export class SharedRecords {
-  readonly #site: SiteStore | null;
+  readonly #store: Pick<Store, 'catchUp'>;
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** @param site null for a hub that is alone */
-  constructor(site: SiteStore | null) {
-    this.#site = site;
+  constructor(store: Pick<Store, 'catchUp'>) {
+    this.#store = store;
   }
 
   /**
-   * Runs work that writes or reads the records of the store and then applies them in memory. On a site one at a time,
-   * so that what was read is never applied after something newer. The work must not wait for news.
+   * Runs work that writes or reads the records of the store and then applies them in memory, one at a time, so
+   * that what was read is never applied after something newer. The work must not wait for news.
    */
   exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#site === null) return work();
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => undefined);
     return done;
@@ -32,8 +27,6 @@ export class SharedRecords {
    */
   async retryOnce<Result>(attempt: () => Promise<Result | null>): Promise<Result | null> {
     const result = await attempt();
-    if (result !== null || this.#site === null) return result;
-    await this.#site.catchUp();
-    return attempt();
+    return result === null && (await this.#store.catchUp()) ? attempt() : result;
   }
 }

@@ -20,7 +20,7 @@ function concernsThisHub(key: string): boolean {
 /** What a {@link NoticeArchive} works with. */
 export interface NoticeArchiveContext {
   readonly environment: Pick<Environment, 'log'>;
-  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
+  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'holdLease' | 'site'>;
 }
 
 /**
@@ -68,11 +68,9 @@ export class NoticeArchive {
    * @returns whether this hub has taken it over
    */
   async takeLease(): Promise<boolean> {
-    const { site } = this.#context.store;
-    if (site === null) return false;
     const had = this.#isReporter;
     try {
-      this.#isReporter = await site.holdLease('notices');
+      this.#isReporter = await this.#context.store.holdLease('notices');
       if (had || !this.#isReporter) return false;
       await this.reload();
       return true;

@@ -7,7 +7,6 @@ import {
 } from '../../core/appliances/usage.ts';
 import { type Instant, MIN_PLAUSIBLE_TIME, utcDay, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { SiteStore } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
@@ -42,7 +41,7 @@ interface ApplianceUsage {
 /** What {@link UsageRecorder} needs. */
 interface UsageContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  readonly store: Pick<BrokerStore, 'usage' | 'saveUsage' | 'site'>;
+  readonly store: Pick<BrokerStore, 'usage' | 'usageOfOthers' | 'saveUsage' | 'site'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly referenceClock: ReferenceClock;
   /** The appliances that use a connection. @param connection its id */
@@ -81,7 +80,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
       return new Map<string, TokenUsage>();
     });
     const recorder = new UsageRecorder(context, stored);
-    if (context.store.site !== null) await recorder.#readOthers(context.store.site);
+    await recorder.#readOthers();
     recorder.#scheduleSharing();
     return recorder;
   }
@@ -91,7 +90,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     const { store } = this.#context;
     if (store.site === null) return;
     if (this.#context.referenceClock.confirmed !== null) await this.#writeAll();
-    await this.#readOthers(store.site);
+    await this.#readOthers();
   }
 
   #scheduleSharing(): void {
@@ -103,9 +102,9 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     });
   }
 
-  async #readOthers(site: SiteStore): Promise<void> {
+  async #readOthers(): Promise<void> {
     try {
-      this.#others = await site.usageOfOthers();
+      this.#others = await this.#context.store.usageOfOthers();
     } catch (error) {
       this.#context.environment.log.debug('usage_of_others_unreadable', { error: messageOf(error) });
     }

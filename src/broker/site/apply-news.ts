@@ -19,7 +19,7 @@ const RETRY_DELAY = 3000;
 /** The parts of the broker that keep in memory what the hubs of a site share. */
 export interface NewsParts {
   readonly environment: Environment;
-  readonly store: Pick<BrokerStore, 'site' | 'connections' | 'appliances' | 'writeProblem'>;
+  readonly store: Pick<BrokerStore, 'connections' | 'appliances' | 'writeProblem'>;
   readonly connections: Connections;
   readonly appliances: Appliances;
   readonly sessions: Sessions;
@@ -70,8 +70,6 @@ export class NewsApplier implements AsyncDisposable {
   async #apply(news: SiteNews): Promise<void> {
     if (this.#ended) return;
     const { store, connections, appliances, sessions, registrations, access, notices, grants, pairings } = this.#parts;
-    const { site } = store;
-    if (site === null) return;
     let isComplete = true;
     // An error in one part must not keep the others from what they need to know, such as a removed appliance.
     const run = async (part: NewsPart, work: () => Promise<void>) => {
@@ -88,7 +86,7 @@ export class NewsApplier implements AsyncDisposable {
     const isRegistryAffected = all || news.connections.size + news.appliances.size > 0;
     if (isRegistryAffected) {
       await run('registry', async () => {
-        removed = await applyRegistryNews(news, { store, site, connections, appliances });
+        removed = await applyRegistryNews(news, { store, connections, appliances });
       });
     }
     if (isRegistryAffected || all || news.sessions.size > 0) {

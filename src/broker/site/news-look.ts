@@ -12,14 +12,16 @@ const MAX_WAIT = 3000;
  * rejected. Requests that arrive within a second share one look, which begins after the last of them has arrived.
  */
 export class NewsLook {
-  readonly #store: Pick<BrokerStore, 'site' | 'writeProblem'>;
+  readonly #store: Pick<BrokerStore, 'catchUp' | 'writeProblem'>;
   readonly #environment: { readonly clock: Clock; readonly timers: Timers };
+  /** Whether the store has said that there are no other hubs. */
+  #isAlone = false;
   #lastBegun = Number.NEGATIVE_INFINITY;
   /** The look that has not begun yet. */
   #next: Promise<void> | null = null;
 
   constructor(
-    store: Pick<BrokerStore, 'site' | 'writeProblem'>,
+    store: Pick<BrokerStore, 'catchUp' | 'writeProblem'>,
     environment: { readonly clock: Clock; readonly timers: Timers },
   ) {
     this.#store = store;
@@ -28,20 +30,19 @@ export class NewsLook {
 
   /** @returns whether it has looked, so that the credentials may be known now; false without a site */
   async take(): Promise<boolean> {
-    const { site, writeProblem } = this.#store;
-    if (site === null || writeProblem !== null) return false;
-    this.#next ??= this.#plan(() => site.catchUp());
+    if (this.#isAlone || this.#store.writeProblem !== null) return false;
+    this.#next ??= this.#plan();
     await withTimeout(this.#next, MAX_WAIT, this.#environment.timers);
-    return true;
+    return !this.#isAlone;
   }
 
-  async #plan(look: () => Promise<void>): Promise<void> {
+  async #plan(): Promise<void> {
     const { clock, timers } = this.#environment;
     const wait = this.#lastBegun + MIN_LOOK_INTERVAL - clock.now().uptime;
     await (wait > 0 ? timers.sleep(wait) : undefined);
     this.#lastBegun = clock.now().uptime;
     this.#next = null;
     // While the database is away, what this hub knows counts.
-    await look().catch(() => undefined);
+    this.#isAlone = !(await this.#store.catchUp().catch(() => true));
   }
 }

@@ -1,6 +1,6 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Connection } from '../../core/connections/connection.ts';
-import type { SiteNews, SiteStore } from '../../core/site.ts';
+import type { SiteNews } from '../../core/site.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { BrokerStore } from '../ports.ts';
@@ -17,7 +17,6 @@ export interface RemovedRecords {
 /** What {@link applyRegistryNews} works with. */
 interface RegistryNewsContext {
   readonly store: Pick<BrokerStore, 'connections' | 'appliances'>;
-  readonly site: Pick<SiteStore, 'findConnections' | 'findAppliances'>;
   readonly connections: Connections;
   readonly appliances: Appliances;
 }
@@ -50,13 +49,13 @@ export function applyRegistryNews(
 /** The two kinds are read one after the other, so a change in between may leave an appliance without its connection. */
 async function readRecords(
   wanted: { readonly connectionIds: ReadonlySet<string>; readonly applianceIds: ReadonlySet<string> } | null,
-  { store, site }: RegistryNewsContext,
+  { store }: RegistryNewsContext,
 ): Promise<ReadRecords> {
   for (let reads = 1; ; reads++) {
-    const foundAppliances = await (wanted === null ? store.appliances() : site.findAppliances(wanted.applianceIds));
+    const foundAppliances = await store.appliances(wanted?.applianceIds);
     // Also those that an appliance uses now: they may be newer than the news.
     const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.map((one) => one.connection)]);
-    const foundConnections = await (connectionIds === null ? store.connections() : site.findConnections(connectionIds));
+    const foundConnections = await store.connections(connectionIds ?? undefined);
     const found = new Set(foundConnections.map(({ id }) => id));
     if (reads < MAX_READS && !foundAppliances.every(({ connection }) => found.has(connection))) continue;
     return {

@@ -13,7 +13,7 @@ const CLEAN_UP_INTERVAL = 60 * 60_000;
 /** What {@link SiteUpkeep} needs. */
 interface SiteUpkeepContext {
   readonly site: SiteStore;
-  readonly store: Pick<BrokerStore, 'writeProblem'>;
+  readonly store: Pick<BrokerStore, 'writeProblem' | 'watch' | 'holdLease'>;
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   /** What this hub says about itself now. */
   readonly ownEntry: () => OwnSiteEntry;
@@ -39,10 +39,9 @@ export class SiteUpkeep implements AsyncDisposable {
 
   /** Call it when the hub has opened its ports. */
   start(): void {
-    const { site, store } = this.#context;
+    const { store } = this.#context;
     this.announce();
-    site.onOutage(() => this.#onOutage());
-    site.onReturn(() => this.#onReturn());
+    store.watch({ outage: () => this.#onOutage(), returned: () => this.#onReturn() });
     if (store.writeProblem !== null) this.#onOutage();
     this.#arm();
   }
@@ -88,7 +87,7 @@ export class SiteUpkeep implements AsyncDisposable {
     if (site.hubs.find(({ isAlive }) => isAlive)?.id !== site.hubId) return;
     this.#cleanedUp = now;
     try {
-      if (await site.holdLease('cleanup')) await site.cleanUp();
+      if (await store.holdLease('cleanup')) await site.cleanUp();
     } catch (error) {
       environment.log.warn('site_cleanup_failed', { error: messageOf(error) });
     }

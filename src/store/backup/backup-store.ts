@@ -51,7 +51,7 @@ export interface BackupStore extends Pick<Store, 'setting'> {
   /** What a row contains, with its instants as this hub knows them best. */
   translate<Value>(value: Value): Value;
   /**
-   * Applies a restore, all of it or nothing. On a site every hub must start again after it: see `SiteStore.onRestored`.
+   * Applies a restore, all of it or nothing. On a site every hub must start again after it: see `StoreWatcher.restored`.
    * @param plan derives it from all rows as they are at that moment; it may be called again
    * @throws Failure `appliance_exists` if two connections or appliances of the result have the same name or client_id;
    *   `not_allowed` if another hub restores a backup; `store_unwritable`, and what `plan` throws

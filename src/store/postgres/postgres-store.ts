@@ -8,7 +8,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, StoredHistoryEntry } from '../../core/reports/history.ts';
-import type { OwnSiteEntry, SiteHub, SiteNews, SiteStore, SiteWork } from '../../core/site.ts';
+import type { OwnSiteEntry, SiteHub, SiteStore, SiteWork, StoreWatcher } from '../../core/site.ts';
 import type { AttemptStart, FoundGrant, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
@@ -132,19 +132,11 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#settings.replace(expected, values);
   }
 
-  connections(): Promise<Connection[]> {
-    return this.#registry.connections();
-  }
-
-  findConnections(ids: ReadonlySet<string>): Promise<Connection[]> {
+  connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
     return this.#registry.connections(ids);
   }
 
-  appliances(): Promise<Appliance[]> {
-    return this.#registry.appliances();
-  }
-
-  findAppliances(ids: ReadonlySet<string>): Promise<Appliance[]> {
+  appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
     return this.#registry.appliances(ids);
   }
 
@@ -166,11 +158,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#registry.removeInvite(hash);
   }
 
-  sessions(): Promise<Session[]> {
-    return this.#registry.sessions();
-  }
-
-  findSessions(appliances: ReadonlySet<string>): Promise<Session[]> {
+  sessions(appliances?: ReadonlySet<string>): Promise<Session[]> {
     return this.#registry.sessions(appliances);
   }
 
@@ -303,28 +291,13 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#link.hubs;
   }
 
-  onNews(listener: (news: SiteNews) => Promise<void>): void {
-    this.#link.onNews(listener);
+  watch(watcher: StoreWatcher): void {
+    this.#link.watch(watcher);
   }
 
-  onOutage(listener: () => void): void {
-    this.#link.onOutage(listener);
-  }
-
-  onReturn(listener: () => void): void {
-    this.#link.onReturn(listener);
-  }
-
-  onHubsChanged(listener: () => void): void {
-    this.#link.onHubsChanged(listener);
-  }
-
-  onRestored(listener: () => void): void {
-    this.#link.onRestored(listener);
-  }
-
-  catchUp(): Promise<void> {
-    return this.#link.catchUp();
+  async catchUp(): Promise<boolean> {
+    await this.#link.catchUp();
+    return true;
   }
 
   announce(entry: OwnSiteEntry): void {

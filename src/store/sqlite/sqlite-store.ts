@@ -178,12 +178,22 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
   }
 
-  async appliances(): Promise<Appliance[]> {
-    return this.#appliances.all();
+  watch(): void {}
+
+  async catchUp(): Promise<boolean> {
+    return false;
   }
 
-  async connections(): Promise<Connection[]> {
-    return this.#connections.all();
+  async holdLease(): Promise<boolean> {
+    return true;
+  }
+
+  async appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
+    return this.#appliances.all().filter(({ id }) => ids?.has(id) ?? true);
+  }
+
+  async connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
+    return this.#connections.all().filter(({ id }) => ids?.has(id) ?? true);
   }
 
   async saveRegistry(change: RegistryChange): Promise<boolean> {
@@ -213,10 +223,10 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     await this.commits.writeNow(null, () => this.#invites.remove(hash));
   }
 
-  async sessions(): Promise<Session[]> {
+  async sessions(appliances?: ReadonlySet<string>): Promise<Session[]> {
     const sessions = this.#sessions.all();
     await this.#removeRejected(this.#sessions);
-    return sessions;
+    return sessions.filter(({ appliance }) => appliances?.has(appliance) ?? true);
   }
 
   saveSession(session: Session): Promise<boolean> {
@@ -332,6 +342,10 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.commits.writeNow(null, () => {
       for (const [connection, added] of lines) this.#history.add(connection, added);
     });
+  }
+
+  async usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
+    return new Map();
   }
 
   async usage(): Promise<ReadonlyMap<string, TokenUsage>> {

@@ -44,7 +44,7 @@ test('hubs that create the CA of their site at once have the same one', async ()
 test('after a rotation at one hub the other must start again, and then serves the new CA and the old one', async () => {
   const { storeA, storeB, a, b } = await startTwo();
   const news: string[] = [];
-  storeB.onNews(async ({ settings }) => void news.push(...settings));
+  storeB.watch({ news: async ({ settings }) => void news.push(...settings) });
   await rotate(a);
   await expectSoon(() => news.includes('ca_certificate'), true);
   expect([await a.isReplaced(), await b.isReplaced()]).toEqual([false, true]);

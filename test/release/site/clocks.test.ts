@@ -140,7 +140,7 @@ test('a hub reads everything again after the clock of the database was set forwa
   const clock = { now: () => ({ boot: 'boot-a', uptime: Math.round(uptime() * 1000 + ahead), wall: Date.now() }) };
   await using store = await openSiteStore(siteAddress(database), HUB_A, { clock });
   const everything: boolean[] = [];
-  store.onNews(async ({ all }) => void everything.push(all));
+  store.watch({ news: async ({ all }) => void everything.push(all) });
   /** Waits for a heartbeat, which measures the clock. */
   const measure = async (name: string) => {
     store.announce({ name, address: null, version: '1' });

@@ -201,7 +201,7 @@ test('a login that is only in memory is stored once, although it is saved twice 
   const token = await logInWhileCutOff(waiting, waiting.id);
   const managed = first.broker.grants.get(connection.id);
   // The hub itself saves it at the same moment.
-  const saved = new Promise<unknown>((resolve) => first.store.onReturn(() => resolve(managed?.save())));
+  const saved = new Promise<unknown>((resolve) => first.store.watch({ returned: () => resolve(managed?.save()) }));
   proxy.pass();
   await saved;
   await expectSoon(() => refreshTokenAt(second, connection.id), token);

@@ -32,7 +32,7 @@ async function startSite() {
 
 /** Resolves when a hub can use the database again. */
 function returnOf(store: PostgresStore): Promise<void> {
-  return new Promise((resolve) => store.onReturn(resolve));
+  return new Promise((resolve) => store.watch({ returned: resolve }));
 }
 
 const countConnections = async (server: PostgresServer, name: string) =>
@@ -62,7 +62,7 @@ test('the hubs go on by themselves after the server was killed and started again
   const { a, b, server } = site;
   const returns = [returnOf(a), returnOf(b)];
   const news: string[] = [];
-  b.onNews(async ({ grants }) => void news.push(...grants));
+  b.watch({ news: async ({ grants }) => void news.push(...grants) });
   await server.kill();
   await server.start();
   await Promise.all(returns);
@@ -77,8 +77,8 @@ test('what one hub wrote while another one could not reach the database is news 
   await using proxy = await PostgresProxy.start(site.server);
   await using c = await openSiteStore(siteAddress(site.database, proxy), 'latchkey-0000000c');
   const order: string[] = [];
-  c.onNews(async ({ grants }) => void (grants.size > 0 && order.push('news')));
-  c.onReturn(() => order.push('return'));
+  c.watch({ news: async ({ grants }) => void (grants.size > 0 && order.push('news')) });
+  c.watch({ returned: () => order.push('return') });
   proxy.refuse();
   await expect.poll(() => c.writeProblem).not.toBeNull();
   await site.a.replaceGrant(sampleGrant({ generation: 2 }));
@@ -144,8 +144,10 @@ test('a hub that gets no further connection goes on with those that it has', asy
   const database = await server.createDatabase();
   await using hub = await openSiteStore(siteAddress(database), HUB_A);
   let outages = 0;
-  hub.onOutage(() => {
-    outages += 1;
+  hub.watch({
+    outage: () => {
+      outages += 1;
+    },
   });
   await server.sql(
     'postgres',

@@ -43,8 +43,8 @@ async function startSite(synchronous: boolean) {
   }
   await b.grants();
   const news = { a: [] as boolean[], b: [] as boolean[] };
-  a.onNews(async ({ all }) => void (all && news.a.push(all)));
-  b.onNews(async ({ all }) => void (all && news.b.push(all)));
+  a.watch({ news: async ({ all }) => void (all && news.a.push(all)) });
+  b.watch({ news: async ({ all }) => void (all && news.b.push(all)) });
   return {
     ...{ primary, standby, database, address, a, b, news },
     /** The primary's machine is lost, and the standby becomes the primary. */
@@ -60,7 +60,7 @@ async function startSite(synchronous: boolean) {
   };
 }
 
-const whenReturned = (store: PostgresStore) => new Promise<void>((resolve) => store.onReturn(resolve));
+const whenReturned = (store: PostgresStore) => new Promise<void>((resolve) => store.watch({ returned: resolve }));
 
 const find = async (store: PostgresStore, { connection }: { connection: string }) =>
   (await store.findGrants(new Set([connection]))).get(connection);
@@ -100,7 +100,7 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
 
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   const heard: string[] = [];
-  fresh.onNews(async ({ grants }) => void heard.push(...grants));
+  fresh.watch({ news: async ({ grants }) => void heard.push(...grants) });
   for (const appliance of [WALLBOX, HEATER]) {
     expect(await find(fresh, appliance)).toMatchObject({
       mayHaveLostWrites: false,

@@ -22,12 +22,14 @@ const siteServer = useSiteServer();
 /** The news that a hub gets, one entry for each id, in their order. */
 function collectNews(store: PostgresStore) {
   const entries: string[] = [];
-  store.onNews(async (news) => {
-    if (news.all) entries.push('all');
-    if (news.invites) entries.push('invites');
-    for (const [kind, ids] of Object.entries(news) as [keyof SiteNews, unknown][]) {
-      if (ids instanceof Set) entries.push(...[...ids].map((id) => `${kind}/${id}`));
-    }
+  store.watch({
+    async news(news) {
+      if (news.all) entries.push('all');
+      if (news.invites) entries.push('invites');
+      for (const [kind, ids] of Object.entries(news) as [keyof SiteNews, unknown][]) {
+        if (ids instanceof Set) entries.push(...[...ids].map((id) => `${kind}/${id}`));
+      }
+    },
   });
   return entries;
 }
@@ -49,8 +51,10 @@ async function startWatched(options: SiteHubOptions = { timers: NO_INTERVALS }) 
   const client = await connect(database);
   parts.defer(() => client.end());
   const restores = { count: 0 };
-  store.onRestored(() => {
-    restores.count += 1;
+  store.watch({
+    restored: () => {
+      restores.count += 1;
+    },
   });
   const owned = parts.move();
   return { store, client, restores, news: collectNews(store), [Symbol.asyncDispose]: () => owned.disposeAsync() };

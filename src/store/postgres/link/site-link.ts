@@ -1,5 +1,5 @@
 import type { Clock, Timers } from '../../../core/clock.ts';
-import type { OwnSiteEntry, SiteHub, SiteNews } from '../../../core/site.ts';
+import type { OwnSiteEntry, SiteHub, StoreWatcher } from '../../../core/site.ts';
 import { version } from '../../../system/version.ts';
 import type { Notification, SiteDatabase } from '../database/database.ts';
 import { processOf, SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
@@ -54,11 +54,7 @@ export class SiteLink implements AsyncDisposable {
   #entry: OwnSiteEntry;
   #pending = parseNews([]);
   #delivering: Promise<void> = Promise.resolve();
-  #newsListener: ((news: SiteNews) => Promise<void>) | null = null;
-  readonly #outageListeners: (() => void)[] = [];
-  readonly #returnListeners: (() => void)[] = [];
-  #hubsListener: () => void = () => undefined;
-  #restoredListener: (() => void) | null = null;
+  readonly #watchers: StoreWatcher[] = [];
   #wasRestored = false;
   #isLookPlanned = false;
   readonly #stopped = new AbortController();
@@ -89,7 +85,7 @@ export class SiteLink implements AsyncDisposable {
     this.#connection = connection;
     options.database.onOutage(() => {
       this.#wakeUp();
-      for (const listener of this.#outageListeners) listener();
+      for (const watcher of this.#watchers) watcher.outage?.();
     });
   }
 
@@ -114,26 +110,11 @@ export class SiteLink implements AsyncDisposable {
     this.#running = this.#run();
   }
 
-  onNews(listener: (news: SiteNews) => Promise<void>): void {
-    this.#newsListener = listener;
+  /** See `Store.watch`. News are kept until somebody watches them. */
+  watch(watcher: StoreWatcher): void {
+    this.#watchers.push(watcher);
+    if (this.#wasRestored) watcher.restored?.();
     this.#deliver(parseNews([]));
-  }
-
-  onOutage(listener: () => void): void {
-    this.#outageListeners.push(listener);
-  }
-
-  onReturn(listener: () => void): void {
-    this.#returnListeners.push(listener);
-  }
-
-  onHubsChanged(listener: () => void): void {
-    this.#hubsListener = listener;
-  }
-
-  onRestored(listener: () => void): void {
-    this.#restoredListener = listener;
-    if (this.#wasRestored) listener();
   }
 
   /**
@@ -243,7 +224,7 @@ export class SiteLink implements AsyncDisposable {
     this.#lastHeartbeat = clock.now().uptime;
     const before = livingHubs(this.#hubs);
     this.#hubs = hubs;
-    if (livingHubs(hubs) !== before) this.#hubsListener();
+    if (livingHubs(hubs) !== before) for (const watcher of this.#watchers) watcher.hubsChanged?.();
   }
 
   /** Uses the database again after it could not be used. */
@@ -273,7 +254,7 @@ export class SiteLink implements AsyncDisposable {
     if (isTrustWithdrawn) await database.write([ANYTHING], async () => true);
     this.#deliver(parseNews([]));
     await this.#delivering;
-    for (const listener of this.#returnListeners) listener();
+    for (const watcher of this.#watchers) watcher.returned?.();
   }
 
   /** Looks for news, once for all notifications that arrive before the look begins. */
@@ -299,15 +280,16 @@ export class SiteLink implements AsyncDisposable {
     this.#pending = mergeNews(this.#pending, news);
     if (this.#pending.restored && !this.#wasRestored) {
       this.#wasRestored = true;
-      this.#restoredListener?.();
+      for (const watcher of this.#watchers) watcher.restored?.();
     }
     // The hub starts again, and reads everything.
-    if (this.#wasRestored && this.#restoredListener !== null) return;
+    if (this.#wasRestored && this.#watchers.some(({ restored }) => restored !== undefined)) return;
     this.#delivering = this.#delivering.then(async () => {
       const pending = this.#pending;
-      if (this.#newsListener === null || !hasNews(pending)) return;
+      const readers = this.#watchers.filter(({ news }) => news !== undefined);
+      if (readers.length === 0 || !hasNews(pending)) return;
       this.#pending = parseNews([]);
-      await this.#newsListener(pending).catch(() => undefined);
+      for (const reader of readers) await reader.news?.(pending).catch(() => undefined);
       if (pending.all) await this.#noteSettling();
     });
   }
