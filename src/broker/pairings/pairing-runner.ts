@@ -352,9 +352,10 @@ export class PairingRunner {
     const { log, name: connection } = this;
     switch (effect.kind) {
       case 'exchange':
-        return this.#track(this.#exchange(effect));
+        this.#track(this.#exchange(effect));
+        return;
       case 'complete':
-        return this.#complete(effect);
+        return this.#track(this.#complete(effect));
       case 'discard':
         return this.#discard(effect.tokens);
       case 'exchange_failed': {
@@ -380,7 +381,7 @@ export class PairingRunner {
     }
     try {
       const writeAhead = () =>
-        this.exclusively(async () => !signal.aborted && (await this.#write(this.#pairing))).catch((error: unknown) => {
+        this.exclusively(() => this.#write(this.#pairing)).catch((error: unknown) => {
           this.#logUnwritable(error);
           return false;
         });
@@ -456,13 +457,14 @@ export class PairingRunner {
     const connected = this.#context.portalOf(portal);
     if (connected === undefined) return;
     const before = this.#exchanges;
-    this.#track(
+    void this.#track(
       before.then(() => this.#context.grants.revoke(connection, { name: this.name, portal: connected.portal }, tokens)),
     );
   }
 
-  #track(work: Promise<unknown>): void {
+  #track<Work>(work: Promise<Work>): Promise<Work> {
     this.#exchanges = Promise.all([this.#exchanges, work]).then(() => undefined);
+    return work;
   }
 
   async #claim(): Promise<boolean> {
