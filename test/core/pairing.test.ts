@@ -14,7 +14,7 @@ import {
   timeLeft,
 } from '../../src/core/pairings/pairing.ts';
 import { type PairingEvent, stepPairing } from '../../src/core/pairings/pairing-step.ts';
-import type { DeviceLink, LoginLink } from '../../src/core/portals/login-link.ts';
+import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals/login-link.ts';
 import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './samples.ts';
@@ -25,6 +25,10 @@ const DEVICE_LINK: DeviceLink = {
   ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'ABCD-EFGH' },
   ...{ containsUserCode: false, deviceCode: new Secret('a-device-code'), verifier: null, interval: 5 * SECOND },
   ...{ begun: instantAt(0), lifetime: 5 * MINUTE },
+};
+const REDIRECT_LINK: RedirectLink = {
+  ...{ kind: 'redirect', authorizeUrl: 'https://portal.example/authorize', redirect: 'http://192.168.1.7/callback' },
+  ...{ state: 'a-state', verifier: null, issuer: null, requiresIssuer: false },
 };
 const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
 const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>
@@ -37,11 +41,23 @@ const steps = {
   waiting: { kind: 'waiting', link: SAMPLE_LINK },
   'waiting at two links': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
   'waiting for a device code': { kind: 'waiting', link: DEVICE_LINK },
+  'waiting for redirects': { kind: 'waiting', link: numbered(1), earlier: [REDIRECT_LINK] },
   exchanging: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) },
   'exchanging, with two links': { kind: 'exchanging', link: SAMPLE_LINK, earlier: [numbered(1)], since: instantAt(1) },
+  'exchanging the code of a redirect': { kind: 'exchanging', link: REDIRECT_LINK, since: instantAt(1) },
   paired,
   failed: failed('cancelled'),
 } as const satisfies Record<string, PairingStep>;
+
+/** Members of pairings of the table, besides their step. */
+const members: readonly Partial<Pairing>[] = [
+  ...Object.keys(steps).map(() => ({})),
+  // A device flow that nobody has opened, and one whose login is under way.
+  ...[1, 2].map(() => ({ device: { appliance: 'a', codeHash: 'hash', userCode: 'ABCD-EFGH' } })),
+  { failed: instantAt(1), batch: 'a-batch', lastFailure: 'code_refused' },
+];
+const tableSteps: readonly PairingStep[] = [...Object.values(steps), steps.asking, steps.exchanging, steps.failed];
+const tablePairings = tableSteps.map((step, index) => samplePairing(step, { spentCodes: [SPENT], ...members[index] }));
 
 const tokens = { accessToken: new Secret('new'), refreshToken: new Secret('new-r'), scope: null, lifetime: HOUR };
 const portalTime = null;
@@ -58,6 +74,7 @@ const events = {
   'link ended': { kind: 'link_ended', link: SAMPLE_LINK },
   'slow down': { kind: 'slow_down', link: DEVICE_LINK, interval: 10 * SECOND },
   code: code('hash-of-the-code'),
+  'code through the redirect': { ...code('hash-of-the-code'), link: REDIRECT_LINK },
   'code that was sent before': code(SPENT),
   'tokens of a device code': { kind: 'tokens', hash: 'hash-of-the-device-code', link: DEVICE_LINK, tokens, sent },
   'not sent': { kind: 'not_sent' },
@@ -72,16 +89,17 @@ const events = {
   'answered: no tokens, to another code': answered({ kind: 'ambiguous', detail: 'HTTP 500' }, 'another'),
   'answer lost': { kind: 'answer_lost' },
   resumed: { kind: 'resumed' },
-  'login failed': { kind: 'login_failed', reason: 'refused_by_user' },
+  'login failed': { kind: 'login_failed', reason: 'refused_by_user', detail: 'says access_denied' },
   paired: { kind: 'paired', scope: 'Monitoring' },
   approved: { kind: 'approved', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
+  replaced: { kind: 'failed', reason: 'replaced' },
   deadline: { kind: 'deadline' },
   'failure cleared': { kind: 'failure_cleared' },
   batch: { kind: 'batch', batch: 'a-batch' },
   device: { kind: 'device', appliance: 'a', codes: { codeHash: 'hash', userCode: 'WDJB-MJHT' }, lifetime: MINUTE },
   installer: { kind: 'installer', lifetime: MINUTE, isLinkUsable: false },
-  'installer, the link can be used': { kind: 'installer', lifetime: MINUTE, isLinkUsable: true },
+  'installer, the link can be used': { kind: 'installer', lifetime: MINUTE, isLinkUsable: true, user: 'a user' },
 } as const satisfies Record<string, PairingEvent>;
 
 const advance = (pairing: Pairing, event: PairingEvent, now: Instant = instantAt(2)) =>
@@ -93,6 +111,7 @@ const LINK_NAMES = new Map<LoginLink, string>([
   [numbered(1), 'older'],
   [NEW_LINK, 'new'],
   [DEVICE_LINK, 'D'],
+  [REDIRECT_LINK, 'R'],
 ]);
 
 function nameOf(link: LoginLink): string {
@@ -104,6 +123,12 @@ function describeStep(step: PairingStep): string {
   const links = linksOf(step).map(nameOf);
   if (step.kind !== 'ended') return [step.kind, ...(links.length === 0 ? [] : [`(${links.join(', ')})`])].join(' ');
   return step.result.kind === 'paired' ? 'paired' : `failed: ${step.result.reason}`;
+}
+
+/** The head of a column. */
+function headOf({ step, device, failed }: Pairing): string {
+  const what = [...(device === null ? [] : ['device flow']), ...(failed === undefined ? [] : ['reported'])];
+  return [describeStep(step), ...what].join(', ');
 }
 
 /** What follows from an event: the step if it changes, other members that change, the write, and the effects. */
@@ -126,7 +151,6 @@ function cell(pairing: Pairing, event: PairingEvent): string {
 
 test('docs/pairing-states.md has what follows from every event in every step', async () => {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const pairings = Object.values(steps).map((step) => samplePairing(step, { spentCodes: [SPENT] }));
   const page = [
     '# What follows from every event of a pairing',
     '',
@@ -134,9 +158,11 @@ test('docs/pairing-states.md has what follows from every event in every step', a
     'other members that change, when it is written, and the effects in brackets. "–" means that nothing follows. After a change, with Node 24:',
     '`npx vitest run --config test/vitest.config.ts core/pairing.test -u`',
     '',
-    row(['event', ...Object.values(steps).map(describeStep)]),
-    row(['event', ...Object.keys(steps)].map(() => '---')),
-    ...Object.entries(events).map(([name, event]) => row([name, ...pairings.map((pairing) => cell(pairing, event))])),
+    row(['event', ...tablePairings.map(headOf)]),
+    row(['event', ...tablePairings].map(() => '---')),
+    ...Object.entries(events).map(([name, event]) =>
+      row([name, ...tablePairings.map((pairing) => cell(pairing, event))]),
+    ),
     '',
   ].join('\n');
   await expect(page).toMatchFileSnapshot(join(import.meta.dirname, '../../docs/pairing-states.md'));

@@ -122,7 +122,7 @@ export function stepPairing(pairing: Pairing, event: PairingEvent, now: Instant)
   switch (event.kind) {
     case 'link':
       if (step.kind === 'exchanging') return unchanged(pairing);
-      return to(pairing, waitingWithLink(event.link, linksOf(step)), 'first_if_possible');
+      return to(pairing, stepWithLinks([event.link, ...linksOf(step)].slice(0, MAX_LINKS)), 'first_if_possible');
     case 'link_ended':
       if (step.kind === 'exchanging' || !linksOf(step).includes(event.link)) return unchanged(pairing);
       return to(pairing, stepWithLinks(linksOf(step).filter((link) => link !== event.link)));
@@ -193,7 +193,7 @@ export function stepPairing(pairing: Pairing, event: PairingEvent, now: Instant)
         device: pairing.device && { ...pairing.device, shared: true as const },
         ...(event.user !== undefined && { user: event.user }),
       };
-      return to(taken, keepsStep ? step : askingWithLinks(linksOf(step)), 'first');
+      return to(taken, keepsStep ? step : { kind: 'asking', ...earlierLinks(linksOf(step)) }, 'first');
     }
   }
 }
@@ -345,7 +345,7 @@ function startExchange(
     ...pairing,
     spentCodes: [...spentCodes, hash],
     ...(used.kind === 'redirect' && { answeredStates: [...answeredStates, used.state] }),
-    step: { kind: 'exchanging', link: used, ...(others.length > 0 && { earlier: others }), since: now },
+    step: { kind: 'exchanging', link: used, ...earlierLinks(others), since: now },
   };
 }
 
@@ -356,16 +356,12 @@ function afterRefusedCode(step: Extract<PairingStep, { kind: 'exchanging' }>): P
 
 function stepWithLinks([link, ...earlier]: readonly LoginLink[]): PairingStep {
   if (link === undefined) return { kind: 'asking' };
-  return { kind: 'waiting', link, ...(earlier.length > 0 && { earlier }) };
+  return { kind: 'waiting', link, ...earlierLinks(earlier) };
 }
 
-function askingWithLinks(earlier: readonly LoginLink[]): PairingStep {
-  return { kind: 'asking', ...(earlier.length === 0 ? {} : { earlier }) };
-}
-
-function waitingWithLink(link: LoginLink, before: readonly LoginLink[]): PairingStep {
-  const earlier = before.slice(0, MAX_LINKS - 1);
-  return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
+/** The member `earlier` of a step, which is left out if there is no such link. */
+function earlierLinks(earlier: readonly LoginLink[]): { readonly earlier?: readonly LoginLink[] } {
+  return earlier.length === 0 ? {} : { earlier };
 }
 
 function backToWaiting({ since: _, ...step }: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
