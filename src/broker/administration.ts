@@ -302,7 +302,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
         throw new Failure('token_unavailable', `${name} ${why}`);
       }
       assertNotStopping(broker);
-      await grants.refresh(connection.id);
+      await grants.refresh(connection.id, true);
       return connectionStatusOf(connection);
     },
     async history(name) {

@@ -50,6 +50,26 @@ test('a token request at a hub waits for the refresh of another one, and is told
   expect(site.refreshes()).toBe(1);
 });
 
+test.each([
+  ['a person forces', true, 2],
+  ['an appliance waits for', false, 1],
+])(
+  'a refresh that %s during one of another hub, whose answer is lost, is sent if a person wants it',
+  async (_, isForced, sent) => {
+    await using site = await startPaired();
+    const { first, second, id } = site;
+    const { promise: until, resolve: answer } = Promise.withResolvers<void>();
+    site.site.portal.fail('token', { kind: 'answer', status: 500, until });
+    const refreshed = first.broker.grants.refresh(id);
+    await expectSoon(() => site.refreshes(), 1);
+    await expectSoon(() => second.broker.grants.get(id)?.leasedUntil !== null, true);
+    const waiting = second.broker.grants.refresh(id, isForced);
+    answer();
+    await Promise.all([refreshed, waiting]);
+    expect(site.refreshes()).toBe(sent);
+  },
+);
+
 test('a hub writes a rejection once, whether the first try fails or not', async () => {
   const results: (boolean | 'fails')[] = [];
   let fails = false;

@@ -206,9 +206,10 @@ export class Grants implements AsyncDisposable {
 
   /**
    * Refreshes a grant that a caller waits for, or joins the refresh that is under way.
+   * @param isForced whether a person wants it: also at a time when an appliance may not cause one
    * @returns when the refresh has ended, whatever its outcome; at once if there is no grant
    */
-  async refresh(connection: string): Promise<void> {
+  async refresh(connection: string, isForced = false): Promise<void> {
     const managed = this.get(connection);
     if (managed === undefined) return;
     const { generation } = managed.grant;
@@ -217,9 +218,8 @@ export class Grants implements AsyncDisposable {
     await managed.endedElsewhere;
     // The other hub has failed, or only waited for a switch of servers.
     const isUnchanged = this.get(connection) === managed && managed.grant.generation === generation;
-    if (isUnchanged && managed.endedElsewhere === null && this.schedule.mayRefreshOnDemand(managed)) {
-      await this.#refresh(managed, true);
-    }
+    const mayRefresh = isForced || this.schedule.mayRefreshOnDemand(managed);
+    if (isUnchanged && managed.endedElsewhere === null && mayRefresh) await this.#refresh(managed, true);
   }
 
   /**
