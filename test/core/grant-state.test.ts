@@ -111,6 +111,7 @@ const EVENTS: Readonly<Record<string, GrantEvent>> = {
   rejected: { kind: 'rejected' },
   marked: { kind: 'marked', generation: 3 },
   nudged: { kind: 'nudged', by: 'network_changed' },
+  unusable: { kind: 'unusable', outcome: { kind: 'misconfigured', detail: 'no portal', portalTime: null } },
   ended: { kind: 'ended' },
 };
 

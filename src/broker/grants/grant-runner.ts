@@ -216,9 +216,10 @@ export class GrantRunner implements ScheduledGrant {
     this.#dispatch({ kind: 'nudged', by });
   }
 
-  /** Records a failure that needs no write. */
-  fail(outcome: RefreshFailure): void {
-    this.#apply(withFailure(this.#state, outcome, null, this.#stepContext()));
+  /** Records why no refresh can be sent. */
+  async fail(outcome: RefreshFailure): Promise<void> {
+    this.#dispatch({ kind: 'unusable', outcome });
+    await this.refreshing;
   }
 
   /** The lease of another hub's attempt has ended, by this hub's clock. */

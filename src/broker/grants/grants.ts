@@ -439,10 +439,8 @@ export class Grants implements AsyncDisposable {
       await managed.refresh(connectionPortal, this.#limiterOf(connectionPortal.portal), isAwaited);
     else if (managed.leasedUntil !== null) await managed.endElsewhere();
     else {
-      managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
-      await this.#store
-        .endAttempt(managed.grant)
-        .catch((error: unknown) => this.#logger.storeUnwritable(managed, error));
+      const detail = 'its portal is not in the configuration';
+      await managed.fail({ kind: 'misconfigured', detail, portalTime: null });
     }
     if (isFirst) this.#scheduleRefresh(managed);
   }

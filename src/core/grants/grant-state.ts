@@ -111,6 +111,8 @@ export type GrantEvent =
   /** The store knows that the access token of this generation was rejected. */
   | { readonly kind: 'marked'; readonly generation: number }
   | { readonly kind: 'nudged'; readonly by: Nudge }
+  /** It is due, and no request can be made. */
+  | { readonly kind: 'unusable'; readonly outcome: RefreshFailure }
   /** The grant was replaced or deleted. */
   | { readonly kind: 'ended' };
 

@@ -90,6 +90,9 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
       return unchanged({ ...state, stored: { ...state.stored, isRejected: true } });
     case 'nudged':
       return unchanged({ ...state, health: NUDGES[event.by](state.health, context.now, context.fraction) });
+    case 'unusable':
+      if (activity.kind !== 'idle') return unchanged(state);
+      return isAhead(state) ? write(state, false) : commitFailure(state, event.outcome, null, context);
     case 'ended':
       return end(state);
   }
