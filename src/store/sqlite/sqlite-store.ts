@@ -299,7 +299,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   async pairings(ids?: ReadonlySet<string>): Promise<Pairing[]> {
-    return this.#pairings.all().filter(({ id }) => ids?.has(id) ?? true);
+    return this.#pairings.all(ids);
   }
 
   async takePairing(pairing: string): Promise<Pairing | null> {

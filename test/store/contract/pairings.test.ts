@@ -86,6 +86,18 @@ describeStores('pairings', (newPlace) => {
     ]);
   });
 
+  test('pairings are read by their ids, and a hub may run those that no other hub runs', async () => {
+    await using place = await newPlace();
+    await using store = await withWallbox(place);
+    const all = ['one', 'two', 'three'].map((id) => samplePairing({ kind: 'asking' }, { id }));
+    for (const pairing of all) await store.savePairing(pairing);
+    const [one, two] = all;
+    expect(await store.pairings(new Set(['two', 'one', 'unknown']))).toEqual([one, two]);
+    expect(await store.pairings(new Set())).toEqual([]);
+    expect([await store.takePairing('two', false), await store.takePairing('unknown', true)]).toEqual([two, null]);
+    expect(await store.keepPairings(['one', 'two'])).toEqual([]);
+  });
+
   test('a pairing of a connection that was removed is not saved', async () => {
     await using place = await newPlace();
     await using store = await withWallbox(place);

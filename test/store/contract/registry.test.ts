@@ -96,6 +96,16 @@ describeStores('the registry', (newPlace) => {
       expect(await store.generation(SHARED.id)).toBe(0);
     });
 
+    test('records are read by their ids, and one hub has the lease for the work of all', async () => {
+      await using place = await newPlace();
+      await using store = await withShared(place);
+      const [one, other] = [new Set([DASHBOARD.id, 'unknown']), new Set([SHARED.id, 'unknown'])];
+      expect((await store.appliances(one)).map(({ id }) => id)).toEqual([DASHBOARD.id]);
+      expect((await store.connections(other)).map(({ id }) => id)).toEqual([SHARED.id]);
+      expect([await store.appliances(new Set()), await store.sessions(new Set())]).toEqual([[], []]);
+      expect([await store.holdLease('notices'), await store.holdLease('notices')]).toEqual([true, true]);
+    });
+
     test('an appliance is removed, or moved to another connection, without touching the grant', async () => {
       await using place = await newPlace();
       await using store = await withShared(place);

@@ -11,9 +11,15 @@ export class PairingTable {
     this.#sql = sql;
   }
 
-  /** Leaves out unreadable pairings: a new one is easily started. */
-  all(): Pairing[] {
-    const rows = this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number');
+  /** Leaves out unreadable pairings: a new one is easily started. @param ids left out: all of them */
+  all(ids?: ReadonlySet<string>): Pairing[] {
+    const rows =
+      ids === undefined
+        ? this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number')
+        : this.#sql.all<PairingRow>(
+            'SELECT * FROM pairings WHERE id IN (SELECT value FROM json_each(?)) ORDER BY number',
+            JSON.stringify([...ids]),
+          );
     return rows.flatMap((row) => nullIfDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
   }
 
