@@ -404,6 +404,31 @@ describe('tokens that come for a connection without a grant', () => {
     expect([await harness.run.store.grant(id), revoked(harness), liveGrants(harness)]).toEqual([null, 1, 0]);
   });
 
+  test('those of a refresh that a new login has overtaken are not revoked: they are of the same account', async () => {
+    const { harness, run } = await startHub('redirect');
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const { id } = harness.connection('wallbox');
+    const { store, grants } = harness.run;
+    const grant = grants.get(id)?.grant ?? expect.fail();
+    const [isReading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    // Another write was faster.
+    store.replaceGrant = async () => false;
+    let reads = 0;
+    store.findGrants = async () => {
+      // After the write it is read whether that can be repeated, and then what there is.
+      if (++reads === 2) isReading.resolve();
+      if (reads > 1) await goOn.promise;
+      return new Map();
+    };
+    const refreshed = grants.refresh(id);
+    await isReading.promise;
+    grants.replace({ ...grant, generation: 2 });
+    goOn.resolve();
+    await refreshed;
+    await harness.time.settle();
+    expect([revoked(harness), liveGrants(harness)]).toEqual([0, 1]);
+  });
+
   test.each(['unpaired', 'removed'] as const)('those of a login are revoked if it was %s meanwhile', async (how) => {
     const { harness, run } = await startHub('redirect');
     const response = harness.portal.hold('token');

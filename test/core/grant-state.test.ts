@@ -23,13 +23,13 @@ const context: StepContext = {
   hashOf: (token) => `hash of ${token.reveal()}`,
 };
 
-const own = sampleGrant({ generation: 3 });
-/** A version of the grant that another hub has written. */
-const other = (changes: Partial<Grant> = {}) =>
-  sampleGrant({ generation: 3, accessToken: new Secret('other'), refreshToken: new Secret('other-r'), ...changes });
 const login = (pairing: string, at: number) => ({
   login: { pairing, at: instantAt(at), portalTime: null, refreshTokenLifetime: null },
 });
+const own = sampleGrant({ generation: 3, ...login('first', 0) });
+/** A version of the grant that another hub has written. */
+const other = (changes: Partial<Grant> = {}) =>
+  sampleGrant({ ...own, accessToken: new Secret('other'), refreshToken: new Secret('other-r'), ...changes });
 const rejectedAt = instantAt(8 * MINUTE);
 
 const attemptFor = ({ refreshToken }: Grant, leasedUntil?: number): RefreshAttempt => ({
@@ -61,6 +61,7 @@ const unwritable = { error: new Error('full'), detail: 'full' };
 const sent = doing({ kind: 'sent', generation: 3, sent: instantAt(NOW - SECOND) });
 const endingWithTokens = next(sent, answered(tokens));
 const endingWithFailure = next(sent, answered(failure));
+const laterLogin = news(other({ ...login('another', 5 * MINUTE) }));
 const loading = doing({ kind: 'loading', why: 'superseded', discarded: null });
 
 const STATES = {
@@ -70,10 +71,12 @@ const STATES = {
   preparing: doing({ kind: 'preparing', generation: 3 }),
   beginning: doing({ kind: 'beginning', generation: 3 }),
   sent,
+  'sent, then a later login': next(sent, laterLogin),
   'ending, tokens': endingWithTokens,
   'ending, failure': endingWithFailure,
   'ending, interrupted': resumedGrant({ grant: own, attempt: attemptFor(own) }, context).state,
   loading,
+  'loading, with tokens that were not written': next(endingWithTokens, { kind: 'committed', result: false }),
   elsewhere: doing({ kind: 'elsewhere', until: HOUR }),
   none: doing({ kind: 'none', late: null }),
   'none, tokens are written': next(endingWithTokens, { kind: 'ended' }),
@@ -99,6 +102,7 @@ const EVENTS: Readonly<Record<string, GrantEvent>> = {
   'committed: not possible': { kind: 'committed', result: unwritable },
   'news: newer': news(other({ generation: 4 })),
   'news: the same': news(other()),
+  'news: of a later login': laterLogin,
   'news: older': news(other({ generation: 2 })),
   'news: older, writes are lost': news(other({ generation: 2 }), null, true),
   'news: another hub refreshes': news(own, attemptFor(own, HOUR)),
@@ -115,6 +119,10 @@ const EVENTS: Readonly<Record<string, GrantEvent>> = {
   ended: { kind: 'ended' },
 };
 
+function isReplaced(before: Grant, now: Grant): boolean {
+  return now.generation === before.generation && now.accessToken !== before.accessToken;
+}
+
 /** What follows from an event: the activity if it changes, what is held if that changes, and the effects. */
 function cell(state: GrantState, event: GrantEvent): string {
   const { state: reached, effects } = step(state, event, context);
@@ -122,6 +130,7 @@ function cell(state: GrantState, event: GrantEvent): string {
   const changes = [
     ...(activity.kind === state.activity.kind ? [] : [`**${activity.kind}**`]),
     ...(grant.generation === state.grant.generation ? [] : [`generation ${grant.generation}`]),
+    ...(isReplaced(state.grant, grant) ? ['other tokens'] : []),
     ...(health === state.health ? [] : [health.kind === 'good' ? 'good' : health.problem.code]),
     ...(isAhead(reached) === isAhead(state) ? [] : [isAhead(reached) ? 'ahead' : 'stored']),
     ...effects.map(({ kind }) => `[${kind}]`),

@@ -146,7 +146,7 @@ function cell(pairing: Pairing, event: PairingEvent): string {
     ...change.effects.map(({ kind }) => `[${kind}]`),
   ].join(' ');
   if (text === '') return '–';
-  return (change.write === 'by_effect' ? text : `${text} (${change.write})`).replaceAll('_', ' ');
+  return (['by_effect', 'nothing'].includes(change.write) ? text : `${text} (${change.write})`).replaceAll('_', ' ');
 }
 
 test('docs/pairing-states.md has what follows from every event in every step', async () => {

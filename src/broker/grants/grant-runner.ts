@@ -9,6 +9,7 @@ import {
   idle,
   isAhead,
   isBusy,
+  isLoginUnsaved,
   isUnsaved,
   type Nudge,
   type StepContext,
@@ -63,7 +64,7 @@ export interface RunnerContext {
   readonly revoke: (connection: string, tokens: RevokedTokens, portal?: RevokingPortal) => Promise<unknown>;
 }
 
-/** Writes a grant that is only in memory. @returns false if the store has another one by now */
+/** Writes a login that is only in memory. @returns false if it has written nothing, because the store has it already, or another one */
 export type SaveGrant = () => Promise<boolean>;
 
 /** A refresh that was asked for. */
@@ -442,7 +443,7 @@ export class GrantRunner implements ScheduledGrant {
     const { store } = this.#context;
     const { stored, ends, grant } = this.#state;
     if (stored.generation === grant.generation) return stored.ends === ends || store.endAttempt(grant);
-    return stored.generation === 0 && this.#saveLogin !== null ? this.#saveLogin() : store.replaceGrant(grant);
+    return isLoginUnsaved(this.#state) && this.#saveLogin !== null ? this.#saveLogin() : store.replaceGrant(grant);
   }
 
   /** Writes that the access token was rejected. @returns whether the store knows that */

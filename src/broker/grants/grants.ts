@@ -135,19 +135,22 @@ export class Grants implements AsyncDisposable {
    * @param save writes the grant if it is not stored yet
    */
   replace(grant: Grant, save: SaveGrant | null = null): void {
-    this.#grants.get(grant.connection)?.end();
-    const managed = GrantRunner.hold(this.#context, grant, save);
-    this.#grants.set(grant.connection, managed);
-    this.#scheduleRefresh(managed);
+    this.#manage(GrantRunner.hold(this.#context, grant, save));
   }
 
   /** Takes a connection's grant from the store as it is now, as after a restart. An open attempt counts as lost. */
   async resumeStored(connection: string): Promise<void> {
     const stored = await this.#store.grant(connection);
     if (stored === null) return;
-    this.#grants.get(connection)?.end();
-    const managed = await GrantRunner.resume(this.#context, stored);
+    this.#manage(await GrantRunner.resume(this.#context, stored));
+  }
+
+  /** The former grant ends when there is a new one: what it has discarded is not revoked then, see {@link revoke}. */
+  #manage(managed: GrantRunner): void {
+    const { connection } = managed.grant;
+    const former = this.#grants.get(connection);
     this.#grants.set(connection, managed);
+    former?.end();
     this.#scheduleRefresh(managed);
   }
 
@@ -246,9 +249,7 @@ export class Grants implements AsyncDisposable {
         const isGone = managed?.isUnsaved === false && !this.#store.damagedGrants.has(connection);
         if (isGone) this.stopManaging(connection);
       } else if (managed === undefined || managed.hasEnded) {
-        const resumed = await GrantRunner.resume(this.#context, news.stored);
-        this.#grants.set(connection, resumed);
-        this.#scheduleRefresh(resumed);
+        this.#manage(await GrantRunner.resume(this.#context, news.stored));
       } else {
         const held = managed.applyNews(news);
         if (held !== null) lost.push(held);

@@ -59,7 +59,7 @@ export async function storeLogin(context: LoginContext, pairing: Pairing, login:
  * pairing has ended too. If another grant was deleted meanwhile, so is this one; but the store may have had a deleted
  * one that this hub did not know.
  * @param unsaved its grant, as it could not be stored
- * @returns the grant as it is stored; null if it is not
+ * @returns the grant as it is stored now; null if nothing was written, because the store has this login already, or another one
  * @throws Failure as `Store`
  */
 export async function storeLoginLate(

@@ -28,8 +28,8 @@ const MAX_TRIES = 3;
 type StepWork = (pairing: Pairing) => Promise<unknown>;
 
 /**
- * Runs one pairing: takes its events, one after another, writes what {@link stepPairing} says, and then carries out the
- * effects. Only the runner changes the pairing; everybody else reads it. On a site, only the hub that owns the pairing
+ * Runs one pairing: takes its events, one after another, writes what {@link stepPairing} says when it says so, and carries
+ * out the effects. Only the runner changes the pairing; everybody else reads it. On a site, only the hub that owns the pairing
  * applies events; the others follow what it stores.
  */
 export class PairingRunner {

@@ -185,6 +185,11 @@ export function isUnsaved({ grant, stored }: GrantState): boolean {
   return stored.generation < grant.generation;
 }
 
+/** Whether the login itself is only in memory, so that no generation of it was ever stored. */
+export function isLoginUnsaved({ stored }: GrantState): boolean {
+  return stored.generation === 0;
+}
+
 /** Whether the tokens, or what is known of them, are only in memory. */
 export function isAhead(state: GrantState): boolean {
   const { generation, ends, isRejected } = versionOf(state);
@@ -246,7 +251,7 @@ export function unchanged(state: GrantState): GrantStep {
   return { state, effects: [] };
 }
 
-/** Revokes tokens that nobody uses. */
+/** Revokes tokens that nobody uses; nothing is revoked if the connection has another grant by then. */
 export function revocationOf({ accessToken, refreshToken }: DiscardedTokens): GrantEffect {
   return { kind: 'revoke', tokens: { accessToken, refreshToken } };
 }

@@ -53,7 +53,7 @@ function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryConte
 
 /**
  * Milliseconds until the next attempt after a lost answer: a few seconds for the early retry, else the backoff, cut to
- * the hold-off if there is one. The attempt still waits for the end of the hold-off, see `nextAttemptAt`.
+ * the hold-off if there is one. The attempt still waits for the end of the hold-off, see `nextAttemptAt` in refresh-health.ts.
  */
 export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { retryLostAnswer, fraction } = context;

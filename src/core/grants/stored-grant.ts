@@ -6,6 +6,7 @@ import {
   type GrantStep,
   heldGrant,
   IDLE,
+  isLoginUnsaved,
   isUnsaved,
   markStored,
   revocationOf,
@@ -16,6 +17,8 @@ import {
 } from './grant-state.ts';
 import { stateAtStart } from './refresh-state.ts';
 
+/** No grant has it. */
+const NO_GENERATION = 0;
 /**
  * When the end of another hub's lease is looked at again if the store can't be read, or says that it goes on, in ms.
  */
@@ -29,7 +32,7 @@ export function afterNews(state: GrantState, found: FoundGrant | null, context: 
   const { generation } = stored.grant;
   const lost = mayHaveLostWrites ? [{ kind: 'reconcile', grant } as const] : [];
   // The write of a new login decides whether it replaces what the store has.
-  if (state.stored.generation === 0) {
+  if (isLoginUnsaved(state)) {
     // That write may have been committed although it has failed, and another hub uses the token.
     const accessTokenRejectedAt = grant.accessTokenRejectedAt ?? carryOverRejection(grant.accessToken, stored.grant);
     const next = { ...state, grant: { ...grant, accessTokenRejectedAt } };
@@ -45,7 +48,15 @@ export function afterNews(state: GrantState, found: FoundGrant | null, context: 
     return { state: { ...state, grant: { ...grant, accessTokenRejectedAt } }, effects: lost };
   }
   const taken = takeStored(state, stored, true, context);
-  return isLater ? { ...taken, effects: [...taken.effects, ...lost] } : taken;
+  if (!isLater) return taken;
+  return { state: withoutAttempt(taken.state), effects: [...taken.effects, ...lost] };
+}
+
+/** The attempt under way is of a former login, which may have had the same generation. */
+function withoutAttempt(state: GrantState): GrantState {
+  const { activity } = state;
+  if (activity.kind !== 'beginning' && activity.kind !== 'sent' && activity.kind !== 'ending') return state;
+  return { ...state, activity: { ...activity, generation: NO_GENERATION } };
 }
 
 /** Whether the tokens, or the outcome of an attempt, are only in memory. */

@@ -94,9 +94,10 @@ export interface PairingChange {
   readonly pairing: Pairing;
   /**
    * When the change is written: `first`, before it counts, because a restart must not lose what somebody was told, or
-   * at least tried (`first_if_possible`); `after`, because a restart comes to the same; or by the effect.
+   * at least tried (`first_if_possible`); `after`, because a restart comes to the same; `by_effect`, as a code is when the
+   * portal's turn has come; or there is nothing to write.
    */
-  readonly write: 'first' | 'first_if_possible' | 'after' | 'by_effect';
+  readonly write: 'first' | 'first_if_possible' | 'after' | 'by_effect' | 'nothing';
   readonly effects: readonly PairingEffect[];
 }
 
@@ -286,7 +287,7 @@ function discard(pairing: Pairing, tokens: TokenResponse): PairingChange {
 }
 
 function unchanged(pairing: Pairing): PairingChange {
-  return { pairing, write: 'by_effect', effects: [] };
+  return { pairing, write: 'nothing', effects: [] };
 }
 
 function changed(pairing: Pairing, write: PairingChange['write'] = 'after'): PairingChange {

@@ -75,6 +75,20 @@ describe('connections and appliances', () => {
     expect((await a.grant(id))?.grant.doubt).toBeNull();
   });
 
+  test('late tokens keep the doubt while another hub sends the refresh token again', async () => {
+    await using hubs = await startHubs();
+    const { a, b, sql } = hubs;
+    const next = (generation: number) => sampleGrant({ generation });
+    await a.beginAttempt(next(1), attempt);
+    await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
+    await b.grant(id);
+    const doubt = { lostAt: instantAt(2), sends: 1 };
+    expect(await b.endAttempt({ ...next(1), doubt })).toBe(true);
+    expect(await b.beginAttempt({ ...next(1), doubt }, attempt)).toMatchObject({ kind: 'begun' });
+    expect(await a.replaceGrant(next(2))).toBe(true);
+    expect((await a.grant(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 1 } });
+  });
+
   test('a hub that has read, but not applied yet, that the portal refuses a token does not send it', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;

@@ -252,7 +252,8 @@ export class GrantStatements {
         const { attempt, attempt_id, holder, leased_until } = row;
         const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
         const isLate = attempt_id !== (values[8] ?? attempt_id);
-        const doubt = isLate && /"sends":([2-9]|\d\d)/.test(row.doubt ?? '') ? row.doubt : next.doubt;
+        const wasSentAgain = attempt_id !== null || /"sends":([2-9]|\d\d)/.test(row.doubt ?? '');
+        const doubt = isLate && wasSentAgain ? row.doubt : next.doubt;
         return { ...next, ...open, doubt, revision: row.revision + 1 };
       },
     );

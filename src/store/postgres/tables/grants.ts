@@ -128,7 +128,7 @@ export class SiteGrants {
    * unknown, was committed, nothing changes: another hub may already use what it has written.
    * @param id of the transaction
    * @param attempt by which this hub got the tokens. If another hub has counted its answer as lost meanwhile, and sent the
-   * refresh token again, the doubt stays: the portal may have ended the tokens
+   * refresh token again, or is about to, the doubt stays: the portal may have ended the tokens, or may end them
    * @returns the revision that this hub knows then; null if the store has another generation
    */
   async replaceIn(sql: Statements, id: string, grant: Grant, attempt: string | null = null): Promise<number | null> {
@@ -139,7 +139,8 @@ export class SiteGrants {
     const unknownWrites = this.#unknownWrites.get(connection) ?? [];
     const [replaced] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, refused = $5, distrusted = $6,
-         doubt = CASE WHEN attempt_id IS DISTINCT FROM coalesce($9, attempt_id) AND (doubt::json->>'sends')::int > 1
+         doubt = CASE WHEN attempt_id IS DISTINCT FROM coalesce($9, attempt_id)
+             AND (attempt_id IS NOT NULL OR (doubt::json->>'sends')::int > 1)
            THEN doubt ELSE $4 END,
          misconfigured = $7, revision = revision + 1, change_id = $8, confirmed = true
        WHERE connection = $1 AND generation = $2 - 1 RETURNING revision`,
