@@ -232,6 +232,33 @@ class Hub {
   }
 }
 
+test('a failure that belongs to a step that is over does not end the exchange of a code that waits before it', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const site = new Site(scheduler, ['granted']);
+      const hub = new Hub(site, 'a');
+      const { runner } = hub;
+      const drain = async () => {
+        for (let turn = 0; turn < 100; turn++) {
+          await immediate();
+          if (scheduler.count() > 0) await scheduler.waitOne();
+        }
+      };
+      await Promise.all([hub.load(), drain()]);
+      const { signal } = runner;
+      const response = { code: new Secret('code'), issuer: null };
+      await Promise.all([
+        runner.dispatch({ kind: 'code', hash: 'hash of the code', response }),
+        runner.dispatch({ kind: 'failed', reason: 'portal_rejected' }, signal),
+        drain(),
+      ]);
+      await runner.whenIdle();
+      expect(runner.pairing.step).toMatchObject({ kind: 'ended', result: { kind: 'paired' } });
+    }),
+    { numRuns: 20 },
+  );
+});
+
 test('in every order of events at two hubs each code is sent once, no token gets lost, and both hubs agree', async () => {
   const answers = fc.array(fc.constantFrom('granted', 'granted', 'refused', 'ambiguous'), { minLength: 1 });
   await fc.assert(

@@ -520,19 +520,27 @@ describe('new pairing of an active appliance', () => {
     expectNoCodeTwice(harness);
   });
 
-  test('a new grant that cannot be saved is used from memory and saved later', async () => {
-    const { harness, id, run } = await startPairing(REDIRECT);
-    harness.failingWrites.add('completePairing');
-    await followRedirect(harness, await harness.login(run));
-    expect(stateOf(run)).toBe('paired');
-    const token = await harness.token(id);
-    expect(await harness.whoami(token)).toBe(200);
-    expect(harness.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'store_unwritable' } });
-    harness.failingWrites.clear();
-    await harness.time.pass(5 * MINUTE);
-    expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
-    expect(harness.run.grants.get(id)?.health).toEqual({ kind: 'good' });
-  });
+  test.each(['the first login', 'a login after an unpairing'])(
+    'a new grant that cannot be saved is used from memory and saved later (%s)',
+    async (which) => {
+      let { harness, id, run } = await startPairing(REDIRECT);
+      if (which !== 'the first login') {
+        await followRedirect(harness, await harness.login(run));
+        await harness.run.grants.delete(id);
+        run = await harness.beginPairing('wallbox');
+      }
+      harness.failingWrites.add('completePairing');
+      await followRedirect(harness, await harness.login(run));
+      expect(stateOf(run)).toBe('paired');
+      const token = await harness.token(id);
+      expect(await harness.whoami(token)).toBe(200);
+      expect(harness.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'store_unwritable' } });
+      harness.failingWrites.clear();
+      await harness.time.pass(5 * MINUTE);
+      expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
+      expect(harness.run.grants.get(id)?.health).toEqual({ kind: 'good' });
+    },
+  );
 });
 
 describe('restart with open pairings', () => {

@@ -77,7 +77,8 @@ const events = {
   'code through the redirect': { ...code('hash-of-the-code'), link: REDIRECT_LINK },
   'code that was sent before': code(SPENT),
   'tokens of a device code': { kind: 'tokens', hash: 'hash-of-the-device-code', link: DEVICE_LINK, tokens, sent },
-  'not sent': { kind: 'not_sent' },
+  'not sent': { kind: 'not_sent', hash: SPENT },
+  'not sent, another code': { kind: 'not_sent', hash: 'another' },
   'answered: tokens': answered(granted),
   'answered: tokens for another code': answered(granted, 'another'),
   'answered: refused': answered({ kind: 'refused', detail: 'says invalid_grant', portalTime }),
@@ -87,7 +88,8 @@ const events = {
   'answered: another error': rejected('another_error'),
   'answered: something before the portal': answered({ kind: 'blocked', detail: 'HTTP 403', portalTime }),
   'answered: no tokens, to another code': answered({ kind: 'ambiguous', detail: 'HTTP 500' }, 'another'),
-  'answer lost': { kind: 'answer_lost' },
+  'answer lost': { kind: 'answer_lost', hash: SPENT },
+  'answer lost, of another code': { kind: 'answer_lost', hash: 'another' },
   resumed: { kind: 'resumed' },
   'login failed': { kind: 'login_failed', reason: 'refused_by_user', detail: 'says access_denied' },
   paired: { kind: 'paired', scope: 'Monitoring' },
@@ -267,11 +269,14 @@ test('a code that was accepted once is not accepted again after the portal refus
 
 test('a code that was never sent is accepted again', () => {
   const waiting = samplePairing(steps.waiting, { spentCodes: ['another'] });
-  expect(advance(advance(waiting, events.code), events['not sent'])).toEqual(waiting);
+  expect(advance(advance(waiting, events.code), { kind: 'not_sent', hash: 'hash-of-the-code' })).toEqual(waiting);
 });
 
 test('a code is not accepted again through the fresh link after a lost answer', () => {
-  const asking = advance(advance(samplePairing(steps.waiting), events.code), events['answer lost']);
+  const asking = advance(advance(samplePairing(steps.waiting), events.code), {
+    kind: 'answer_lost',
+    hash: 'hash-of-the-code',
+  });
   const waiting = advance(asking, events.link);
   expect(waiting.step).toEqual({ kind: 'waiting', link: NEW_LINK });
   expect(advance(waiting, events.code)).toBe(waiting);
@@ -280,7 +285,7 @@ test('a code is not accepted again through the fresh link after a lost answer', 
 test.each([
   ['code_refused', events['answered: refused']],
   ['portal_rejected', events['answered: another error']],
-  ['answer_lost', events['answer lost']],
+  ['answer_lost', { kind: 'answer_lost', hash: SPENT }],
 ] as const)('a pairing that expires after a failure ends with that failure as its reason: %s', (reason, event) => {
   const after = advance(advance(samplePairing(steps.exchanging, { spentCodes: [SPENT] }), event), events.deadline);
   expect(after.step).toEqual({ kind: 'ended', result: { kind: 'failed', reason } });

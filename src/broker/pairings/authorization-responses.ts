@@ -61,7 +61,8 @@ export class AuthorizationResponses {
     }
     if (response.kind === 'code') {
       const isTaken = await this.#runner.submitCode({ code: response.code, issuer }, link);
-      return isTaken || this.#isSpent(response.code) ? null : 'used';
+      // While another hub has the pairing, it can be tried again.
+      return isTaken || this.#isSpent(response.code) || this.#runner.isElsewhere ? null : 'used';
     }
     if (response.error !== 'access_denied') this.#logRejection(errorCode(response.error));
     await this.receiveError(response, isTrusted);

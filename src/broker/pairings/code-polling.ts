@@ -80,14 +80,14 @@ export function pollLinks(
         await progress.submitCode({ code: outcome.code, issuer: null }, link);
         break;
       case 'denied':
-        await progress.dispatch({ kind: 'failed', reason: 'refused_by_user' });
+        await progress.dispatch({ kind: 'failed', reason: 'refused_by_user' }, signal);
         break;
       case 'ended':
         await progress.dispatch({ kind: 'link_ended', link });
         break;
       case 'misconfigured':
         progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
-        await progress.dispatch({ kind: 'failed', reason: 'misconfigured', detail: outcome.detail });
+        await progress.dispatch({ kind: 'failed', reason: 'misconfigured', detail: outcome.detail }, signal);
         break;
       case 'slow_down': {
         if (link.kind !== 'device') break;

@@ -162,7 +162,7 @@ export class LinkRequests {
           });
         }
         // It is written before anybody sees it: after a power cut a person may log in through it.
-        if (!(await progress.dispatch({ kind: 'link', link: outcome.link }))) return { kind: 'over' };
+        if (!(await progress.dispatch({ kind: 'link', link: outcome.link }, signal))) return { kind: 'over' };
         return this.#remember(toLinkResult(outcome.link), this.#takeLinkPermit(), outcome.link);
       default:
         if (place === 'beside') {
@@ -171,7 +171,7 @@ export class LinkRequests {
           return { kind: 'over' };
         }
         progress.log.warn('pairing_rejected', { connection: progress.name, detail: outcome.detail });
-        await progress.dispatch({ kind: 'failed', reason: failureReason(outcome), detail: outcome.detail });
+        await progress.dispatch({ kind: 'failed', reason: failureReason(outcome), detail: outcome.detail }, signal);
         return { kind: 'over' };
     }
   }

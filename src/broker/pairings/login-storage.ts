@@ -70,6 +70,7 @@ export async function storeLoginLate(
 ): Promise<Grant | null> {
   const { store } = context;
   const { connection } = pairing;
+  if (await store.completePairing(pairedWith(context, pairing, unsaved), unsaved)) return unsaved;
   let refused: number | null = null;
   // Another hub may refresh the other grant between its comparison and the write.
   for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {

@@ -152,17 +152,21 @@ export class PairingRunner {
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stepAbort.abort();
-    await Promise.all([this.#working, this.whenIdle()]);
-    await this.#queue;
+    for (let seen: unknown = null; seen !== this.#queue; ) {
+      seen = this.#queue;
+      await Promise.all([this.#working, seen]);
+      await this.whenIdle();
+    }
   }
 
   /**
    * Applies an event to a pairing that this hub owns.
-   * @returns false if it does not apply, or another hub owns the pairing
+   * @param during the {@link signal} of the step that it is about; left out if it is not about one
+   * @returns false if it does not apply, that step is over, or another hub owns the pairing
    * @throws Failure as `Store`, if it counts only when it is written
    */
-  dispatch(event: PairingEvent): Promise<boolean> {
-    return this.exclusively(() => this.#apply(event));
+  dispatch(event: PairingEvent, during?: AbortSignal): Promise<boolean> {
+    return this.exclusively(async () => during?.aborted !== true && (await this.#apply(event)));
   }
 
   /**
@@ -193,8 +197,12 @@ export class PairingRunner {
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    if (await this.claim().catch((error: unknown) => this.#logUnwritable(error)))
-      await this.dispatch({ kind: 'failure_cleared' });
+    await this.claim().catch((error: unknown) => this.#logUnwritable(error));
+    if (await this.dispatch({ kind: 'failure_cleared' })) return;
+    // The store keeps only the last few that have ended.
+    const { pairing } = stepPairing(this.#pairing, { kind: 'failure_cleared' }, this.#context.environment.clock.now());
+    this.#enter(pairing);
+    this.notifyWatchers();
   }
 
   /**
@@ -392,22 +400,24 @@ export class PairingRunner {
         { writeAhead, signal },
       );
       // The hub stops, or the pairing has ended; then the event does not apply.
-      if (exchange === null) await this.dispatch({ kind: 'not_sent' });
+      if (exchange === null) await this.dispatch({ kind: 'not_sent', hash });
       else {
         // If another hub has become the owner, because this one seemed dead, it counts the answer as lost.
         if (exchange.outcome.kind === 'granted') await this.tryClaim();
         const isApplied = await this.dispatch({ kind: 'answered', hash, link, ...exchange });
-        if (!isApplied && exchange.outcome.kind === 'granted') this.#discard(exchange.outcome.tokens);
+        if (isApplied) return;
+        if (exchange.outcome.kind === 'granted') this.#discard(exchange.outcome.tokens);
+        else await this.#carryOut({ kind: 'exchange_failed', outcome: exchange.outcome });
       }
     } catch (error) {
-      await this.exclusively(() => this.#loseAnswer(error));
+      await this.exclusively(() => this.#loseAnswer(hash, error));
     }
   }
 
   /** Whatever happened, the code may have been used. */
-  async #loseAnswer(error: unknown): Promise<void> {
+  async #loseAnswer(hash: string, error: unknown): Promise<void> {
     this.log.error('code_exchange_crashed', { connection: this.name, error: messageOf(error) });
-    await this.#apply({ kind: 'answer_lost' });
+    await this.#apply({ kind: 'answer_lost', hash });
   }
 
   /** Stores the grant of a login with the end of the pairing. */
@@ -424,7 +434,7 @@ export class PairingRunner {
     try {
       stored = await storeLogin(this.#context, pairing, login);
     } catch (error) {
-      return this.#loseAnswer(error);
+      return this.#loseAnswer(pairing.spentCodes.at(-1) ?? '', error);
     }
     const { grant } = stored;
     if (stored.kind === 'connection_removed') {
@@ -438,6 +448,7 @@ export class PairingRunner {
         if (saved.generation !== grant.generation) grants.replace(saved);
         // Meanwhile this hub may have read the pairing as it was.
         if (this.#pairing !== stored.paired) this.#enter(stored.paired);
+        this.notifyWatchers();
         return true;
       });
     grants.replace(grant, stored.kind === 'stored' ? null : saveLate);
@@ -458,7 +469,11 @@ export class PairingRunner {
     if (connected === undefined) return;
     const before = this.#exchanges;
     void this.#track(
-      before.then(() => this.#context.grants.revoke(connection, { name: this.name, portal: connected.portal }, tokens)),
+      before
+        .then(() => this.#context.grants.revoke(connection, { name: this.name, portal: connected.portal }, tokens))
+        .catch((error: unknown) =>
+          this.log.warn('grant_revocation_failed', { connection: this.name, detail: messageOf(error) }),
+        ),
     );
   }
 

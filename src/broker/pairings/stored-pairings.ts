@@ -38,15 +38,18 @@ export class StoredPairings implements AsyncDisposable {
     const { store, index } = this.#context;
     await this.#inTurn(async () => {
       const all = await store.pairings();
-      for (const [position, stored] of all.entries()) {
+      const open = all.filter(({ step }) => step.kind !== 'ended');
+      for (const stored of all) {
         const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
         const run = new PairingRun(this.#context, stored);
         index.add(run);
+        if (owned === null) continue;
         // The last run has ended before it could end this one.
-        const isReplaced = all
-          .slice(position + 1)
-          .some((later) => later.step.kind !== 'ended' && areRivals(stored, later));
-        if (owned !== null) run.own(owned, isReplaced);
+        const later = open.slice(open.indexOf(stored) + 1);
+        run.own(
+          owned,
+          later.some((other) => areRivals(stored, other)),
+        );
       }
       this.#isLoaded = true;
     });

@@ -236,6 +236,12 @@ export function load(state: GrantState, discarded: DiscardedTokens | null = null
   return to(state, { kind: 'loading', why: 'superseded', discarded }, [{ kind: 'load' }]);
 }
 
+/** A step, and another one that begins where it has led. */
+export function after({ state, effects }: GrantStep, then: (state: GrantState) => GrantStep): GrantStep {
+  const next = then(state);
+  return { state: next.state, effects: [...effects, ...next.effects] };
+}
+
 /** The state when nothing is under way any more. */
 export function idle(state: GrantState): GrantState {
   return { ...state, activity: IDLE };

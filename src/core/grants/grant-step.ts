@@ -1,6 +1,7 @@
 import type { Instant } from '../clock.ts';
 import { carryOverRejection, type Grant, grantFromTokenResponse } from './grant.ts';
 import {
+  after,
   type DiscardedTokens,
   type GrantEffect,
   type GrantEvent,
@@ -92,7 +93,8 @@ export function step(state: GrantState, event: GrantEvent, context: StepContext)
       return unchanged({ ...state, health: NUDGES[event.by](state.health, context.now, context.fraction) });
     case 'unusable':
       if (activity.kind !== 'idle') return unchanged(state);
-      return isAhead(state) ? write(state, false) : commitFailure(state, event.outcome, null, context);
+      if (!isAhead(state)) return commitFailure(state, event.outcome, null, context);
+      return after(withFailure(state, event.outcome, null, context), (failed) => write(failed, false));
     case 'ended':
       return end(state);
   }

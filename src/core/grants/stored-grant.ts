@@ -1,6 +1,7 @@
 import type { FoundGrant, RefreshAttempt, StoredGrant } from '../store.ts';
 import { carryOverRejection, type Grant, isFromLaterLogin } from './grant.ts';
 import {
+  after,
   type GrantActivity,
   type GrantState,
   type GrantStep,
@@ -166,11 +167,6 @@ export function isNewerThan({ grant }: GrantState, { stored, mayHaveLostWrites }
 /** The end of another hub's lease is looked at again soon. */
 export function checkedLater(state: GrantState, { now }: StepContext): GrantState {
   return { ...state, activity: { kind: 'elsewhere', until: now.uptime + LEASE_CHECK_DELAY } };
-}
-
-function after({ state, effects }: GrantStep, then: (state: GrantState) => GrantStep): GrantStep {
-  const next = then(state);
-  return { state: next.state, effects: [...effects, ...next.effects] };
 }
 
 /** Whether there is an attempt that is about the refresh token of a grant, and not one before it. */

@@ -25,8 +25,8 @@ export type PairingEvent =
   | { readonly kind: 'slow_down'; readonly link: DeviceLink; readonly interval: number }
   /** A login has succeeded; `hash` of its code, and the link that it came through, if that is known. */
   | { readonly kind: 'code'; readonly hash: string; readonly response: CodeResponse; readonly link?: LoginLink }
-  /** The code was not sent: the hub accepts it again. */
-  | { readonly kind: 'not_sent' }
+  /** The code of this hash was not sent: the hub accepts it again. */
+  | { readonly kind: 'not_sent'; readonly hash: string }
   /** The portal has answered to the code of this hash, which was sent at `sent`. */
   | {
       readonly kind: 'answered';
@@ -43,8 +43,8 @@ export type PairingEvent =
       readonly tokens: TokenResponse;
       readonly sent: Instant;
     }
-  /** Nobody knows what became of the code. */
-  | { readonly kind: 'answer_lost' }
+  /** Nobody knows what became of the code of this hash. */
+  | { readonly kind: 'answer_lost'; readonly hash: string }
   /** The hub starts, or has become the one that runs the pairing. */
   | { readonly kind: 'resumed' }
   /** The portal, or somebody who pretends to be it, has reported that a login failed: the link can be opened again. */
@@ -148,12 +148,12 @@ export function stepPairing(pairing: Pairing, event: PairingEvent, now: Instant)
       return { pairing: exchanging ?? pairing, write: 'by_effect', effects: [effect] };
     }
     case 'not_sent':
-      if (step.kind !== 'exchanging') return unchanged(pairing);
+      if (step.kind !== 'exchanging' || !isExchanging(pairing, event.hash)) return unchanged(pairing);
       return changed({ ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) });
     case 'answered':
       return afterAnswer(pairing, event, now);
     case 'answer_lost':
-      return step.kind === 'exchanging' ? afterLostAnswer(pairing) : unchanged(pairing);
+      return isExchanging(pairing, event.hash) ? afterLostAnswer(pairing) : unchanged(pairing);
     case 'resumed': {
       if (step.kind !== 'exchanging') return unchanged(pairing);
       return { ...afterLostAnswer(pairing), effects: [{ kind: 'exchange_interrupted', since: step.since }] };
@@ -199,6 +199,11 @@ export function stepPairing(pairing: Pairing, event: PairingEvent, now: Instant)
   }
 }
 
+/** Whether the code of this hash is the one that is being exchanged. */
+function isExchanging({ step, spentCodes }: Pairing, hash: string): boolean {
+  return step.kind === 'exchanging' && spentCodes.at(-1) === hash;
+}
+
 /** What has ended changes no more; but tokens may come for it. */
 function afterEnd(pairing: Pairing, event: PairingEvent): PairingChange {
   if (event.kind === 'failure_cleared' && pairing.failed !== undefined) {
@@ -218,16 +223,17 @@ function afterAnswer(
   now: Instant,
 ): PairingChange {
   const { step } = pairing;
-  const isCurrent = step.kind === 'exchanging' && pairing.spentCodes.at(-1) === hash;
+  const isCurrent = isExchanging(pairing, hash);
   if (outcome.kind === 'granted') {
     if (step.kind === 'exchanging' && !isCurrent) return discard(pairing, outcome.tokens);
     // Another hub has counted the answer as lost meanwhile: it was only late.
-    const exchanging = isCurrent ? step : ({ kind: 'exchanging', link, since: sent } as const);
+    const exchanging = step.kind === 'exchanging' ? step : ({ kind: 'exchanging', link, since: sent } as const);
     const effects = [{ kind: 'complete', tokens: outcome.tokens, sent }] as const;
     return { pairing: { ...pairing, step: exchanging }, write: 'by_effect', effects };
   }
   const effect = { kind: 'exchange_failed', outcome } as const;
-  const next = isCurrent ? afterFailedExchange(pairing, step, outcome, now) : unchanged(pairing);
+  const isFailure = isCurrent && step.kind === 'exchanging';
+  const next = isFailure ? afterFailedExchange(pairing, step, outcome, now) : unchanged(pairing);
   return { ...next, effects: [effect, ...next.effects] };
 }
 
