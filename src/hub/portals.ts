@@ -157,7 +157,7 @@ function metadataCache(portal: string, store: PortalsContext['store']): Metadata
   let saved: string | null = null;
   return {
     async load() {
-      saved = await store.setting(setting).catch(() => null);
+      saved = await store.setting(setting);
       return saved;
     },
     async save(document) {

@@ -11,7 +11,7 @@ import {
 const DECODERS = new Map<string, readonly ((encoded: Buffer, limits: Limits) => Buffer)[]>([
   ['gzip', [gunzipSync]],
   ['x-gzip', [gunzipSync]],
-  ['deflate', [inflateSync, inflateRawSync]],
+  ['deflate', [inflateSync, inflateRaw]],
   ['br', [(encoded, { maxOutputLength }) => brotliDecompressSync(encoded, { maxOutputLength })]],
   ['zstd', [(encoded, { maxOutputLength }) => zstdDecompressSync(encoded, { maxOutputLength })]],
 ]);
@@ -22,6 +22,19 @@ interface Limits {
   readonly maxOutputLength: number;
   /** A response without the checksum at its end is used. */
   readonly finishFlush: number;
+}
+
+/** What is not compressed may look like it: then it ends early. @throws Error if it is something else */
+function inflateRaw(encoded: Buffer, limits: Limits): Buffer {
+  const { buffer, engine } = inflateRawSync(encoded, { ...limits, info: true }) as unknown as InflatedRaw;
+  if (engine.bytesWritten !== encoded.length) throw new Error('something follows the end');
+  return buffer;
+}
+
+/** With `info`; `bytesWritten` is how many bytes were read. */
+interface InflatedRaw {
+  readonly buffer: Buffer;
+  readonly engine: { readonly bytesWritten: number };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { finished } from 'node:stream/promises';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
@@ -15,6 +16,8 @@ export interface PortalResponse {
   readonly retryAfter: number | null;
   /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent or implausible. */
   readonly portalTime: number | null;
+  /** How long its headers took, in ms; left out if that is unknown. */
+  readonly waited?: number;
   /** Where a redirect leads, for people: an address without credentials, query and fragment; left out if it is none. */
   readonly redirect?: string;
 }
@@ -25,6 +28,8 @@ export type RequestOutcome =
   | ({ readonly kind: 'not_sent' } & TransportFailure)
   | ({ readonly kind: 'no_answer' } & TransportFailure);
 
+/** Of a response. Browsers accept more than Node does by default, so a portal may send more. */
+const MAX_HEADER_BYTES = 64 * 1024;
 /** Characters of an error message, which may list all names of a certificate. */
 const MAX_DETAIL_LENGTH = 300;
 
@@ -188,8 +193,10 @@ function describeFailure(error: unknown, code: string, limits: RequestLimits): s
     case 'UND_ERR_SOCKET':
     case 'ECONNRESET':
       return 'the portal, or something before it, cut the connection';
-    case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
     case 'UND_ERR_HEADERS_OVERFLOW':
+    case 'HPE_HEADER_OVERFLOW':
+      return `the headers of the answer are larger than ${MAX_HEADER_BYTES / 1024} KiB`;
+    case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
     case 'ERR_BUFFER_TOO_LARGE':
       return `the answer is larger than ${Math.round(limits.maxResponseBytes / 1000)} kB`;
     default:
@@ -218,13 +225,16 @@ async function sendRequest(
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
   const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+  const began = performance.now();
   const { statusCode, headers, body } = await dispatcher.request({
     ...options,
     path: url.pathname + url.search,
     signal: anySignal,
   });
-  const encoded = Buffer.from(await body.arrayBuffer());
-  const decoded = decodeContent(encoded, String(headers['content-encoding'] ?? ''), limits.maxResponseBytes);
+  const waited = performance.now() - began;
+  const encoding = String(headers['content-encoding'] ?? '');
+  const encoded = await readBody(body, statusCode >= 200 && statusCode < 300 && encoding === '');
+  const decoded = decodeContent(encoded, encoding, limits.maxResponseBytes);
   const portalTime = portalTimeFrom(headers);
   const redirect = statusCode >= 300 && statusCode < 400 ? redirectTarget(headers['location'], url) : null;
   return {
@@ -233,7 +243,33 @@ async function sendRequest(
     body: decoded.toString(),
     retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),
     portalTime,
+    waited,
   };
+}
+
+/**
+ * Reads a body. One that breaks off is used all the same if a whole JSON object came before that: a portal issues its
+ * tokens only once.
+ * @param mayBreakOff whether that is permitted
+ */
+async function readBody(body: Dispatcher.ResponseData['body'], mayBreakOff: boolean): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  body.on('data', (chunk: Buffer) => chunks.push(chunk));
+  try {
+    await finished(body);
+  } catch (error) {
+    const isTooLarge = error instanceof Error && 'code' in error && error.code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE';
+    if (!mayBreakOff || isTooLarge || !isJsonObject(Buffer.concat(chunks).toString())) throw error;
+  }
+  return Buffer.concat(chunks);
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    return /^\s*\{/.test(text) && typeof JSON.parse(text) === 'object';
+  } catch {
+    return false;
+  }
 }
 
 /** A cached response keeps the `Date` of its origin; `Age` is the time since then (RFC 9110, 6.6.1; RFC 9111, 5.1). */
@@ -250,7 +286,10 @@ function clientOptions({
   bodyTimeout: body,
   maxResponseBytes: bytes,
 }: RequestLimits): Client.Options {
-  return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1, allowH2: false };
+  return {
+    ...{ headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, maxHeaderSize: MAX_HEADER_BYTES },
+    ...{ pipelining: 1, allowH2: false },
+  };
 }
 
 /** Connects directly, or through a tunnel of the proxy. http is only allowed to this machine, and needs no proxy. */

@@ -9,7 +9,7 @@ import { parseErrorCode, parseErrorDescription, parseTokenResponse } from './tok
  * @param tokenLifetime as for `readTokenResponse`
  */
 export function classifyTokenResponse(response: PortalResponse, tokenLifetime: number | null = null): TokenOutcome {
-  const { status, body, retryAfter, portalTime } = response;
+  const { status, body, portalTime } = response;
   if (status >= 200 && status < 300) {
     const tokens = parseTokenResponse(body, tokenLifetime);
     if (tokens !== null) return { kind: 'granted', tokens, portalTime };
@@ -17,7 +17,7 @@ export function classifyTokenResponse(response: PortalResponse, tokenLifetime: n
   }
   const error = parseErrorCode(response);
   const detail = describeError(status, error);
-  return toErrorOutcome({ meaning: meaningOfError(status, error, retryAfter), error, detail, response });
+  return toErrorOutcome({ meaning: meaningOfError(response, error), error, detail, response });
 }
 
 /** What an error response means, apart from its text: for a token request, or for the poll of a device code. */
@@ -51,15 +51,19 @@ export function meaningOfCode(error: string): ErrorMeaning {
   return ERROR_CODES.get(error) ?? 'rejected';
 }
 
+/** A portal that refuses a request because it is overloaded does so at once; gateways wait longer than this, in ms. */
+const GATEWAY_WAIT = 5000;
+
 /**
  * What an error response means by its status and its code. Only a response with a code is the portal's own: a firewall
- * or a proxy before it answers with a page.
- * @param retryAfter in ms; null if the response names no time
+ * or a proxy before it answers with a page. A gateway that has waited for the portal in vain answers 503 too: the portal may
+ * have acted.
  */
-export function meaningOfError(status: number, error: string | null, retryAfter: number | null): ErrorMeaning {
+export function meaningOfError({ status, retryAfter, waited = 0 }: PortalResponse, error: string | null): ErrorMeaning {
   // A server that counts requests says both.
   if (status === 429 && error === 'slow_down' && retryAfter === null) return 'slow_down';
-  if (status === 429 || status === 503) return 'deferred';
+  const isFromPortal = retryAfter !== null || error !== null || waited < GATEWAY_WAIT;
+  if (status === 429 || (status === 503 && isFromPortal)) return 'deferred';
   if (status < 300 || status >= 500) return 'ambiguous';
   const meaning = status < 400 || error === null ? 'blocked' : meaningOfCode(error);
   const isUndecided = meaning === 'blocked' || meaning === 'rejected';

@@ -159,8 +159,9 @@ export function parseBody<const Schema extends v.GenericSchema>(
   body: string,
 ): v.InferOutput<Schema> | null {
   try {
-    const isForm = FORM_PATTERN.test(body.trim());
-    const members = isForm ? Object.fromEntries(new URLSearchParams(body.trim())) : JSON.parse(body);
+    // Without a byte order mark either.
+    const text = body.trim();
+    const members = FORM_PATTERN.test(text) ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text);
     const result = v.safeParse(schema, members);
     return result.success ? result.output : null;
   } catch {

@@ -162,13 +162,18 @@ test.each([
 
 const GRANTED = Buffer.from('{"access_token":"aaaaaa","refresh_token":"bbbbbb"}');
 
+/** Its first bytes are a complete deflated nothing. */
+const INDENTED = Buffer.from(JSON.stringify(JSON.parse(GRANTED.toString()), null, 2));
+
 test.each([
   ['decoded by a proxy that has left the header', 'gzip', 200, GRANTED, 'granted'],
+  ['decoded by a proxy that has left another header', 'deflate', 200, INDENTED, 'granted'],
   ['of a coding that does not exist', 'constructor', 200, GRANTED, 'granted'],
   ['of another coding than its header says', 'br', 200, GRANTED, 'granted'],
   ['deflated without the header of zlib', 'deflate', 200, deflateRawSync(GRANTED), 'granted'],
   ['without the checksum at its end', 'gzip', 200, gzipSync(GRANTED).subarray(0, -8), 'granted'],
   ['compressed after another coding that changes nothing', 'identity, x-gzip', 200, gzipSync(GRANTED), 'granted'],
+  ['preceded by a byte order mark', '', 200, Buffer.from(`\uFEFF${GRANTED}`), 'granted'],
   ['empty, for a wait', 'br', 429, Buffer.alloc(0), 'deferred'],
   ['empty, of an overloaded server', 'gzip', 503, Buffer.alloc(0), 'deferred'],
 ])('a response that is %s is understood', async (_, encoding, status, body, kind) => {

@@ -8,6 +8,18 @@ test('an invalid_grant error is a refusal, whatever else the response contains',
   });
 });
 
+test('a 503 without a word after a long wait is that of a gateway: the portal may have acted', () => {
+  const response = { status: 503, body: '', retryAfter: null, portalTime: null };
+  const kinds = [
+    { ...response, waited: 4999 },
+    { ...response, waited: 5000 },
+    { ...response, waited: 30_000, retryAfter: 1000 },
+    { ...response, waited: 30_000, body: '{"error":"temporarily_unavailable"}' },
+    { ...response, waited: 30_000, status: 429 },
+  ].map((one) => classifyTokenResponse(one).kind);
+  expect(kinds).toEqual(['deferred', 'ambiguous', 'deferred', 'deferred', 'deferred']);
+});
+
 test('the detail names the error only if it can be an error code, so an echoed token stays out of it', () => {
   const detail = (error: string) => {
     const outcome = classifyTokenResponse({

@@ -47,7 +47,7 @@ export function readTokenEndpointResponse(
     errorCodes,
   }: Pick<OAuth2Settings, 'protocol' | 'scopeSeparator' | 'tokenLifetime' | 'errorCodes'>,
 ): TokenEndpointResult {
-  const { status, retryAfter, portalTime } = response;
+  const { status, portalTime } = response;
   const body = parseObject(response.body);
   const vendorStatus = protocol.response?.status;
   const vendorCode = vendorStatus && body?.[vendorStatus.member];
@@ -77,7 +77,7 @@ export function readTokenEndpointResponse(
     // Some clouds report errors with status 200. Without one, the response may have been that of a rotation.
     return failed(byCode ?? 'ambiguous');
   }
-  const meaning = meaningOfError(status, error, retryAfter);
+  const meaning = meaningOfError(response, error);
   // With a number of the cloud's own, the response is the portal's.
   return failed(isNumbered && (status < 300 || meaning === 'blocked') ? (byCode ?? 'rejected') : meaning);
 }

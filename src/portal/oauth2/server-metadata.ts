@@ -16,7 +16,7 @@ import type { Endpoints, OAuth2Settings } from './settings.ts';
 
 /** Keeps the metadata of a portal for the next start. */
 export interface MetadataCache {
-  /** The document that was saved last; null if there is none. */
+  /** The document that was saved last; null if there is none. @throws Failure as `Store` */
   load(): Promise<string | null>;
   /** Never rejects: without a cache the next start only asks again. */
   save(document: string): Promise<void>;
@@ -62,6 +62,8 @@ const documentSchema = v.pipe(
 );
 /** The metadata of an authorization server, as far as the hub uses it. */
 type Document = v.InferOutput<typeof documentSchema>;
+
+const UNREADABLE = 'discovery: the saved metadata can not be read at the moment';
 
 /** The endpoints by their names in the document, to which the hub sends secrets or people. */
 const ENDPOINT_NAMES = {
@@ -117,7 +119,8 @@ export class MetadataSource {
   async get(): Promise<ServerMetadata> {
     const { issuer } = this.#settings;
     if (issuer === null) return { kind: 'server', server: this.#server({}) };
-    if (this.#document === null) await this.#loadSaved(issuer);
+    if (this.#document === null && !(await this.#loadSaved(issuer)))
+      return { kind: 'unavailable', problem: unavailable(UNREADABLE) };
     if (this.#now() - this.#fetchedAt >= MAX_AGE && this.#now() - this.#failedAt >= RETRY_INTERVAL) {
       this.#fetching ??= this.#fetch(issuer).finally(() => {
         this.#fetching = null;
@@ -132,7 +135,7 @@ export class MetadataSource {
   async check(): Promise<string | null> {
     const { issuer } = this.#settings;
     if (issuer === null) return null;
-    if (this.#document === null) await this.#loadSaved(issuer);
+    if (this.#document === null && !(await this.#loadSaved(issuer))) return UNREADABLE;
     await this.#fetch(issuer);
     return this.#failure?.detail ?? null;
   }
@@ -149,10 +152,13 @@ export class MetadataSource {
     };
   }
 
-  async #loadSaved(issuer: string): Promise<void> {
-    const saved = await this.#cache.load();
+  /** @returns false if it can't be known what was saved: then no document may be used, because it could move an endpoint */
+  async #loadSaved(issuer: string): Promise<boolean> {
+    const saved = await this.#cache.load().catch(() => undefined);
+    if (saved === undefined) return false;
     const document = saved === null ? null : parseBody(documentSchema, saved);
     if (document !== null && findProblem(document, issuer) === null) this.#document ??= document;
+    return true;
   }
 
   /** Never rejects: in the background nobody waits for it, and an error would end the hub. */
@@ -208,6 +214,8 @@ type FetchResult =
 /** Fetches the document by OpenID Connect Discovery, or from the address of RFC 8414 if there is none. */
 async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<FetchResult> {
   let problem = unavailable('');
+  // Some servers answer every address with their page.
+  let page: Unavailable | null = null;
   for (const algorithm of ['oidc', 'oauth2'] as const) {
     const exchanges: Exchange[] = [];
     const response = await discoveryRequest(new URL(issuer), {
@@ -228,12 +236,15 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
     if (status !== 200) continue;
     const discovered = await processDiscoveryResponse(new URL(issuer), response).catch(() => null);
     const { success, output: document } = v.safeParse(documentSchema, discovered);
-    if (!success) return { document: null, problem: unavailable(describeUnusable(body, issuer)) };
+    if (!success) {
+      page ??= unavailable(describeUnusable(body, issuer));
+      continue;
+    }
     const finding = findProblem(document, issuer);
     if (finding !== null) return { document: null, problem: unavailable(finding) };
     return { document, problem: null };
   }
-  return { document: null, problem };
+  return { document: null, problem: page ?? problem };
 }
 
 function describeUnusable(body: string, issuer: string): string {

@@ -51,10 +51,13 @@ test('the endpoints of OpenID Connect Discovery are used, and the configured one
   });
 });
 
-test('the address of RFC 8414 is asked if there is no OpenID Connect Discovery', async () => {
+test.each([
+  ['there is no OpenID Connect Discovery', 404, ''],
+  ['the server answers that address with its page', 200, '<html>'],
+])('the address of RFC 8414 is asked if %s', async (_, status, body) => {
   const { server, issuer, source } = await startIssuer((socket, { target }) => {
     const isOAuth = target === '/.well-known/oauth-authorization-server/tenant';
-    socket.end(isOAuth ? httpResponse(200, documentOf(issuer)) : httpResponse(404, ''));
+    socket.end(isOAuth ? httpResponse(200, documentOf(issuer)) : httpResponse(status, body));
   }, '/tenant');
   expect(await source().get()).toMatchObject({ kind: 'server' });
   expect(server.requests.map(({ target }) => target)).toEqual([
@@ -142,6 +145,26 @@ test('a saved document of an earlier version is cut down to what is used', async
   const cache = { load: async () => saved, save: async () => undefined };
   const source = new MetadataSource({ issuer, endpoints: NO_ENDPOINTS }, http, cache, () => 0);
   expect(JSON.stringify(await source.get())).toContain(`${issuer}/token`);
+});
+
+test('no document is fetched while the saved one can not be read, because it could move an endpoint', async () => {
+  const { server, issuer } = await startIssuer((socket) => socket.end(httpResponse(200, documentOf(issuer))));
+  const http = parts.use(new PooledHttpClient({ ca: [] }));
+  let isAway = true;
+  const load = async () => {
+    if (isAway) throw new Error('the database is away');
+    return documentOf(issuer);
+  };
+  const cache = { load, save: async () => undefined };
+  const source = new MetadataSource({ issuer, endpoints: NO_ENDPOINTS }, http, cache, () => 0);
+  expect(await source.get()).toMatchObject({
+    kind: 'unavailable',
+    problem: { detail: expect.stringContaining('saved') },
+  });
+  expect(await source.check()).toContain('saved');
+  expect(server.requests).toEqual([]);
+  isAway = false;
+  expect(await source.get()).toMatchObject({ kind: 'server' });
 });
 
 test('requests at the same time share one fetch', async () => {
