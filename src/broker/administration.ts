@@ -206,8 +206,10 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       const former = connections.ofAppliance(appliance);
       const target = connections.get(connection);
       if (former.id === target.id) return statusOf(appliance);
-      // From the store, because a grant that is being imported is only there.
-      const hasGrant = async () => (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
+      // Also from the store, because a grant that is being imported is only there.
+      const isHeld = () => (grants.get(former.id) ?? grants.getSuspended(former.id)) !== undefined;
+      const hasGrant = async () =>
+        isHeld() || (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
       const moved = await appliances.move(appliance, target, hasGrant);
       await pairings.endDeviceFlows(appliance.id);
       if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);

@@ -27,12 +27,12 @@ const SAVE_RETRY_INTERVAL = 2000;
  * @param ended aborted if the hub must stop and no other one replaces it
  */
 export async function drain(
-  { grants, pairings }: Pick<Broker, 'grants' | 'pairings'>,
+  { grants, grantImports, pairings }: Pick<Broker, 'grants' | 'grantImports' | 'pairings'>,
   timers: Timers,
   ended: AbortSignal,
 ): Promise<void> {
   grants.stop();
-  await grants.whenIdle();
+  await Promise.all([grants.whenIdle(), grantImports[Symbol.asyncDispose]()]);
   await pairings[Symbol.asyncDispose]();
   while (!(await grants.save()) && !ended.aborted) await timers.sleep(SAVE_RETRY_INTERVAL, ended);
 }

@@ -143,6 +143,21 @@ describe('own connection', () => {
 });
 
 describe('appliance that moves to another connection', () => {
+  test('an own connection whose login could not be stored yet is kept when its appliance moves', async () => {
+    const harness = await BrokerHarness.start();
+    const id = await harness.addPairedAppliance('wallbox');
+    await harness.run.grants.delete(id);
+    await harness.addConnection('shared');
+    harness.failingWrites.add('completePairing');
+    await harness.pairAgain('wallbox');
+    expect(await harness.run.store.grant(id)).toBeNull();
+    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    expect(harness.run.connections.byId(id)).toMatchObject({ name: 'wallbox' });
+    harness.failingWrites.clear();
+    await harness.time.pass(5 * 60_000);
+    expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
+  });
+
   test('an own connection with a grant is kept when its appliance moves, and can be removed then', async () => {
     const harness = await BrokerHarness.start();
     const administration = administrationOf(harness);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { drain } from '../../src/hub/handover.ts';
 import { MINUTE } from '../core/samples.ts';
 import { OtherClient } from '../support/other-client.ts';
 import { httpResponse } from '../support/raw-server.ts';
@@ -66,6 +67,26 @@ describe('import of a grant', () => {
     const stored = (await harness.run.store.grant(id))?.grant;
     expect([stored?.refreshToken?.reveal(), stored?.portalTime]).toEqual(['refresh', null]);
     expect(harness.run.referenceClock.readings).toEqual([]);
+  });
+
+  test('a reload waits for an import that was sent, and no other one is sent', async () => {
+    const { harness, other } = await startImport();
+    const held = harness.portal.hold('token');
+    const imported = importTo(harness, other.refreshToken);
+    while (harness.refreshes === 0) await new Promise(setImmediate);
+    let isDrained = false;
+    const drained = drain(harness.run, harness.time, new AbortController().signal).then(() => {
+      isDrained = true;
+    });
+    await expect(importTo(harness, 'another-token', { name: 'second' })).rejects.toMatchObject({
+      code: 'hub_stopping',
+    });
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    expect(isDrained).toBe(false);
+    held.resolve();
+    await Promise.all([imported, drained]);
+    expect(harness.refreshes).toBe(1);
+    expect(await harness.whoami(await tokenOf(harness))).toBe(200);
   });
 
   test('an import to a connection that exists serves the appliances that use it', async () => {

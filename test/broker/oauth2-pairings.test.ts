@@ -429,6 +429,27 @@ describe('tokens that come for a connection without a grant', () => {
     expect([revoked(harness), liveGrants(harness)]).toEqual([0, 1]);
   });
 
+  test('those of a refresh are not revoked while a new login is being stored, which the portal could end too', async () => {
+    const { harness, run } = await startHub('redirect');
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const response = harness.portal.hold('token');
+    const refreshed = harness.run.grants.refresh(harness.connection('wallbox').id);
+    while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
+    await administrationOf(harness).unpair('wallbox');
+    expect(revoked(harness)).toBe(1);
+    const again = await harness.run.pairings.begin(harness.connection('wallbox'));
+    while (linkOf(again) === undefined) await new Promise(setImmediate);
+    const stored = harness.holdWrites('completePairing');
+    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(again)));
+    while (harness.portal.requests('token').length < 3) await new Promise(setImmediate);
+    response.resolve();
+    await refreshed;
+    stored.resolve();
+    await received;
+    await harness.time.settle();
+    expect([pairingResult(again.pairing.step), revoked(harness)]).toEqual(['paired', 1]);
+  });
+
   test.each(['unpaired', 'removed'] as const)('those of a login are revoked if it was %s meanwhile', async (how) => {
     const { harness, run } = await startHub('redirect');
     const response = harness.portal.hold('token');

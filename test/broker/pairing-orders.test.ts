@@ -164,6 +164,7 @@ class Hub {
           this.held = grant;
           this.saveLate = save;
         },
+        duringLogin: (_: string, work: () => Promise<void>) => work(),
         revoke: async (_: string, __: unknown, { accessToken }: { readonly accessToken: Secret }) => {
           // As `Grants.revoke`: it could end the other login, which is of the same account.
           if (this.held === null) site.revoked.add(accessToken.reveal());

@@ -248,6 +248,14 @@ describe('state of a grant in the store', () => {
     ]);
   });
 
+  test('after an attempt for another refresh token, of an import, what is known of the grant counts', () => {
+    const doubt = { lostAt: instantAt(0), sends: 1 };
+    const health = (changes: Partial<Grant>) =>
+      resumedGrant({ grant: { ...own, ...changes }, attempt: attemptFor(other()) }, context).state.health;
+    expect(health({ doubt })).toMatchObject({ kind: 'failing', problem: { code: 'answer_lost' } });
+    expect(health({ refused: instantAt(0) })).toMatchObject({ kind: 'refused' });
+  });
+
   test.each([undefined, HOUR])('an attempt for another refresh token, or without one, does not count (%s)', (until) => {
     for (const grant of [own, { ...own, refreshToken: null }]) {
       const { state } = resumedGrant({ grant, attempt: attemptFor(other(), until) }, context);

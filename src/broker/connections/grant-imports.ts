@@ -91,6 +91,7 @@ export class GrantImports implements AsyncDisposable {
         'store_unwritable',
         `the grant of ${name} is only in memory, because the store can't be written`,
       );
+    if (grants.stopping.aborted) throw new Failure('hub_stopping', 'the hub is stopping: try again in a moment');
     const former = (await store.grant(id))?.grant ?? null;
     const sent = environment.clock.now();
     const previous: Omit<Grant, 'generation'> = {
@@ -148,7 +149,8 @@ export class GrantImports implements AsyncDisposable {
     const { kind, detail } = outcome;
     environment.log.warn('grant_import_failed', { connection: name, outcome: kind, detail });
     if (kind === 'ambiguous' && former === null) {
-      await grants.resumeStored(id);
+      // A login may have ended meanwhile that could not be stored.
+      if (grants.get(id) === undefined) await grants.resumeStored(id);
       throw new Failure(
         'import_failed',
         `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,

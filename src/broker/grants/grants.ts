@@ -61,6 +61,8 @@ export class Grants implements AsyncDisposable {
   readonly #grants = new Map<string, GrantRunner>();
   /** The connections into which a grant is being imported. */
   readonly #importing = new Set<string>();
+  /** How many logins are under way, by connection. */
+  readonly #logins = new Map<string, number>();
   /** Those whose news waited for that, and could not be read then, because the database was away. */
   readonly #missedNews = new Set<string>();
   readonly #limiters = new WeakMap<Portal, ConcurrencyLimiter>();
@@ -194,12 +196,12 @@ export class Grants implements AsyncDisposable {
 
   /**
    * Revokes tokens that nobody uses: of a grant that was deleted, or that came too late. Those of a connection that has
-   * another grant by now are left, because a portal may end that one too: it is of the same account.
+   * another grant by now, or soon, are left, because a portal may end that one too: it is of the same account.
    * @returns whether the portal has revoked them
    */
   async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<boolean> {
     const current = this.#grants.get(connection);
-    if (current !== undefined && !current.hasEnded) return false;
+    if ((current !== undefined && !current.hasEnded) || this.#logins.has(connection)) return false;
     const { log } = this.#environment;
     const outcome = await portal.revoke(tokens);
     if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
@@ -273,6 +275,18 @@ export class Grants implements AsyncDisposable {
       // It may have become due meanwhile.
       const managed = this.#grants.get(connection);
       if (managed !== undefined && managed.refreshing === null) this.#scheduleRefresh(managed);
+    }
+  }
+
+  /** Runs what ends a login of a connection: until then nothing of that connection is revoked. */
+  async duringLogin(connection: string, work: () => Promise<void>): Promise<void> {
+    this.#logins.set(connection, (this.#logins.get(connection) ?? 0) + 1);
+    try {
+      await work();
+    } finally {
+      const left = (this.#logins.get(connection) ?? 1) - 1;
+      if (left > 0) this.#logins.set(connection, left);
+      else this.#logins.delete(connection);
     }
   }
 

@@ -357,13 +357,14 @@ export class PairingRunner {
   }
 
   async #carryOut(effect: PairingEffect): Promise<void> {
-    const { log, name: connection } = this;
+    const { log, name: connection, pairing } = this;
+    const { grants } = this.#context;
     switch (effect.kind) {
       case 'exchange':
-        this.#track(this.#exchange(effect));
+        void this.#track(grants.duringLogin(pairing.connection, () => this.#exchange(effect)));
         return;
       case 'complete':
-        return this.#track(this.#complete(effect));
+        return this.#track(grants.duringLogin(pairing.connection, () => this.#complete(effect)));
       case 'discard':
         return this.#discard(effect.tokens);
       case 'exchange_failed': {

@@ -125,7 +125,9 @@ function interrupted(state: GrantState, stored: StoredGrant, isLease: boolean, c
 export function resumedGrant(stored: StoredGrant, context: StepContext): GrantStep {
   const state = heldGrant(stored.grant, true);
   const { attempt } = stored;
-  if (attempt === null || attempt.leasedUntil !== undefined) return takeStored(state, stored, false, context);
+  // An import writes an attempt of another token ahead, beside the former grant.
+  const isOwn = attempt?.leasedUntil === undefined && isAbout(attempt, stored.grant, context);
+  if (!isOwn) return takeStored(state, stored, false, context);
   return interrupted(state, stored, false, context);
 }
 

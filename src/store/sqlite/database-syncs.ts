@@ -77,9 +77,10 @@ export class DatabaseSyncs {
   async checkpoint(): Promise<void> {
     await this.complete();
     this.#main.markWritten();
+    // From now on SQLite may begin the WAL anew, also if the sync of the database fails.
+    this.#overwritesWal = true;
     this.#unsynced(() => this.#database.pragma('wal_checkpoint(PASSIVE)'));
     await this.#main.sync();
-    this.#overwritesWal = true;
     this.#wal.markWritten();
     this.#database.pragma('wal_checkpoint(TRUNCATE)');
     await this.#wal.sync();

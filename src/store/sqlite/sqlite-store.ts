@@ -262,12 +262,22 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   }
 
   beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
-    return this.#begin(grant.connection, () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt));
+    const { connection, generation } = grant;
+    const write = () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt);
+    // Otherwise a later write would leave a refresh token that was never sent, and belongs to another program.
+    const onUnsynced = (isWritten: boolean) => {
+      if (isWritten) this.#grants.clear(connection, generation);
+    };
+    return this.#begin(connection, write, { onUnsynced });
   }
 
-  async #begin(connection: string, write: () => boolean): Promise<AttemptStart> {
+  async #begin(
+    connection: string,
+    write: () => boolean,
+    options: { readonly onUnsynced?: (isWritten: boolean) => void } = {},
+  ): Promise<AttemptStart> {
     await this.#reserveBallast();
-    if (!(await this.commits.enqueue(connection, write))) return { kind: 'superseded' };
+    if (!(await this.commits.enqueue(connection, write, options))) return { kind: 'superseded' };
     this.commits.expectWrite(connection);
     return { kind: 'begun', sendBefore: null };
   }

@@ -75,6 +75,26 @@ describe.skipIf(!canTraceSystemCalls())('order of writes and syncs', () => {
     expect(checkpoints).toBeGreaterThanOrEqual(2);
   });
 
+  test('the WAL is synced before its frames are overwritten if the database could not be synced', () => {
+    using folder = memoryStateFolder();
+    const healthy = traceScript(folder.path, 200);
+    const syncs = healthy.filter(({ name }) => name === 'fdatasync');
+    // The first sync of the database after it was opened is that of a checkpoint.
+    const failing = syncs.findIndex(({ on }, index) => index > 2 && on.endsWith('latchkey.db')) + 1;
+    expect(failing).toBeGreaterThan(3);
+    using other = memoryStateFolder();
+    const calls = traceScript(other.path, 200, failing);
+    const failed = calls.filter(({ name }) => name === 'fdatasync')[failing - 1];
+    const after = calls.slice(calls.indexOf(failed ?? expect.fail()) + 1);
+    const firstFrames = after.findIndex(
+      ({ name, on, bytes }) => name === 'pwrite64' && on.endsWith('-wal') && bytes > 32,
+    );
+    const isHeaderSynced = after
+      .slice(0, firstFrames)
+      .some(({ name, on }) => (name === 'fdatasync' || name === 'fsync') && on.endsWith('-wal'));
+    expect(isHeaderSynced).toBe(true);
+  });
+
   test('a WAL whose sync has failed is written again before it is synced again', () => {
     using folder = memoryStateFolder();
     const calls = traceScript(folder.path, 3, 2);
@@ -100,6 +120,20 @@ test.skipIf(!canTraceSystemCalls())(
     expect((await store.appliances()).map(({ id }) => id)).toEqual([WALLBOX.id]);
   },
 );
+
+test.skipIf(!canTraceSystemCalls())('an import that can not be synced leaves no refresh token', async () => {
+  using folder = stateFolder();
+  using store = open(folder.path);
+  await addAppliance(store, WALLBOX);
+  const placeholder = sampleGrant({ connection: WALLBOX.id });
+  {
+    await using _failing = await failSyncs(process.pid);
+    const begun = store.beginImport(placeholder, { token: 'hash', at: placeholder.obtained });
+    await expect(begun).rejects.toMatchObject({ code: 'store_unwritable' });
+  }
+  await store.saveSetting('name', 'a later write');
+  expect(await store.grants()).toEqual([]);
+});
 
 test.skipIf(!canTraceSystemCalls())(
   'a grant that was refused does not replace the stored one when it is written again after a failed sync',
