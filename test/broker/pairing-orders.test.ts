@@ -84,6 +84,8 @@ class Hub {
   readonly runner: PairingRunner;
   readonly #site: Site;
   isDead = false;
+  /** Whether nothing can be written. */
+  cannotWrite = false;
   /** Whether the answer to the next write is lost, although it is committed. */
   losesAnswer = false;
   hasLostAnswer = false;
@@ -202,6 +204,7 @@ class Hub {
 
   async #save(pairing: Pairing): Promise<boolean> {
     await this.#turn();
+    if (this.cannotWrite) throw new Error('the database is away');
     const { row } = this.#site;
     if (row.owner !== this.name || row.revision !== this.#known) return false;
     this.#write(pairing);
@@ -257,6 +260,29 @@ test('a failure that belongs to a step that is over does not end the exchange of
       expect(runner.pairing.step).toMatchObject({ kind: 'ended', result: { kind: 'paired' } });
     }),
     { numRuns: 20 },
+  );
+});
+
+test('the end of a pairing that could not be written is written later, so that no other hub goes on with it', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const site = new Site(scheduler, ['granted']);
+      const hub = new Hub(site, 'a');
+      const drain = async () => {
+        for (let turn = 0; turn < 30; turn++) {
+          await immediate();
+          if (scheduler.count() > 0) await scheduler.waitOne();
+        }
+      };
+      await Promise.all([hub.load(), drain()]);
+      hub.cannotWrite = true;
+      await Promise.all([hub.runner.fail('cancelled'), drain()]);
+      expect([hub.runner.isAhead, site.row.pairing.step.kind]).toEqual([true, 'waiting']);
+      hub.cannotWrite = false;
+      await Promise.all([hub.runner.catchUp(), drain()]);
+      expect([hub.runner.isAhead, site.row.pairing.step.kind]).toEqual([false, 'ended']);
+    }),
+    { numRuns: 5 },
   );
 });
 

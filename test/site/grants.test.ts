@@ -70,6 +70,23 @@ test.each([
   },
 );
 
+test('a hub that has not heard of a login at another hub revokes nothing of that connection', async () => {
+  await using site = await startPaired();
+  const { second, id } = site;
+  let revoked = 0;
+  const portal = {
+    revoke: async () => {
+      revoked += 1;
+      return { kind: 'revoked' } as const;
+    },
+  };
+  const late = second.broker.grants.stopManaging(id) ?? expect.fail();
+  expect(await second.broker.grants.revoke(id, { name: 'wallbox', portal }, late)).toBe(false);
+  expect(revoked).toBe(0);
+  await site.first.broker.grants.delete(id);
+  expect(await second.broker.grants.revoke(id, { name: 'wallbox', portal }, late)).toBe(true);
+});
+
 test('a hub writes a rejection once, whether the first try fails or not', async () => {
   const results: (boolean | 'fails')[] = [];
   let fails = false;

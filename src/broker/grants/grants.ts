@@ -202,6 +202,12 @@ export class Grants implements AsyncDisposable {
   async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<boolean> {
     const current = this.#grants.get(connection);
     if ((current !== undefined && !current.hasEnded) || this.#logins.has(connection)) return false;
+    // Another hub of a site may have completed a login. If that can't be known, it may be so.
+    const isHeldElsewhere = await this.#store.grant(connection).then(
+      (stored) => stored !== null,
+      () => true,
+    );
+    if (isHeldElsewhere) return false;
     const { log } = this.#environment;
     const outcome = await portal.revoke(tokens);
     if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
@@ -235,7 +241,8 @@ export class Grants implements AsyncDisposable {
   async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
     if (connections.size === 0 && !all) return;
     const store = this.#store;
-    let found = await store.findGrants(all ? null : connections);
+    const wanted = new Set([...connections, ...this.#missedNews]);
+    let found = await store.findGrants(all ? null : wanted);
     // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
     const missing = all ? this.#held().filter(({ connection }) => !found.has(connection)) : [];
     if (missing.length > 0) {
@@ -243,7 +250,8 @@ export class Grants implements AsyncDisposable {
       found = await store.findGrants(null);
     }
     const lost: Grant[] = [];
-    for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : connections) {
+    for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : wanted) {
+      this.#missedNews.delete(connection);
       if (this.#importing.has(connection)) continue;
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
       if (news === undefined) {

@@ -72,6 +72,11 @@ export class PairingRun implements AsyncDisposable {
     return this.#runner.isOwned;
   }
 
+  /** Writes the pairing again if its last state could not be written. */
+  async catchUp(): Promise<void> {
+    if (this.#runner.isAhead) await this.#runner.catchUp();
+  }
+
   /** Whether it has not ended yet. */
   get isOpen(): boolean {
     return this.pairing.step.kind !== 'ended';

@@ -50,6 +50,8 @@ export class PairingRunner {
   #exchanges: Promise<unknown> = Promise.resolve();
   #working: Promise<unknown> = Promise.resolve();
   #isStopping = false;
+  /** Whether the last write of a state that counts already has failed. */
+  #isAhead = false;
   readonly #spinGuard: SpinGuard;
   readonly #watchers = new Set<() => void>();
   readonly #reachability: PortalReachability;
@@ -193,6 +195,16 @@ export class PairingRunner {
   async failWhenIdle(reason: PairingFailureReason, detail?: string): Promise<void> {
     await this.whenIdle();
     await this.fail(reason, detail);
+  }
+
+  /** Whether the state is only in memory: another hub of a site would go on with the former one. */
+  get isAhead(): boolean {
+    return this.#isAhead;
+  }
+
+  /** Writes a state that could not be written when it came. */
+  async catchUp(): Promise<void> {
+    await this.exclusively(async () => this.#isOwned && (await this.#tryWrite(this.#pairing)));
   }
 
   /** Stops reporting that the pairing failed. */
@@ -528,12 +540,17 @@ export class PairingRunner {
     return false;
   }
 
-  /** Like {@link #write}; a state that can't be saved is derived again after a restart. */
-  #tryWrite(pairing: Pairing): Promise<boolean> {
-    return this.#write(pairing).catch((error: unknown) => {
+  /** Like {@link #write}; a state that can't be saved is derived again after a restart, or written by {@link catchUp}. */
+  async #tryWrite(pairing: Pairing): Promise<boolean> {
+    try {
+      const isWritten = await this.#write(pairing);
+      this.#isAhead = false;
+      return isWritten;
+    } catch (error) {
+      this.#isAhead = true;
       this.#logUnwritable(error);
       return true;
-    });
+    }
   }
 
   #logUnwritable(error: unknown): void {

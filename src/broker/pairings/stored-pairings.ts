@@ -158,7 +158,10 @@ export class StoredPairings implements AsyncDisposable {
    */
   async #keepAndAcquire(): Promise<void> {
     const { store, index } = this.#context;
+    for (const run of index.filter(({ isOwned }) => isOwned)) await run.catchUp();
     const owned = index.filter(({ isOwned, pairing }) => isOwned && needsPortalRequests(pairing));
+    // Two of them may wait again after a code exchange that was under way when the later one began.
+    this.endReplaced(owned);
     const ids = owned.map(({ pairing }) => pairing.id);
     const taken = ids.length === 0 ? [] : await store.keepPairings(ids);
     await this.applyNews(new Set(taken), false);

@@ -244,7 +244,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
         written = id;
         const grantRevision = await this.#grants.replaceIn(sql, id, grant);
         if (grantRevision === null) return null;
-        const saved = await this.#pairings.saveIn(sql, pairing);
+        const saved = await this.#pairings.saveIn(sql, pairing, news);
         if (saved === 0) return null;
         // Another hub has changed the pairing meanwhile: the tokens are kept all the same.
         return { grant: grantRevision, pairing: saved ?? (await this.#pairings.endIn(sql, pairing)) };

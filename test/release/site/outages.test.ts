@@ -57,6 +57,26 @@ test('a hub that starts, or returns to the database, ends no lease of another hu
   expect((await leaseEnd(b)) - systemClock('any').now().uptime).toBeGreaterThan(0);
 });
 
+test('a hub that returns to the database uses no connection of before, which may lead to a server that was replaced', async () => {
+  await using site = await startSite();
+  const { server, database, a } = site;
+  await Promise.all(Array.from({ length: 8 }, () => a.settings(['a setting'])));
+  const where = `datname = '${database.name}' AND application_name LIKE '%${HUB_A}%'`;
+  const processes = async () =>
+    (await server.sql('postgres', `SELECT pid FROM pg_stat_activity WHERE ${where};`)).split('\n').filter(Boolean);
+  const before = await processes();
+  expect(before.length).toBeGreaterThan(2);
+  const returned = returnOf(a);
+  // Only the one that listens.
+  await server.sql(
+    'postgres',
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${where} ORDER BY backend_start LIMIT 1;`,
+  );
+  await returned;
+  await a.settings(['a setting']);
+  await waitFor(async () => expect((await processes()).filter((pid) => before.includes(pid))).toEqual([]), 10_000);
+});
+
 test('the hubs go on by themselves after the server was killed and started again, and miss nothing', async () => {
   await using site = await startSite();
   const { a, b, server } = site;

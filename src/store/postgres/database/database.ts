@@ -53,7 +53,7 @@ interface Outage {
 /** The connections to the database of a site: reads, and writes whose outcome is always known in the end. */
 export class SiteDatabase implements AsyncDisposable {
   readonly #options: DatabaseOptions;
-  readonly #pool: Pool;
+  #pool: Pool;
   readonly #sockets = new DatabaseSockets();
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
@@ -90,6 +90,13 @@ export class SiteDatabase implements AsyncDisposable {
     const before = this.#outage;
     this.#outage = { since: before?.since ?? this.#options.clock.now().wall, reason: messageOf(error) };
     if (before === null) this.#outageListener();
+  }
+
+  /** From now on new connections are used: those of before may lead to a server that was replaced, or that hangs. */
+  renewConnections(): void {
+    const former = this.#pool;
+    this.#pool = openPool(this.#options.address, this.#options.hubId, this.#sockets);
+    void former.end().catch(() => undefined);
   }
 
   /** From now on reads and writes are tried again. */

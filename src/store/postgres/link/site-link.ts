@@ -235,6 +235,7 @@ export class SiteLink implements AsyncDisposable {
     await this.#connection[Symbol.asyncDispose]();
     const formerProcesses = [...this.#formerProcesses];
     this.#connection = await SiteConnection.open({ ...this.#options, formerProcesses }, this.events);
+    database.renewConnections();
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
     const former = { server: this.#server, lastSeen };
     const { server, isTrustWithdrawn } = await database.run((sql) =>

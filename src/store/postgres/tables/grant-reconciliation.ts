@@ -7,6 +7,14 @@ import type { KnownGrants } from './known-grants.ts';
 import type { GrantsContext } from './refresh-leases.ts';
 import { COLUMNS, isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
+/** A grant of which the database has an older version, or none. */
+interface LostGrant {
+  readonly grant: Grant;
+  readonly compared: RowVersion;
+}
+
+const NO_ROW: RowVersion = { generation: 0, revision: 0 };
+
 /** How many grants are compared in one transaction. */
 const MAX_COMPARED = 1000;
 
@@ -40,7 +48,7 @@ export class GrantReconciliation {
     for (let from = 0; from < grants.length; from += MAX_COMPARED) {
       const some = grants.slice(from, from + MAX_COMPARED);
       await this.#confirm(some.map(({ connection }) => connection));
-      for (const grant of await this.#lostAmong(some)) await this.#writeAgain(grant);
+      for (const { grant, compared } of await this.#lostAmong(some)) await this.#writeAgain(grant, compared);
     }
   }
 
@@ -61,7 +69,7 @@ export class GrantReconciliation {
   }
 
   /** Those that the database has an older version of, or none. A later login is accepted, whatever its version is. */
-  async #lostAmong(grants: readonly Grant[]): Promise<Grant[]> {
+  async #lostAmong(grants: readonly Grant[]): Promise<LostGrant[]> {
     const rows = await this.#context.database.read((sql) =>
       sql.all<SiteGrantRow>(
         `SELECT ${COLUMNS} FROM grants WHERE connection = ANY ($1)`,
@@ -69,11 +77,11 @@ export class GrantReconciliation {
       ),
     );
     const found = new Map(rows.map((row) => [row.connection, row]));
-    const lost: Grant[] = [];
+    const lost: LostGrant[] = [];
     for (const grant of grants) {
       const row = found.get(grant.connection);
       if (row !== undefined && !isOlder(row, this.#versionOf(grant))) continue;
-      if (row === undefined || !(await this.#hasLaterLogin(row, grant))) lost.push(grant);
+      if (row === undefined || !(await this.#hasLaterLogin(row, grant))) lost.push({ grant, compared: row ?? NO_ROW });
       else this.#known.accept(grant.connection, { generation: row.generation, revision: row.revision });
     }
     return lost;
@@ -85,7 +93,8 @@ export class GrantReconciliation {
     return opened !== null && isFromLaterLogin((await clocks.translateRead(opened)).grant, grant);
   }
 
-  async #writeAgain(grant: Grant): Promise<void> {
+  /** @param compared what the database had when it was compared: what came since then is in the news */
+  async #writeAgain(grant: Grant, compared: RowVersion): Promise<void> {
     const { connection, generation } = grant;
     const known = this.#versionOf(grant);
     const news = [`grants/${connection}`];
@@ -98,6 +107,7 @@ export class GrantReconciliation {
       );
       if (row === undefined) return null;
       const found = { generation: row.generation ?? 0, revision: row.revision ?? 0 };
+      if (found.generation !== compared.generation || found.revision !== compared.revision) return null;
       // A hub that knows less may have put back an older generation before, with any revision.
       if (found.generation > generation || !isOlder(found, known)) return null;
       // The grant before it was deleted.

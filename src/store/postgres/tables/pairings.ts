@@ -43,7 +43,8 @@ export class SitePairings {
   }
 
   async save(pairing: Pairing): Promise<boolean> {
-    const saved = await this.#database.write([`pairings/${pairing.id}`], (sql) => this.saveIn(sql, pairing));
+    const news = [`pairings/${pairing.id}`];
+    const saved = await this.#database.write(news, (sql) => this.saveIn(sql, pairing, news));
     if (saved === null) return false;
     this.noteSaved(pairing.id, saved);
     return true;
@@ -51,9 +52,10 @@ export class SitePairings {
 
   /**
    * Saves a pairing in a transaction, and becomes its owner if it is a new one.
+   * @param news of the transaction, to which those of the pairings are added that are no longer kept
    * @returns its revision, 0 if its connection was removed; null if another hub has changed it
    */
-  async saveIn(sql: Statements, pairing: Pairing): Promise<number | null> {
+  async saveIn(sql: Statements, pairing: Pairing, news: string[]): Promise<number | null> {
     const { id, connection, step, sealed } = toPairingRow(pairing, this.#sealing);
     const [row] = !this.#revisions.has(id)
       ? await sql.all<{ revision: number }>(
@@ -78,6 +80,7 @@ export class SitePairings {
       connection,
     );
     for (const { id: droppedId } of dropped) this.#revisions.removed(droppedId);
+    news.push(...dropped.map((one) => `pairings/${one.id}`));
     return row.revision;
   }
 
