@@ -43,8 +43,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     const database = parts.use(new SiteDatabase(options));
     const clocks = new SiteClocks(clock, (work) => database.read(work));
-    const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
-    const onReturning = () => grants.onReturning();
     const events = Promise.withResolvers<SiteLink['events']>();
     const connection = await SiteConnection.open(options, {
       onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),
@@ -55,6 +53,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await connection.lockStartup(clock, timers);
     const server = await prepare(options, database, connection, clocks);
     opening.move();
+    // Not earlier: from now on other hubs have the time to write the outcomes of their attempts.
+    const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
+    const onReturning = () => grants.onReturning();
     const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, connection, server));
     events.resolve(link.events);
     await link.start();
