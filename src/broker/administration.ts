@@ -110,7 +110,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     if (grant === null) return null;
     const connected = broker.portalOf(portal);
     if (damaged || connected === undefined || !isSameIssuer(grant.issuer, connected.identity)) return false;
-    return grants.revoke(id, { name, portal: connected.portal }, grant);
+    return grants.revoke(id, { name, portal: connected.portal }, grant, true);
   }
 
   /** Deletes the grant of a connection, with everything that follows from it. @returns as `revoke` */

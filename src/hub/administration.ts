@@ -161,8 +161,10 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       const { fingerprint, old } = rotation.report();
       const { problems, facts, ...statuses } = await collectStatus();
       const openFor = Math.ceil(registrations.remainingOpenMs / 1000);
-      const showsRegistration =
-        openFor > 0 || statuses.appliances.some(({ waitingForApproval }) => waitingForApproval !== undefined);
+      // Those that wait may have asked when registration was opened before.
+      const waiting = statuses.appliances.filter(({ waitingForApproval }) => waitingForApproval !== undefined);
+      const asked = Math.max(registrations.registeredCount, waiting.length);
+      const showsRegistration = openFor > 0 || waiting.length > 0;
       return {
         hub: {
           ...endpoints.statusFields(),
@@ -172,8 +174,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
           ...(context.testMode && { testMode: true }),
           uptime: Math.floor((elapsed(context.startedAt, clock.now()) ?? 0) / 1000),
           ...(openFor > 0 && { registrationOpenFor: openFor }),
-          ...(showsRegistration &&
-            registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
+          ...(showsRegistration && asked > 0 && { registrationAsked: asked }),
           ...(problems.length > 0 && { problems }),
         },
         ...(site !== null && { site: siteStatus(site) }),

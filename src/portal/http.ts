@@ -16,7 +16,7 @@ export interface PortalResponse {
   readonly retryAfter: number | null;
   /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent or implausible. */
   readonly portalTime: number | null;
-  /** How long its headers took, in ms; left out if that is unknown. */
+  /** How long its headers took after the connection was made, in ms; left out if that is unknown. */
   readonly waited?: number;
   /** Where a redirect leads, for people: an address without credentials, query and fragment; left out if it is none. */
   readonly redirect?: string;
@@ -102,7 +102,7 @@ export async function postForm(
   route: PortalRoute,
   limits: RequestLimits,
 ): Promise<RequestOutcome> {
-  let connected = false;
+  let connectedAt: number | null = null;
   const connect = createConnector(route, limits);
   const client = new Client(url.origin, {
     connect: (options, callback) =>
@@ -111,20 +111,20 @@ export async function postForm(
           result[1].destroy();
           return callback(new Error('the time in which it may be sent was over'), null);
         }
-        connected = result[0] === null;
+        connectedAt = result[0] === null ? performance.now() : null;
         callback(...result);
       }),
     ...clientOptions(limits),
   });
   try {
-    const response = await sendRequest(client, limits, url, {
-      method: 'POST',
+    const options = {
+      method: 'POST' as const,
       headers: { ...commonHeaders(), 'content-type': 'application/x-www-form-urlencoded', ...headers },
       body: form.toString(),
-    });
-    return { kind: 'answer', response };
+    };
+    return { kind: 'answer', response: await sendRequest(client, limits, url, options, () => connectedAt) };
   } catch (error) {
-    return { kind: connected ? 'no_answer' : 'not_sent', ...transportFailure(error, limits) };
+    return { kind: connectedAt === null ? 'not_sent' : 'no_answer', ...transportFailure(error, limits) };
   } finally {
     client.destroy(CLIENT_CLOSED).catch(() => undefined);
   }
@@ -222,16 +222,17 @@ async function sendRequest(
   limits: RequestLimits,
   url: URL,
   { signal, ...options }: Omit<Dispatcher.RequestOptions, 'path'> & { signal?: AbortSignal },
+  connectedAt: () => number | null = () => null,
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
   const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-  const began = performance.now();
   const { statusCode, headers, body } = await dispatcher.request({
     ...options,
     path: url.pathname + url.search,
     signal: anySignal,
   });
-  const waited = performance.now() - began;
+  const since = connectedAt();
+  const waited = since === null ? null : performance.now() - since;
   const encoding = String(headers['content-encoding'] ?? '');
   const encoded = await readBody(body, statusCode >= 200 && statusCode < 300 && encoding === '');
   const decoded = decodeContent(encoded, encoding, limits.maxResponseBytes);
@@ -243,7 +244,7 @@ async function sendRequest(
     body: decoded.toString(),
     retryAfter: parseRetryAfter(String(headers['retry-after'] ?? ''), portalTime),
     portalTime,
-    waited,
+    ...(waited !== null && { waited }),
   };
 }
 

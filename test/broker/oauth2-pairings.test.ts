@@ -404,6 +404,20 @@ describe('tokens that come for a connection without a grant', () => {
     expect([await harness.run.store.grant(id), revoked(harness), liveGrants(harness)]).toEqual([null, 1, 0]);
   });
 
+  test('a grant that is deleted during a new login is revoked all the same, and so is what that login brings', async () => {
+    const { harness, run } = await startHub('redirect');
+    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const again = await harness.run.pairings.begin(harness.connection('wallbox'));
+    while (linkOf(again) === undefined) await new Promise(setImmediate);
+    const response = harness.portal.hold('token');
+    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(again)));
+    while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
+    expect(await administrationOf(harness).unpair('wallbox')).toBe(true);
+    response.resolve();
+    await received;
+    await eventually(async () => liveGrants(harness) === 0);
+  });
+
   test('those of a refresh that a new login has overtaken are not revoked: they are of the same account', async () => {
     const { harness, run } = await startHub('redirect');
     await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));

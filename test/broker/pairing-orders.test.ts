@@ -213,6 +213,7 @@ class Hub {
 
   async #complete(pairing: Pairing, grant: Grant): Promise<boolean> {
     await this.#turn();
+    if (this.cannotWrite) throw new Error('the database is away');
     const { row } = this.#site;
     if ((this.#site.grant?.generation ?? 0) !== grant.generation - 1) return false;
     this.#site.grant = grant;
@@ -281,6 +282,36 @@ test('the end of a pairing that could not be written is written later, so that n
       hub.cannotWrite = false;
       await Promise.all([hub.runner.catchUp(), drain()]);
       expect([hub.runner.isAhead, site.row.pairing.step.kind]).toEqual([false, 'ended']);
+    }),
+    { numRuns: 5 },
+  );
+});
+
+test('the end of a login that could not be stored is written with its grant, and not without', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const site = new Site(scheduler, ['granted']);
+      const hub = new Hub(site, 'a');
+      const drain = async () => {
+        for (let turn = 0; turn < 40; turn++) {
+          await immediate();
+          if (scheduler.count() > 0) await scheduler.waitOne();
+        }
+      };
+      await Promise.all([hub.load(), drain()]);
+      hub.cannotWrite = true;
+      const link = { ...DEVICE_LINK, deviceCode: new Secret('device-code') };
+      await Promise.all([hub.runner.request({ kind: 'link', link }), drain()]);
+      await Promise.all([hub.runner.acceptTokens(link, site.issue(hub), site.now()), drain()]);
+      hub.cannotWrite = false;
+      await Promise.all([hub.runner.isAhead && hub.runner.catchUp(), drain()]);
+      expect([hub.runner.pairing.step.kind, site.row.pairing.step.kind, site.grant]).toEqual([
+        'ended',
+        'waiting',
+        null,
+      ]);
+      await Promise.all([hub.saveLate?.(), drain()]);
+      expect([site.row.pairing.step.kind, site.stored.size]).toEqual(['ended', 1]);
     }),
     { numRuns: 5 },
   );

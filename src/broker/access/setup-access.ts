@@ -40,6 +40,11 @@ class SignInTokens {
     if (this.#expiries.size > MAX_TOKENS && oldest !== undefined) this.#expiries.delete(oldest);
   }
 
+  /** Whether there is such a token, valid or not. */
+  has(token: string): boolean {
+    return this.#expiries.has(sha256(token));
+  }
+
   /** Consumes a token. @returns whether it was valid */
   consume(token: string, now: number): boolean {
     const hash = sha256(token);
@@ -168,8 +173,10 @@ export class StoredSetupAccess implements SetupAccess {
 
   async redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null> {
     const { clock, log } = this.#environment;
+    const { tokens } = this.signInState;
+    if (!tokens.has(token)) return null;
     await this.#learnNewCode();
-    if (!this.signInState.tokens.consume(token, clock.now().uptime)) return null;
+    if (!tokens.consume(token, clock.now().uptime)) return null;
     log.info('signed_in', { address: from.address, by: 'sign_in_link' });
     return this.#sessions.create(from);
   }

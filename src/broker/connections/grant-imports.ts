@@ -80,18 +80,19 @@ export class GrantImports implements AsyncDisposable {
     const problem = await connected.portal.prepareTokenRequest(grants.stopping);
     if (problem !== null) throw importFailure(problem);
     await connections.writeUnwritten();
+    assertRunning(grants);
     const isNew = connections.byId(id) === undefined;
     if (isNew && !(await connections.save(() => ({ addedConnections: [connection] })))) {
       throw new Failure('connection_exists', `there is a connection ${name} by now: try again`);
     }
-    // No refresh may be under way: its tokens would be lost.
+    // No refresh may be under way: its tokens would be lost. There is none of a new connection.
     await grants.get(id)?.refreshing;
     if ((await grants.get(id)?.save()) === false)
       throw new Failure(
         'store_unwritable',
         `the grant of ${name} is only in memory, because the store can't be written`,
       );
-    if (grants.stopping.aborted) throw new Failure('hub_stopping', 'the hub is stopping: try again in a moment');
+    if (!isNew) assertRunning(grants);
     const former = (await store.grant(id))?.grant ?? null;
     const sent = environment.clock.now();
     const previous: Omit<Grant, 'generation'> = {
@@ -224,6 +225,11 @@ export class GrantImports implements AsyncDisposable {
     await store.forgetGrant(id, generation);
     if (isNew && (await store.grant(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
   }
+}
+
+/** @throws Failure `hub_stopping` */
+function assertRunning({ stopping }: Grants): void {
+  if (stopping.aborted) throw new Failure('hub_stopping', 'the hub is stopping: try again in a moment');
 }
 
 function importFailure({ kind, detail }: Exclude<TokenOutcome, { kind: 'granted' | 'ambiguous' }>): Failure {

@@ -197,11 +197,18 @@ export class Grants implements AsyncDisposable {
   /**
    * Revokes tokens that nobody uses: of a grant that was deleted, or that came too late. Those of a connection that has
    * another grant by now, or soon, are left, because a portal may end that one too: it is of the same account.
+   * @param isDeleted whether a person has deleted the grant: then no login that is under way is kept either
    * @returns whether the portal has revoked them
    */
-  async revoke(connection: string, { name, portal }: RevokingPortal, tokens: RevokedTokens): Promise<boolean> {
+  async revoke(
+    connection: string,
+    { name, portal }: RevokingPortal,
+    tokens: RevokedTokens,
+    isDeleted = false,
+  ): Promise<boolean> {
     const current = this.#grants.get(connection);
-    if ((current !== undefined && !current.hasEnded) || this.#logins.has(connection)) return false;
+    if (current !== undefined && !current.hasEnded) return false;
+    if (!isDeleted && this.#logins.has(connection)) return false;
     // Another hub of a site may have completed a login. If that can't be known, it may be so.
     const isHeldElsewhere = await this.#store.grant(connection).then(
       (stored) => stored !== null,

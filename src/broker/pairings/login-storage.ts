@@ -19,7 +19,13 @@ export interface EndedLogin {
 
 /** What became of a login: its grant with the end of its pairing, or the tokens of a connection that was removed. */
 export type StoredLogin =
-  | { readonly kind: 'stored' | 'in_memory'; readonly grant: Grant; readonly paired: Pairing }
+  | {
+      readonly kind: 'stored' | 'in_memory';
+      readonly grant: Grant;
+      readonly paired: Pairing;
+      /** Whether the generation of the store was known. */
+      readonly isNext: boolean;
+    }
   | { readonly kind: 'connection_removed'; readonly grant: Grant };
 
 type LoginContext = Pick<PairingContext, 'environment' | 'store' | 'grants' | 'referenceClock' | 'nameOf'>;
@@ -35,8 +41,10 @@ export async function storeLogin(context: LoginContext, pairing: Pairing, login:
     environment.log.error('store_unwritable', { connection: nameOf(connection), error: messageOf(error) });
   let refused: number | null = null;
   for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
+    let isNext = true;
     const generation = await store.generation(connection).catch((error: unknown) => {
       unwritable(error);
+      isNext = false;
       return (grants.get(connection)?.grant ?? grants.getSuspended(connection))?.generation ?? 0;
     });
     const grant = grantOf(context, pairing, login, generation);
@@ -44,10 +52,10 @@ export async function storeLogin(context: LoginContext, pairing: Pairing, login:
     if (generation === refused) return { kind: 'connection_removed', grant };
     const paired = pairedWith(context, pairing, grant);
     try {
-      if (await store.completePairing(paired, grant)) return { kind: 'stored', grant, paired };
+      if (await store.completePairing(paired, grant)) return { kind: 'stored', grant, paired, isNext };
     } catch (error) {
       unwritable(error);
-      return { kind: 'in_memory', grant, paired };
+      return { kind: 'in_memory', grant, paired, isNext };
     }
     refused = generation;
   }
@@ -58,7 +66,7 @@ export async function storeLogin(context: LoginContext, pairing: Pairing, login:
  * Stores a login that was only in memory, unless the store has a grant from the same login or a later one; then the
  * pairing has ended too. If another grant was deleted meanwhile, so is this one; but the store may have had a deleted
  * one that this hub did not know.
- * @param unsaved its grant, as it could not be stored
+ * @param stored its grant, as it could not be stored
  * @returns the grant as it is stored now; null if nothing was written, because the store has this login already, or another one
  * @throws Failure as `Store`
  */
@@ -66,11 +74,11 @@ export async function storeLoginLate(
   context: LoginContext,
   pairing: Pairing,
   login: EndedLogin,
-  unsaved: Grant,
+  { grant: unsaved, paired, isNext }: Exclude<StoredLogin, { kind: 'connection_removed' }>,
 ): Promise<Grant | null> {
   const { store } = context;
   const { connection } = pairing;
-  if (await store.completePairing(pairedWith(context, pairing, unsaved), unsaved)) return unsaved;
+  if (isNext && (await store.completePairing(paired, unsaved))) return unsaved;
   let refused: number | null = null;
   // Another hub may refresh the other grant between its comparison and the write.
   for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {

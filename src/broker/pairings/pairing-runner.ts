@@ -159,6 +159,7 @@ export class PairingRunner {
       await Promise.all([this.#working, seen]);
       await this.whenIdle();
     }
+    if (this.#isAhead) await this.catchUp();
   }
 
   /**
@@ -456,11 +457,12 @@ export class PairingRunner {
     }
     const saveLate = () =>
       this.exclusively(async () => {
-        const saved = await storeLoginLate(this.#context, pairing, login, grant);
+        const saved = await storeLoginLate(this.#context, pairing, login, stored);
         if (saved === null) return false;
         if (saved.generation !== grant.generation) grants.replace(saved);
         // Meanwhile this hub may have read the pairing as it was.
-        if (this.#pairing !== stored.paired) this.#enter(stored.paired);
+        this.#enter(stored.paired);
+        this.#isAhead = false;
         this.notifyWatchers();
         return true;
       });
@@ -473,6 +475,8 @@ export class PairingRunner {
     }
     emitPaired(environment, grant, pairing);
     this.#enter(stored.paired);
+    // If it is only in memory, it is written with its grant, and not without.
+    this.#isAhead = false;
   }
 
   /** Revokes tokens that nobody uses, unless a login that is under way brings others: see `Grants.revoke`. */

@@ -78,6 +78,12 @@ function applianceApproveCommand(): Command {
       const requestCount = hubStatus.registration_asked ?? 0;
       const from = waiting?.address == null ? '' : `, which asked from ${printable(waiting.address)}`;
       if (waiting !== undefined && options.code === undefined && requestCount > 1) {
+        if (!isInteractive()) {
+          reportFailure(
+            `${requestCount} appliances asked to join, and ${name} was not approved: add --code with the code that your appliance shows`,
+          );
+          return;
+        }
         const question = `${requestCount} appliances asked to join. Does your appliance show the code ${waiting.comparison_code}? It is the code of ${name}${from}.`;
         if (!(await confirm(question))) {
           reportFailure(`${name} was not approved`);

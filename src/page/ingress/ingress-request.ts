@@ -8,6 +8,8 @@ export interface IngressRequest {
   readonly userId: string;
   /** The name with which the user signs in at the proxy; null if the proxy does not send it. */
   readonly loginName: string | null;
+  /** The id and the login name exactly as the proxy sent them: another user's may look the same. */
+  readonly identities: readonly string[];
   /** The user's name, for the log and the history; null if the proxy names nobody. */
   readonly userName: string | null;
 }
@@ -40,13 +42,14 @@ export function readIngressRequest(headers: IncomingHttpHeaders): IngressRequest
     basePath: path.replace(/\/$/, ''),
     userId: textOf(headers['x-remote-user-id']).slice(0, MAX_USER_ID_LENGTH) || (loginName ?? ''),
     loginName,
+    identities: [headers['x-remote-user-id'], headers['x-remote-user-name']].map(textOf).filter((text) => text !== ''),
     userName: cleanName(headers['x-remote-user-display-name']) ?? loginName,
   };
 }
 
 /** Whether a user may open the page. @param users login names and ids; empty for everybody whom the proxy lets through */
-export function isPermittedUser({ userId, loginName }: IngressRequest, users: readonly string[]): boolean {
-  return users.length === 0 || [userId, loginName].some((name) => name !== null && name !== '' && users.includes(name));
+export function isPermittedUser({ identities }: IngressRequest, users: readonly string[]): boolean {
+  return users.length === 0 || identities.some((identity) => users.includes(identity));
 }
 
 /** A name on one line, without characters that are invisible or change the direction of text; null if nothing is left. */

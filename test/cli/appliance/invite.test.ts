@@ -118,6 +118,11 @@ test('appliance list counts the appliances that asked to join, and approve asks 
     return (await running.ended).status;
   };
   expect(await approve()).toBe(1);
+  // Without a terminal nobody compares the code.
+  expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
+    ...{ status: 1, stdout: '' },
+    stderr: expect.stringMatching(/7 appliances asked to join, and wallbox was not approved: add --code/),
+  });
   expect(hub.administration.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
   expect(await approve('--code', 'KFD-WQX')).toBe(0);
   administration.hub = before;

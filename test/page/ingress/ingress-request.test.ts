@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addBasePath, redirectBelow } from '../../../src/page/ingress/base-path.ts';
-import { readIngressRequest } from '../../../src/page/ingress/ingress-request.ts';
+import { isPermittedUser, readIngressRequest } from '../../../src/page/ingress/ingress-request.ts';
 
 /** As Node passes a header on that was sent as UTF-8. */
 const asReceived = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
@@ -54,6 +54,15 @@ describe('the user of a reverse proxy', () => {
   ])('a name with %s is cleaned', (_, sent, name) => {
     expect(read({ 'x-remote-user-display-name': asReceived(sent) })?.userName).toBe(name);
   });
+
+  it.each(['anna\u200b', '\u00adanna', ' anna', 'Anna'])(
+    'another account whose name looks like a permitted one is not permitted: %j',
+    (name) => {
+      const request = read({ 'x-remote-user-name': asReceived(name) });
+      expect(request && isPermittedUser(request, ['anna'])).toBe(false);
+      expect(request && isPermittedUser(request, [name])).toBe(true);
+    },
+  );
 
   it('a name that is not UTF-8 is read as Latin-1', () => {
     expect(read({ 'x-remote-user-name': 'J\u00f6rg' })?.userName).toBe('Jörg');

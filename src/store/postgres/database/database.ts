@@ -54,6 +54,8 @@ interface Outage {
 export class SiteDatabase implements AsyncDisposable {
   readonly #options: DatabaseOptions;
   #pool: Pool;
+  /** The one before {@link renewConnections}, whose connections are closed. */
+  #formerPool: Pool | null = null;
   readonly #sockets = new DatabaseSockets();
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
@@ -94,9 +96,9 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** From now on new connections are used: those of before may lead to a server that was replaced, or that hangs. */
   renewConnections(): void {
-    const former = this.#pool;
+    this.#formerPool = this.#pool;
     this.#pool = openPool(this.#options.address, this.#options.hubId, this.#sockets);
-    void former.end().catch(() => undefined);
+    void this.#formerPool.end().catch(() => undefined);
   }
 
   /** From now on reads and writes are tried again. */
@@ -178,7 +180,8 @@ export class SiteDatabase implements AsyncDisposable {
       try {
         return await this.#pool.connect();
       } catch (error) {
-        const mayPass = isServerFull(error) && this.#pool.totalCount > 0 && clock.now().uptime < deadline;
+        const own = this.#pool.totalCount + (this.#formerPool?.totalCount ?? 0);
+        const mayPass = isServerFull(error) && own > 0 && clock.now().uptime < deadline;
         if (!mayPass) throw error;
         await timers.sleep(FULL_SERVER_PAUSE);
       }
