@@ -4,6 +4,7 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
+import { monotonicNow } from '../system/clock.ts';
 import { userAgent } from '../system/version.ts';
 import { decodeContent } from './content-encoding.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
@@ -111,7 +112,7 @@ export async function postForm(
           result[1].destroy();
           return callback(new Error('the time in which it may be sent was over'), null);
         }
-        connectedAt = result[0] === null ? performance.now() : null;
+        connectedAt = result[0] === null ? monotonicNow() : null;
         callback(...result);
       }),
     ...clientOptions(limits),
@@ -232,7 +233,7 @@ async function sendRequest(
     signal: anySignal,
   });
   const since = connectedAt();
-  const waited = since === null ? null : performance.now() - since;
+  const waited = since === null ? null : monotonicNow() - since;
   const encoding = String(headers['content-encoding'] ?? '');
   const encoded = await readBody(body, statusCode >= 200 && statusCode < 300 && encoding === '');
   const decoded = decodeContent(encoded, encoding, limits.maxResponseBytes);
