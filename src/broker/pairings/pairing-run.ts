@@ -58,9 +58,9 @@ export class PairingRun implements AsyncDisposable {
     this.responses = new AuthorizationResponses(context, this.#runner, this.#redirectedCodes);
   }
 
-  /** This hub runs the pairing from now on, as it is stored; or ends it, if another one has replaced it. */
-  own(stored: Pairing, isReplaced = false): void {
-    this.#runner.own(stored, isReplaced ? { kind: 'failed', reason: 'replaced' } : { kind: 'resumed' });
+  /** This hub runs the pairing from now on, as it is stored. */
+  own(stored: Pairing): void {
+    this.#runner.own(stored);
   }
 
   get pairing(): Pairing {
@@ -73,8 +73,8 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /** Writes the pairing again if its last state could not be written. */
-  async catchUp(): Promise<void> {
-    if (this.#runner.isAhead) await this.#runner.catchUp();
+  catchUp(): Promise<void> {
+    return this.#runner.catchUp();
   }
 
   /** Whether it has not ended yet. */

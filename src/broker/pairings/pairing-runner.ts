@@ -124,9 +124,9 @@ export class PairingRunner {
     for (const watcher of this.#watchers) watcher();
   }
 
-  /** This hub owns the pairing from now on, and continues it as it is stored. @param event what happens to it first */
-  own(stored: Pairing, event: PairingEvent = { kind: 'resumed' }): void {
-    const resumed = stepPairing(stored, event, this.#context.environment.clock.now());
+  /** This hub owns the pairing from now on, and continues it as it is stored. */
+  own(stored: Pairing): void {
+    const resumed = stepPairing(stored, { kind: 'resumed' }, this.#context.environment.clock.now());
     this.#isOwned = true;
     this.#ownership.abort();
     this.#ownership = new AbortController();
@@ -144,6 +144,7 @@ export class PairingRunner {
     const cancelled = { kind: 'failed', reason: 'cancelled' } as const;
     const next = stored ?? stepPairing(this.#pairing, cancelled, this.#context.environment.clock.now()).pairing;
     this.#isOwned = false;
+    this.#isAhead = false;
     this.#ownership.abort();
     this.#reachability.reset();
     this.#changeStep(withKnownLinks(next, linksOf(this.#pairing.step)));
@@ -159,7 +160,7 @@ export class PairingRunner {
       await Promise.all([this.#working, seen]);
       await this.whenIdle();
     }
-    if (this.#isAhead) await this.catchUp();
+    await this.catchUp();
   }
 
   /**
@@ -198,14 +199,9 @@ export class PairingRunner {
     await this.fail(reason, detail);
   }
 
-  /** Whether the state is only in memory: another hub of a site would go on with the former one. */
-  get isAhead(): boolean {
-    return this.#isAhead;
-  }
-
-  /** Writes a state that could not be written when it came. */
+  /** Writes a state that could not be written when it came: another hub of a site would go on with the former one. */
   async catchUp(): Promise<void> {
-    await this.exclusively(async () => this.#isOwned && (await this.#tryWrite(this.#pairing)));
+    if (this.#isAhead) await this.exclusively(async () => this.#isAhead && (await this.#tryWrite(this.#pairing)));
   }
 
   /** Stops reporting that the pairing failed. */

@@ -37,19 +37,11 @@ export class StoredPairings implements AsyncDisposable {
   async load(): Promise<void> {
     const { store, index } = this.#context;
     await this.#inTurn(async () => {
-      const all = await store.pairings();
-      const open = all.filter(({ step }) => step.kind !== 'ended');
-      for (const stored of all) {
+      for (const stored of await store.pairings()) {
         const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
         const run = new PairingRun(this.#context, stored);
         index.add(run);
-        if (owned === null) continue;
-        // The last run has ended before it could end this one.
-        const later = open.slice(open.indexOf(stored) + 1);
-        run.own(
-          owned,
-          later.some((other) => areRivals(stored, other)),
-        );
+        if (owned !== null) run.own(owned);
       }
       this.#isLoaded = true;
     });
