@@ -64,6 +64,20 @@ export interface FoundGrant {
   readonly mayHaveLostWrites: boolean;
 }
 
+/** What a store has for the grant of a connection. */
+export interface GrantSlot {
+  /** That of the last grant, even if it was deleted; 0 if there never was one. */
+  readonly generation: number;
+  /** Null if there is none, or it can't be read. */
+  readonly grant: Grant | null;
+}
+
+/** What the end of a login writes: its grant, and its pairing if it has one. Null: that is left as it is. */
+export interface LoginWrite {
+  readonly grant: Grant | null;
+  readonly pairing: Pairing | null;
+}
+
 /**
  * The store of everything that must survive a power cut. A write that resolves is on disk. Another process may use the
  * same store, so every write of a grant names the generation that it replaces. If the store has another generation, the
@@ -124,8 +138,6 @@ export interface Store {
    * of one hub loses nothing.
    */
   reconcile(grants: readonly Grant[]): Promise<void>;
-  /** The generation of a connection's last grant, even if that was forgotten; 0 if there never was one. */
-  generation(connection: string): Promise<number>;
   /**
    * Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. On a site not if another hub
    * has found that the portal refuses the token, and `refused` does not say so yet.
@@ -135,21 +147,39 @@ export interface Store {
     attempt: RefreshAttempt,
   ): Promise<AttemptStart>;
   /**
-   * Adds a grant, or replaces generation `grant.generation - 1`, and writes the attempt that uses its refresh token ahead
-   * in the same transaction: no other hub may use it in between.
+   * Adds a grant to a connection without one, and writes the attempt that uses its refresh token ahead in the same
+   * transaction: no other hub may use it in between.
+   * @param create the grant, with the generation after this one
+   * @returns with the grant that was added; `superseded` if the connection has a grant, or was removed
    */
-  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart>;
+  beginImport(
+    connection: string,
+    create: (generation: number) => Grant,
+    attempt: RefreshAttempt,
+  ): Promise<AttemptStart & { readonly grant: Grant | null }>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
   markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean>;
   /**
    * Replaces the grant with generation `grant.generation - 1`.
-   * @returns false if the store has another generation, or the connection was removed
+   * @returns whether the store has the grant, perhaps since an earlier call; false if it has another generation, or the
+   * connection was removed
    */
   replaceGrant(grant: Grant): Promise<boolean>;
-  /** Deletes a grant, and the sessions of the connection's appliances. */
-  forgetGrant(connection: string, generation: number): Promise<boolean>;
+  /**
+   * Writes the end of a login in one transaction: nobody else writes the grant between what `decide` reads and what it
+   * says.
+   * @param decide what is written, of the next generation; null for nothing. It may be called again.
+   * @returns the grant that was written; null if none was, also because the connection was removed
+   */
+  saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null>;
+  /**
+   * Deletes a grant, also one that can't be read, and the sessions of the connection's appliances.
+   * @param generation only this one is deleted; left out: whatever the store has
+   * @returns what the store had then
+   */
+  forgetGrant(connection: string, generation?: number): Promise<GrantSlot>;
 
   /**
    * The stored pairings: the open ones, and the last few ended ones of each connection, in the order in which they began.
@@ -171,12 +201,6 @@ export interface Store {
    * @returns false if another hub has changed the pairing since this one read or wrote it
    */
   savePairing(pairing: Pairing): Promise<boolean>;
-  /**
-   * Ends a pairing and saves its grant in one transaction.
-   * @returns false if the store has another generation, or the connection was removed
-   */
-  completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
-
   /** @param appliances ids; left out: the sessions of all */
   sessions(appliances?: ReadonlySet<string>): Promise<Session[]>;
   /**

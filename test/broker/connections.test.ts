@@ -148,7 +148,7 @@ describe('appliance that moves to another connection', () => {
     const id = await harness.addPairedAppliance('wallbox');
     await harness.run.grants.delete(id);
     await harness.addConnection('shared');
-    harness.failingWrites.add('completePairing');
+    harness.failingWrites.add('saveLogin');
     await harness.pairAgain('wallbox');
     expect(await harness.run.store.grant(id)).toBeNull();
     await administrationOf(harness).moveAppliance('wallbox', 'shared');

@@ -215,7 +215,7 @@ describe('import that fails', () => {
     const response = harness.portal.hold('token');
     const imported = importTo(harness, other.refreshToken);
     while (harness.refreshes === 0) await new Promise(setImmediate);
-    harness.failingWrites.add('replaceGrant');
+    harness.failingWrites.add('saveLogin');
     response.resolve();
     await imported;
     expect(await harness.whoami(await tokenOf(harness))).toBe(200);
@@ -302,7 +302,7 @@ describe('import to a paired connection', () => {
       return { harness, before, response, imported };
     }
 
-    test.each([[], ['replaceGrant']] as const)(
+    test.each([[], ['saveLogin']] as const)(
       'the former grant is back after a power cut, without a doubt, also if the disk was full (%s)',
       async (...failing) => {
         const { harness, before, response, imported } = await startHeld();

@@ -453,7 +453,7 @@ describe('tokens that come for a connection without a grant', () => {
     expect(revoked(harness)).toBe(1);
     const again = await harness.run.pairings.begin(harness.connection('wallbox'));
     while (linkOf(again) === undefined) await new Promise(setImmediate);
-    const stored = harness.holdWrites('completePairing');
+    const stored = harness.holdWrites('saveLogin');
     const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(again)));
     while (harness.portal.requests('token').length < 3) await new Promise(setImmediate);
     response.resolve();
@@ -479,7 +479,7 @@ describe('tokens that come for a connection without a grant', () => {
 
   test('a login that completes while its connection is removed ends as cancelled', async () => {
     const { harness, run } = await startHub('redirect');
-    const completes = harness.holdWrites('completePairing');
+    const completes = harness.holdWrites('saveLogin');
     const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
     while (liveGrants(harness) === 0) await new Promise(setImmediate);
     await harness.run.store.saveRegistry({

@@ -10,6 +10,7 @@ import type { Pairing } from '../../src/core/pairings/pairing.ts';
 import type { DeviceLink } from '../../src/core/portals/login-link.ts';
 import type { TokenOutcome, TokenResponse } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { Store } from '../../src/core/store.ts';
 import { HOUR, instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 import { logTo } from '../support/log-to.ts';
 
@@ -149,11 +150,7 @@ class Hub {
         pairings: async () => [await this.#read()],
         takePairing: (_: string, urgent: boolean) => this.#take(urgent),
         savePairing: (pairing: Pairing) => this.#save(pairing),
-        completePairing: (pairing: Pairing, grant: Grant) => this.#complete(pairing, grant),
-        generation: async () => {
-          await this.#turn();
-          return site.grant?.generation ?? 0;
-        },
+        saveLogin: (_: string, decide: Parameters<Store['saveLogin']>[1]) => this.#end(decide),
         grant: async () => {
           await this.#turn();
           return site.grant && { grant: site.grant, attempt: null };
@@ -211,16 +208,21 @@ class Hub {
     return this.#confirm();
   }
 
-  async #complete(pairing: Pairing, grant: Grant): Promise<boolean> {
+  async #end(decide: Parameters<Store['saveLogin']>[1]): Promise<Grant | null> {
     await this.#turn();
     if (this.cannotWrite) throw new Error('the database is away');
-    const { row } = this.#site;
-    if ((this.#site.grant?.generation ?? 0) !== grant.generation - 1) return false;
-    this.#site.grant = grant;
-    this.#site.stored.add(grant.accessToken.reveal());
-    if (row.owner === this.name && row.revision === this.#known) this.#write(pairing);
-    else if (row.pairing.step.kind !== 'ended') this.#write(pairing);
-    return this.#confirm();
+    const { row, grant: stored } = this.#site;
+    const end = decide({ generation: stored?.generation ?? 0, grant: stored });
+    if (end === null) return null;
+    const { grant, pairing } = end;
+    if (grant !== null) {
+      this.#site.grant = grant;
+      this.#site.stored.add(grant.accessToken.reveal());
+    }
+    const isOwn = row.owner === this.name && row.revision === this.#known;
+    if (pairing !== null && (isOwn || row.pairing.step.kind !== 'ended')) this.#write(pairing);
+    await this.#confirm();
+    return grant;
   }
 
   #write(pairing: Pairing): void {

@@ -6,6 +6,7 @@ import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { generationOf } from '../support/stored-grants.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 import { expectPairedByPolling, followRedirect, REDIRECT, stateOf } from './logins.ts';
 
@@ -464,26 +465,21 @@ describe('pairing that ends during its code exchange', () => {
     expect(await harness.run.store.grants()).toEqual([]);
   });
 
-  test.each(['generation', 'completePairing'] as const)(
-    'memory and store agree when a pairing is cancelled while its grant is being saved (%s)',
-    async (step) => {
-      const { harness, id, run } = await startPairing(REDIRECT);
-      const disk = harness.holdWrites(step);
-      const received = followRedirect(harness, await harness.login(run));
-      await expect.poll(() => harness.emulator.grants().length).toBe(1);
-      await sleep(30);
-      const ended = harness.run.pairings.end(id, 'cancelled');
-      disk.resolve();
-      await Promise.all([received, ended]);
-      await harness.time.settle();
-      const paired = stateOf(run) === 'paired';
-      expect((await harness.token(id)) === 'not_paired').toBe(!paired);
-      expect(await harness.run.store.grants()).toHaveLength(paired ? 1 : 0);
-      expect((await harness.run.store.pairings()).map((pairing) => pairingResult(pairing.step))).toEqual([
-        stateOf(run),
-      ]);
-    },
-  );
+  test('memory and store agree when a pairing is cancelled while its grant is being saved', async () => {
+    const { harness, id, run } = await startPairing(REDIRECT);
+    const disk = harness.holdWrites('saveLogin');
+    const received = followRedirect(harness, await harness.login(run));
+    await expect.poll(() => harness.emulator.grants().length).toBe(1);
+    await sleep(30);
+    const ended = harness.run.pairings.end(id, 'cancelled');
+    disk.resolve();
+    await Promise.all([received, ended]);
+    await harness.time.settle();
+    const paired = stateOf(run) === 'paired';
+    expect((await harness.token(id)) === 'not_paired').toBe(!paired);
+    expect(await harness.run.store.grants()).toHaveLength(paired ? 1 : 0);
+    expect((await harness.run.store.pairings()).map((pairing) => pairingResult(pairing.step))).toEqual([stateOf(run)]);
+  });
 });
 
 describe('new pairing of an active appliance', () => {
@@ -499,23 +495,23 @@ describe('new pairing of an active appliance', () => {
     await harness.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('cancelled');
     expect(await harness.token(id)).not.toBe(token);
-    expect(await harness.run.store.generation(id)).toBe(2);
+    expect(await generationOf(harness.run.store, id)).toBe(2);
   });
 
   test('a new grant replaces the old one even if the old one is refreshed at the same moment', async () => {
     const { harness, id } = await BrokerHarness.startPaired(REDIRECT);
     const run = await harness.beginPairing('wallbox');
     const location = await harness.login(run);
-    const disk = harness.holdWrites('completePairing');
+    const disk = harness.holdWrites('saveLogin');
     const received = followRedirect(harness, location);
     await expect.poll(() => harness.emulator.grants().length).toBe(2);
     await sleep(30);
     await harness.run.grants.refresh(id);
-    expect(await harness.run.store.generation(id)).toBe(2);
+    expect(await generationOf(harness.run.store, id)).toBe(2);
     disk.resolve();
     await received;
     expect(stateOf(run)).toBe('paired');
-    expect(await harness.run.store.generation(id)).toBe(3);
+    expect(await generationOf(harness.run.store, id)).toBe(3);
     expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
     expectNoCodeTwice(harness);
   });
@@ -529,7 +525,7 @@ describe('new pairing of an active appliance', () => {
         await harness.run.grants.delete(id);
         run = await harness.beginPairing('wallbox');
       }
-      harness.failingWrites.add('completePairing');
+      harness.failingWrites.add('saveLogin');
       await followRedirect(harness, await harness.login(run));
       expect(stateOf(run)).toBe('paired');
       const token = await harness.token(id);

@@ -161,7 +161,7 @@ describe('login without a refresh token', () => {
   test('a grant that could not be stored at first is stored later, and refused only at its end', async () => {
     const harness = await BrokerHarness.start();
     harness.portal.fail('token', NO_REFRESH_TOKEN);
-    harness.failingWrites.add('completePairing');
+    harness.failingWrites.add('saveLogin');
     const id = await harness.addPairedAppliance();
     const token = await harness.token(id);
     expect(statusOf(harness)).toMatchObject({ state: 'retrying', problem: { code: 'store_unwritable' } });

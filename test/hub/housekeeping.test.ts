@@ -10,6 +10,7 @@ import { addAppliance, open, WALLBOX } from '../store/test-store.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { completePairing } from '../support/stored-grants.ts';
 
 const DAY = 86_400_000;
 const log = createLog('silent');
@@ -45,7 +46,7 @@ function date(file: string, wall: number): void {
 
 function pair(store: SqliteStore, generation: number): Promise<boolean> {
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
-  return store.completePairing(paired, sampleGrant({ connection: WALLBOX.id, generation }));
+  return completePairing(store, paired, sampleGrant({ connection: WALLBOX.id, generation }));
 }
 
 test('a new hub makes a snapshot at once, which is private and contains the whole store', async () => {

@@ -8,6 +8,7 @@ import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samp
 import { addAppliance, HEATER, ownConnection, sampleSession, WALLBOX } from '../store/test-store.ts';
 import { COMMIT, PostgresProxy } from '../support/postgres/proxy.ts';
 import { startPostgres } from '../support/postgres/server.ts';
+import { completePairing, generationOf } from '../support/stored-grants.ts';
 import { addressOf, fastClock, HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from './site-harness.ts';
 
 const siteServer = useSiteServer();
@@ -94,9 +95,9 @@ const WRITES: readonly Write[] = [
   },
   {
     what: 'the end of a pairing',
-    write: (hub) => hub.completePairing(paired, third),
+    write: (hub) => completePairing(hub, paired, third),
     result: true,
-    stored: async (other) => [(await other.pairings()).map(({ step }) => step.kind), await other.generation(id)],
+    stored: async (other) => [(await other.pairings()).map(({ step }) => step.kind), await generationOf(other, id)],
     expected: [['ended'], 3],
   },
   {
@@ -108,9 +109,9 @@ const WRITES: readonly Write[] = [
   },
   {
     what: 'the deletion of a grant',
-    write: (hub) => hub.forgetGrant(id, 3),
-    result: true,
-    stored: (other) => other.generation(id),
+    write: async (hub) => (await hub.forgetGrant(id, 3)).generation,
+    result: 3,
+    stored: (other) => generationOf(other, id),
     expected: 4,
   },
   {
@@ -214,11 +215,11 @@ describe('a database that goes away while a transaction is committed', () => {
       await hubs.hub.beginAttempt(first, attempt);
       hubs.goAwayAfter(message);
       await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
-      expect(await hubs.other.generation(id)).toBe(message === 'response' ? 2 : 1);
+      expect(await generationOf(hubs.other, id)).toBe(message === 'response' ? 2 : 1);
       hubs.proxy.pass();
       await hubs.returned;
       expect(await hubs.hub.replaceGrant(second)).toBe(true);
-      expect(await hubs.hub.replaceGrant(second)).toBe(false);
+      expect(await hubs.hub.replaceGrant({ ...second, refreshToken: new Secret('late') })).toBe(false);
       const stored = await hubs.other.grant(id);
       expect(stored).toMatchObject({ attempt: null, grant: { generation: 2 } });
       expect(stored?.grant.refreshToken?.reveal()).toBe('the-second-refresh-token');
@@ -243,11 +244,11 @@ describe('a database that goes away while a transaction is committed', () => {
   test('the end of a pairing that may have been committed is written by the next try, once', async () => {
     await using hubs = await startHubs();
     hubs.goAwayAfter('response');
-    await expect(hubs.hub.completePairing(paired, second)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(completePairing(hubs.hub, paired, second)).rejects.toMatchObject({ code: 'store_unwritable' });
     hubs.proxy.pass();
     await hubs.returned;
-    expect(await hubs.hub.completePairing(paired, second)).toBe(true);
-    expect(await hubs.other.generation(id)).toBe(2);
+    expect(await hubs.hub.saveLogin(id, () => ({ grant: second, pairing: paired }))).toBe(second);
+    expect(await generationOf(hubs.other, id)).toBe(2);
     expect((await hubs.other.pairings()).map(({ step }) => step.kind)).toEqual(['ended']);
   });
 

@@ -14,6 +14,7 @@ import type { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { longestTurnShare } from '../support/loop-turns.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
+import { generationOf } from '../support/stored-grants.ts';
 import { runSql } from './corrupt-store.ts';
 import { addAppliance, HEATER, open, ownConnection, readFilesAsText, WALLBOX } from './test-store.ts';
 
@@ -154,7 +155,7 @@ describe('restoring a backup', () => {
     await addAppliance(temp.store, WALLBOX);
     await saveGenerations(temp.store, sampleGrant({ connection: WALLBOX.id, generation: 3 }));
     await restoreState(temp.store, await sampleBackupState());
-    expect(await temp.store.generation(WALLBOX.id)).toBe(5);
+    expect(await generationOf(temp.store, WALLBOX.id)).toBe(5);
     expect(await temp.store.replaceGrant(sampleGrant({ connection: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 

@@ -5,6 +5,7 @@ import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
+import { completePairing } from '../support/stored-grants.ts';
 import { corruptTable } from './corrupt-store.ts';
 import { mountSmallDisk } from './small-disk.ts';
 import { addAppliance, historyLine, open, openAsHub, WALLBOX } from './test-store.ts';
@@ -37,7 +38,7 @@ const exchanging = samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since:
 describe('pending history', () => {
   test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
     ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
-    ['with the end of a pairing', (store) => store.completePairing(exchanging, sampleGrant({ generation: 2 }))],
+    ['with the end of a pairing', (store) => completePairing(store, exchanging, sampleGrant({ generation: 2 }))],
     ['alone', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
   ])('pending history is written %s, and survives a crash', async (_, write) => {
     using folder = memoryStateFolder();

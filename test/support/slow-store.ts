@@ -14,7 +14,7 @@ export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'replaceGrant',
   'forgetGrant',
   'savePairing',
-  'completePairing',
+  'saveLogin',
   'saveSession',
   'endSession',
   'saveInvite',

@@ -1,7 +1,7 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import type { GrantImport } from '../../core/connections/connection-administration.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
+import { type Grant, grantFromTokenResponse, hasSameTokens } from '../../core/grants/grant.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
 import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import { Secret } from '../../core/secret.ts';
@@ -13,9 +13,6 @@ import type { BrokerStore, ConnectedPortal } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Connections } from './connections.ts';
 
-/** How often storing a grant is retried if another write changes the former one meanwhile. */
-const MAX_REPLACE_ATTEMPTS = 10;
-
 /** What imports need. */
 interface ImportContext {
   readonly environment: Environment;
@@ -24,6 +21,14 @@ interface ImportContext {
   readonly grants: Grants;
   readonly referenceClock: Pick<ReferenceClock, 'timeAt'>;
   portalOf(portal: string): ConnectedPortal | undefined;
+}
+
+/** An import that is written ahead. */
+interface BegunImport {
+  /** The former grant, or the placeholder that has the refresh token. */
+  readonly grant: Grant;
+  /** Before when it may be sent, on the boot clock in ms; null for no limit. */
+  readonly sendBefore: number | null;
 }
 
 /**
@@ -104,10 +109,9 @@ export class GrantImports implements AsyncDisposable {
       issuer: portalIdentityOf(connected.identity),
     };
     const attempt = { token: sha256(refreshToken.reveal()), at: sent };
-    const placeholder = { ...previous, generation: (former?.generation ?? (await store.generation(id))) + 1 };
-    const sendBefore =
+    const { grant: before, sendBefore } =
       former === null
-        ? await this.#writeAhead(placeholder, attempt, name, isNew)
+        ? await this.#writeAhead(id, (generation) => ({ ...previous, generation }), attempt, { name, isNew })
         : await this.#reserve(former, attempt, name);
     const outcome = await connected.portal
       .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
@@ -115,10 +119,10 @@ export class GrantImports implements AsyncDisposable {
     if (outcome.kind === 'granted') {
       const tokens = { ...outcome.tokens, refreshToken: outcome.tokens.refreshToken ?? refreshToken };
       const time = referenceClock.timeAt(connection.portal, sent);
-      const grantAfter = (former: number) =>
-        grantFromTokenResponse({ ...previous, generation: former }, tokens.refreshToken, tokens, sent, time);
-      const next = { grant: grantAfter(former?.generation ?? placeholder.generation) };
-      const replace = () => this.#replace(next, former, grantAfter);
+      const grantAfter = (generation: number) =>
+        grantFromTokenResponse({ ...previous, generation }, tokens.refreshToken, tokens, sent, time);
+      const next = { grant: grantAfter(before.generation) };
+      const replace = () => this.#replace(id, next, former, grantAfter);
       const saved = await replace().catch((error: unknown) => {
         environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
         return undefined;
@@ -157,7 +161,7 @@ export class GrantImports implements AsyncDisposable {
         `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,
       );
     }
-    if (former === null) await this.#undo(placeholder, isNew);
+    if (former === null) await this.#undo(id, before.generation, isNew);
     // If this fails, the next attempt overwrites it, or its lease ends.
     else await store.endAttempt(former).catch(() => false);
     if (kind !== 'ambiguous') throw importFailure(outcome);
@@ -170,59 +174,73 @@ export class GrantImports implements AsyncDisposable {
   /**
    * Writes ahead that something is sent, for a connection that has a grant: not of its refresh token, so after a crash
    * the grant is not in doubt. On a site no other hub refreshes the grant meanwhile.
-   * @returns before when it may be sent, on the boot clock in ms; null for no limit
+   * @returns the grant, and before when it may be sent
    * @throws Failure `not_allowed`, or as {@link Store}
    */
-  async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<number | null> {
+  async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<BegunImport> {
     const start = await this.#context.store.beginAttempt(former, attempt);
-    if (start.kind === 'begun') return start.sendBefore;
+    if (start.kind === 'begun') return { grant: former, sendBefore: start.sendBefore };
     throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
   }
 
   /**
    * Writes the refresh token ahead, for a connection without a grant.
-   * @returns before when it may be sent, on the boot clock in ms; null for no limit
+   * @param create the grant that has it
+   * @returns this grant, and before when it may be sent
    * @throws Failure `not_allowed`, or as {@link Store}; nothing is kept then
    */
-  async #writeAhead(placeholder: Grant, attempt: RefreshAttempt, name: string, isNew: boolean): Promise<number | null> {
-    const start = await this.#context.store.beginImport(placeholder, attempt).catch(async (error: unknown) => {
-      await this.#undo(placeholder, isNew);
+  async #writeAhead(
+    id: string,
+    create: (generation: number) => Grant,
+    attempt: RefreshAttempt,
+    { name, isNew }: { readonly name: string; readonly isNew: boolean },
+  ): Promise<BegunImport> {
+    const placeholder: { grant?: Grant } = {};
+    const added = (generation: number) => {
+      placeholder.grant = create(generation);
+      return placeholder.grant;
+    };
+    const undo = () => this.#undo(id, placeholder.grant?.generation ?? null, isNew);
+    const start = await this.#context.store.beginImport(id, added, attempt).catch(async (error: unknown) => {
+      await undo();
       throw error;
     });
-    if (start.kind === 'begun') return start.sendBefore;
-    await this.#undo(placeholder, isNew);
+    if (start.kind === 'begun' && start.grant !== null) return { grant: start.grant, sendBefore: start.sendBefore };
+    await undo();
     throw new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
   }
 
   /**
    * Replaces what the connection had. Another hub may have refreshed the former grant if this one was paused, or could
    * not write for long.
-   * @param next the grant as it is written next. Its last write may have been committed although that has failed, so it
-   * is repeated first, and nothing is written over a generation after it: another hub may have refreshed that.
+   * @param next the grant as it is written next. Its last write may have been committed although that has failed, so
+   * nothing is written over a generation after it: another hub may have refreshed that.
    * @param grantAfter creates the grant that replaces the one with this generation
    * @returns the grant as it is stored; null if the former one was deleted, or replaced by another login
    */
-  async #replace(
+  #replace(
+    connection: string,
     next: { grant: Grant },
     former: Grant | null,
     grantAfter: (generation: number) => Grant,
   ): Promise<Grant | null> {
-    const { store } = this.#context;
-    for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      if (await store.replaceGrant(next.grant)) return next.grant;
-      const current = former === null ? undefined : (await store.grant(former.connection))?.grant;
-      if (current === undefined || current.login?.pairing !== former?.login?.pairing) return null;
-      if (current.generation > next.grant.generation) return null;
-      next.grant = grantAfter(current.generation);
-    }
-    return null;
+    return this.#context.store.saveLogin(connection, ({ generation, grant: current }) => {
+      const isWritten = current !== null && generation === next.grant.generation && hasSameTokens(current, next.grant);
+      const isNext = generation === next.grant.generation - 1;
+      if (!isWritten && !isNext) {
+        const isFormer = former !== null && current !== null && current.login?.pairing === former.login?.pairing;
+        if (!isFormer || generation > next.grant.generation) return null;
+        next.grant = grantAfter(generation);
+      }
+      return { grant: next.grant, pairing: null };
+    });
   }
 
   /** Leaves everything as it was before the import: the refresh token was not used up. */
-  async #undo({ connection: id, generation }: Grant, isNew: boolean): Promise<void> {
+  async #undo(id: string, generation: number | null, isNew: boolean): Promise<void> {
     const { store, connections } = this.#context;
     // Otherwise the placeholder was not written, or somebody has logged in meanwhile.
-    await store.forgetGrant(id, generation);
+    if (generation !== null) await store.forgetGrant(id, generation);
     if (isNew && (await store.grant(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
   }
 }

@@ -1,5 +1,4 @@
 import type { Connection } from '../../core/connections/connection.ts';
-import { Failure } from '../../core/failure.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
@@ -23,9 +22,6 @@ const DAY_MS = 86_400_000;
 const SAVE_INTERVAL = 500;
 /** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
 const MIN_ADVANCE_INTERVAL = 60_000;
-
-/** How often the deletion of a grant is retried if another write changes it meanwhile. */
-const MAX_DELETE_ATTEMPTS = 10;
 
 /** What all grants work with. */
 export interface GrantsOptions {
@@ -162,22 +158,10 @@ export class Grants implements AsyncDisposable {
    * @throws Failure `store_unwritable`: the grant is kept then
    */
   async delete(connection: string): Promise<Grant | null> {
-    let newest = this.#grants.get(connection)?.grant ?? null;
-    const isDamaged = () => this.#store.damagedGrants.has(connection);
-    if (newest === null && !isDamaged()) return null;
-    let generation = newest?.generation ?? (await this.#store.generation(connection));
-    for (let attempt = 1; !(await this.#store.forgetGrant(connection, generation)); attempt++) {
-      // The held version was not saved yet, or another hub has written one: delete whatever is stored.
-      const stored = (await this.#store.grant(connection))?.grant ?? null;
-      if (stored === null && !isDamaged()) break;
-      if (attempt === MAX_DELETE_ATTEMPTS)
-        throw new Failure('store_unwritable', 'the login was changed again and again meanwhile', {
-          advice: 'try again',
-        });
-      newest = newerOf(newest, stored);
-      generation = stored?.generation ?? (await this.#store.generation(connection));
-    }
-    return newerOf(newest, this.stopManaging(connection));
+    const held = this.#grants.get(connection)?.grant ?? null;
+    if (held === null && !this.#store.damagedGrants.has(connection)) return null;
+    const { grant: stored } = await this.#store.forgetGrant(connection);
+    return newerOf(newerOf(held, stored), this.stopManaging(connection));
   }
 
   /**
@@ -208,18 +192,20 @@ export class Grants implements AsyncDisposable {
   ): Promise<boolean> {
     const current = this.#grants.get(connection);
     if (current !== undefined && !current.hasEnded) return false;
-    if (!isDeleted && this.#logins.has(connection)) return false;
-    // Another hub of a site may have completed a login. If that can't be known, it may be so.
-    const isHeldElsewhere = await this.#store.grant(connection).then(
-      (stored) => stored !== null,
-      () => true,
-    );
-    if (isHeldElsewhere) return false;
+    if (!isDeleted && (this.#logins.has(connection) || (await this.#mayBeStored(connection)))) return false;
     const { log } = this.#environment;
     const outcome = await portal.revoke(tokens);
     if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
     if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
     return outcome.kind === 'revoked';
+  }
+
+  /** Another hub of a site may have completed a login. If that can't be known, it may be so. */
+  #mayBeStored(connection: string): Promise<boolean> {
+    return this.#store.grant(connection).then(
+      (stored) => stored !== null,
+      () => true,
+    );
   }
 
   /**

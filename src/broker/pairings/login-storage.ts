@@ -5,10 +5,8 @@ import type { Pairing } from '../../core/pairings/pairing.ts';
 import { stepPairing } from '../../core/pairings/pairing-step.ts';
 import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/identity.ts';
 import type { TokenResponse } from '../../core/portals/token-outcome.ts';
+import type { GrantSlot } from '../../core/store.ts';
 import type { PairingContext } from './pairing-context.ts';
-
-/** How often storing a grant is retried if another write changes the grant meanwhile. */
-const MAX_REPLACE_ATTEMPTS = 10;
 
 /** The tokens of a login that has ended. */
 export interface EndedLogin {
@@ -23,8 +21,6 @@ export type StoredLogin =
       readonly kind: 'stored' | 'in_memory';
       readonly grant: Grant;
       readonly paired: Pairing;
-      /** Whether the generation of the store was known. */
-      readonly isNext: boolean;
     }
   | { readonly kind: 'connection_removed'; readonly grant: Grant };
 
@@ -37,68 +33,57 @@ type LoginContext = Pick<PairingContext, 'environment' | 'store' | 'grants' | 'r
 export async function storeLogin(context: LoginContext, pairing: Pairing, login: EndedLogin): Promise<StoredLogin> {
   const { store, environment, grants, nameOf } = context;
   const { connection } = pairing;
-  const unwritable = (error: unknown) =>
+  let end: ReturnType<typeof endOf> | null = null;
+  const decide = ({ generation }: Pick<GrantSlot, 'generation'>): ReturnType<typeof endOf> => {
+    end = endOf(context, pairing, login, generation);
+    return end;
+  };
+  try {
+    const saved = await store.saveLogin(connection, decide);
+    const { grant, pairing: paired } = end ?? decide({ generation: 0 });
+    return saved === null ? { kind: 'connection_removed', grant } : { kind: 'stored', grant, paired };
+  } catch (error) {
     environment.log.error('store_unwritable', { connection: nameOf(connection), error: messageOf(error) });
-  let refused: number | null = null;
-  for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-    let isNext = true;
-    const generation = await store.generation(connection).catch((error: unknown) => {
-      unwritable(error);
-      isNext = false;
-      return (grants.get(connection)?.grant ?? grants.getSuspended(connection))?.generation ?? 0;
-    });
-    const grant = grantOf(context, pairing, login, generation);
-    // Nobody has written another grant: there is no such connection any more.
-    if (generation === refused) return { kind: 'connection_removed', grant };
-    const paired = pairedWith(context, pairing, grant);
-    try {
-      if (await store.completePairing(paired, grant)) return { kind: 'stored', grant, paired, isNext };
-    } catch (error) {
-      unwritable(error);
-      return { kind: 'in_memory', grant, paired, isNext };
-    }
-    refused = generation;
+    const held = grants.get(connection)?.grant ?? grants.getSuspended(connection);
+    const { grant, pairing: paired } = end ?? decide({ generation: held?.generation ?? 0 });
+    return { kind: 'in_memory', grant, paired };
   }
-  throw new Error('the grant was changed by other writes repeatedly');
 }
 
 /**
  * Stores a login that was only in memory, unless the store has a grant from the same login or a later one; then the
  * pairing has ended too. If another grant was deleted meanwhile, so is this one; but the store may have had a deleted
  * one that this hub did not know.
- * @param stored its grant, as it could not be stored
+ * @param unsaved its grant, as it could not be stored
  * @returns the grant as it is stored now; null if nothing was written, because the store has this login already, or another one
  * @throws Failure as `Store`
  */
-export async function storeLoginLate(
+export function storeLoginLate(
   context: LoginContext,
   pairing: Pairing,
   login: EndedLogin,
-  { grant: unsaved, paired, isNext }: Exclude<StoredLogin, { kind: 'connection_removed' }>,
+  unsaved: Grant,
 ): Promise<Grant | null> {
-  const { store } = context;
-  const { connection } = pairing;
-  if (isNext && (await store.completePairing(paired, unsaved))) return unsaved;
-  let refused: number | null = null;
-  // Another hub may refresh the other grant between its comparison and the write.
-  for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-    const other = (await store.grant(connection))?.grant;
-    if (other === undefined ? unsaved.generation > 1 : isFromSameLogin(other, unsaved)) return null;
-    if (other !== undefined && isFromLaterLogin(other, unsaved)) {
-      await store.savePairing(pairedWith(context, pairing, unsaved));
-      return null;
-    }
-    const generation = other?.generation ?? (await store.generation(connection));
-    // There is no such connection any more.
-    if (generation === refused) return null;
-    refused = generation;
-    const grant = grantOf(context, pairing, login, generation);
-    if (await store.completePairing(pairedWith(context, pairing, grant), grant)) return grant;
-  }
-  throw new Error('the grant was changed by other writes repeatedly');
+  return context.store.saveLogin(pairing.connection, ({ generation, grant: other }) => {
+    if (other === null && unsaved.generation > 1 && generation !== unsaved.generation - 1) return null;
+    if (other !== null && isFromSameLogin(other, unsaved)) return null;
+    if (other !== null && isFromLaterLogin(other, unsaved))
+      return { grant: null, pairing: pairedWith(context, pairing, unsaved) };
+    return endOf(context, pairing, login, generation);
+  });
 }
 
 /** @param generation that of the grant that it replaces */
+function endOf(
+  context: LoginContext,
+  pairing: Pairing,
+  login: EndedLogin,
+  generation: number,
+): { readonly grant: Grant; readonly pairing: Pairing } {
+  const grant = grantOf(context, pairing, login, generation);
+  return { grant, pairing: pairedWith(context, pairing, grant) };
+}
+
 function grantOf(
   { referenceClock }: LoginContext,
   { id, connection, scope }: Pairing,

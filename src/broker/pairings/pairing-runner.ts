@@ -453,7 +453,7 @@ export class PairingRunner {
     }
     const saveLate = () =>
       this.exclusively(async () => {
-        const saved = await storeLoginLate(this.#context, pairing, login, stored);
+        const saved = await storeLoginLate(this.#context, pairing, login, grant);
         if (saved === null) return false;
         if (saved.generation !== grant.generation) grants.replace(saved);
         // Meanwhile this hub may have read the pairing as it was.

@@ -111,6 +111,14 @@ export function grantFromTokenResponse(
   };
 }
 
+/** Whether two grants have the same tokens. */
+export function hasSameTokens(one: Grant, other: Grant): boolean {
+  return (
+    one.accessToken.reveal() === other.accessToken.reveal() &&
+    one.refreshToken?.reveal() === other.refreshToken?.reveal()
+  );
+}
+
 /** Whether a grant is from the same login as another one. False if either login is not known. */
 export function isFromSameLogin({ login }: Pick<Grant, 'login'>, { login: other }: Pick<Grant, 'login'>): boolean {
   return login?.pairing !== undefined && login.pairing === other?.pairing;

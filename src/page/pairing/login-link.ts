@@ -54,13 +54,13 @@ function renderQrCode({ scan, qr }: Texts['pairing'], authorizeUrl: string, isRe
 }
 
 /** The end of a login on an address that no browser can open: an error page, or an app (RFC 8252, 7). */
-type LoginEnd = { readonly kind: 'page' } | { readonly kind: 'app'; readonly scheme: string };
+type LoginWrite = { readonly kind: 'page' } | { readonly kind: 'app'; readonly scheme: string };
 
 /**
  * Where a login ends if no browser can open that address: that of a program on its own machine, or of an app. It is in
  * the authorization request (RFC 6749, 4.1.1). Null if it ends on the web.
  */
-export function loginEnd(authorizeUrl: string, { request }: AuthenticatedRequest): LoginEnd | null {
+export function loginEnd(authorizeUrl: string, { request }: AuthenticatedRequest): LoginWrite | null {
   const redirect = URL.parse(URL.parse(authorizeUrl)?.searchParams.get('redirect_uri') ?? '');
   if (redirect === null) return null;
   const { protocol, hostname } = redirect;

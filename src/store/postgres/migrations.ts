@@ -62,7 +62,6 @@ const MIGRATIONS: readonly Migration[] = [
          distrusted text,
          misconfigured text,
          revision bigint NOT NULL,
-         change_id uuid NOT NULL,
          confirmed boolean NOT NULL DEFAULT true
        ) WITH (fillfactor = 70)`,
       `CREATE TABLE pairings (

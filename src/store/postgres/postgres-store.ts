@@ -9,7 +9,16 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, StoredHistoryEntry } from '../../core/reports/history.ts';
 import type { OwnSiteEntry, SiteHub, SiteStore, SiteWork, StoreWatcher } from '../../core/site.ts';
-import type { AttemptStart, FoundGrant, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type {
+  AttemptStart,
+  FoundGrant,
+  GrantSlot,
+  LoginWrite,
+  RefreshAttempt,
+  RegistryChange,
+  Store,
+  StoredGrant,
+} from '../../core/store.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import type { SiteDatabase } from './database/database.ts';
@@ -186,16 +195,12 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.reconcile(grants);
   }
 
-  generation(connection: string): Promise<number> {
-    return this.#grants.generation(connection);
-  }
-
   beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
     return this.#grants.beginAttempt(grant, attempt);
   }
 
-  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
-    return this.#grants.beginImport(grant, attempt);
+  beginImport(...call: Parameters<Store['beginImport']>): ReturnType<Store['beginImport']> {
+    return this.#grants.beginImport(...call);
   }
 
   endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
@@ -210,21 +215,40 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.replace(grant);
   }
 
-  async forgetGrant(connection: string, generation: number): Promise<boolean> {
+  async saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null> {
+    const news = [`grants/${connection}`];
+    const written = await this.#database.write(news, async (sql) => {
+      const end = await this.#grants.replaceAs(sql, connection, decide);
+      if (end?.pairing == null) return end && { ...end, pairingRevision: 0 };
+      news.push(`pairings/${end.pairing.id}`);
+      const saved = await this.#pairings.saveIn(sql, end.pairing, news);
+      // Another hub has changed the pairing meanwhile: the tokens are kept all the same.
+      return { ...end, pairingRevision: saved ?? (await this.#pairings.endIn(sql, end.pairing)) };
+    });
+    if (written === null) return null;
+    const { grant, pairing, revision, pairingRevision } = written;
+    if (pairing !== null) this.#pairings.noteSaved(pairing.id, pairingRevision);
+    if (grant === null || revision === null) return null;
+    this.#grants.noteReplaced(grant, revision);
+    return grant;
+  }
+
+  async forgetGrant(connection: string, generation?: number): Promise<GrantSlot> {
     const [appliances] = await this.#database.read((sql) =>
       sql.all<{ ids: string[] }>('SELECT array_agg(id) AS ids FROM appliances WHERE connection = $1', connection),
     );
     const ids = appliances?.ids ?? [];
     const news = [`grants/${connection}`, ...ids.map((id) => `sessions/${id}`)];
-    const revision = await this.#database.write(news, async (sql, id) => {
-      const cleared = await this.#grants.clearIn(sql, id, connection, generation);
+    let slot: GrantSlot = { generation: 0, grant: null };
+    const revision = await this.#database.write(news, async (sql) => {
+      slot = await this.#grants.slotIn(sql, connection);
+      const cleared = await this.#grants.clearIn(sql, connection, generation ?? slot.generation);
       if (cleared === null) return null;
       await sql.run('DELETE FROM sessions WHERE appliance = ANY ($1)', ids);
       return cleared;
     });
-    if (revision === null) return false;
-    this.#grants.noteCleared(connection, revision);
-    return true;
+    if (revision !== null) this.#grants.noteCleared(connection, revision);
+    return slot;
   }
 
   pairings(ids?: ReadonlySet<string>): Promise<Pairing[]> {
@@ -233,30 +257,6 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
 
   savePairing(pairing: Pairing): Promise<boolean> {
     return this.#pairings.save(pairing);
-  }
-
-  async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
-    const { connection } = grant;
-    let written = '';
-    try {
-      const news = [`pairings/${pairing.id}`, `grants/${connection}`];
-      const revisions = await this.#database.write(news, async (sql, id) => {
-        written = id;
-        const grantRevision = await this.#grants.replaceIn(sql, id, grant);
-        if (grantRevision === null) return null;
-        const saved = await this.#pairings.saveIn(sql, pairing, news);
-        if (saved === 0) return null;
-        // Another hub has changed the pairing meanwhile: the tokens are kept all the same.
-        return { grant: grantRevision, pairing: saved ?? (await this.#pairings.endIn(sql, pairing)) };
-      });
-      if (revisions === null) return false;
-      this.#grants.noteReplaced(grant, revisions.grant);
-      this.#pairings.noteSaved(pairing.id, revisions.pairing);
-      return true;
-    } catch (error) {
-      this.#grants.noteUnknown(connection, written);
-      throw error;
-    }
   }
 
   takePairing(pairing: string, urgent: boolean): Promise<Pairing | null> {

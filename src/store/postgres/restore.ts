@@ -26,13 +26,10 @@ const REVISION = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 export class RestoreWriter {
   readonly #sql: Statements;
   readonly #sealing: Sealing;
-  /** Of the transaction. */
-  readonly #id: string;
 
-  constructor(sql: Statements, sealing: Sealing, id: string) {
+  constructor(sql: Statements, sealing: Sealing) {
     this.#sql = sql;
     this.#sealing = sealing;
-    this.#id = id;
   }
 
   /**
@@ -118,16 +115,16 @@ export class RestoreWriter {
       const rows = await mapInSlices(batch, (grant) => toGrantRow(grant, this.#sealing));
       await this.#sql.run(
         `INSERT INTO grants
-           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, change_id)
-         SELECT *, ${REVISION}, $8::uuid
+           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision)
+         SELECT *, ${REVISION}
          FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
          ON CONFLICT (connection) DO UPDATE SET generation = excluded.generation, sealed = excluded.sealed,
            attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, doubt = excluded.doubt,
            refused = excluded.refused, distrusted = excluded.distrusted, misconfigured = excluded.misconfigured,
-           revision = greatest(grants.revision + 1, excluded.revision), change_id = excluded.change_id, confirmed = true`,
+           revision = greatest(grants.revision + 1, excluded.revision), confirmed = true`,
         ...[rows.map(({ connection }) => connection), rows.map(({ generation }) => generation)],
         ...[rows.map(({ sealed }) => sealed), rows.map(({ doubt }) => doubt), rows.map(({ refused }) => refused)],
-        ...[rows.map(({ distrusted }) => distrusted), rows.map(({ misconfigured }) => misconfigured), this.#id],
+        ...[rows.map(({ distrusted }) => distrusted), rows.map(({ misconfigured }) => misconfigured)],
       );
     });
   }

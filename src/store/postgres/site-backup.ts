@@ -53,7 +53,7 @@ export class SiteBackup {
         async (sql, id) => {
           await lockForRestore(sql);
           const decided = plan(await checkRows(await readTables(sql), sealing));
-          await new RestoreWriter(sql, sealing, id).apply(decided.state, hubId);
+          await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
           begin(id);
           return decided;
         },

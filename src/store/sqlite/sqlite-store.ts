@@ -8,7 +8,16 @@ import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
-import type { AttemptStart, FoundGrant, RefreshAttempt, RegistryChange, Store, StoredGrant } from '../../core/store.ts';
+import type {
+  AttemptStart,
+  FoundGrant,
+  GrantSlot,
+  LoginWrite,
+  RefreshAttempt,
+  RegistryChange,
+  Store,
+  StoredGrant,
+} from '../../core/store.ts';
 import { systemTimers } from '../../system/clock.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
@@ -44,8 +53,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
   readonly #history: HistoryTable;
   readonly #usage: UsageTable;
   readonly #companions: Companions;
-  /** The generation of grants that are perhaps not on disk, by connection, because their sync has failed. */
-  readonly #unsyncedGrants = new Map<string, number>();
   #pairedListener: () => void = () => undefined;
 
   /** @param reopen as {@link DatabaseFile} */
@@ -253,22 +260,26 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   async reconcile(): Promise<void> {}
 
-  async generation(connection: string): Promise<number> {
-    return this.#grants.generation(connection);
-  }
-
   beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
     return this.#begin(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
   }
 
-  beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
-    const { connection, generation } = grant;
-    const write = () => this.#replaceGrant(grant) && this.#grants.beginAttempt(grant, attempt);
+  async beginImport(
+    connection: string,
+    create: (generation: number) => Grant,
+    attempt: RefreshAttempt,
+  ): ReturnType<Store['beginImport']> {
+    let added: Grant | null = null;
+    const write = () => {
+      const { generation, grant } = this.#grants.slot(connection);
+      added = grant === null ? create(generation + 1) : null;
+      return added !== null && this.#grants.replace(added) && this.#grants.beginAttempt(added, attempt);
+    };
     // Otherwise a later write would leave a refresh token that was never sent, and belongs to another program.
     const onUnsynced = (isWritten: boolean) => {
-      if (isWritten) this.#grants.clear(connection, generation);
+      if (isWritten && added !== null) this.#grants.clear(connection, added.generation);
     };
-    return this.#begin(connection, write, { onUnsynced });
+    return { ...(await this.#begin(connection, write, { onUnsynced })), grant: added };
   }
 
   async #begin(
@@ -293,18 +304,30 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
 
   replaceGrant(grant: Grant): Promise<boolean> {
     this.commits.stopExpecting(grant.connection);
-    return this.commits.enqueue(grant.connection, () => this.#replaceGrant(grant), {
-      alone: () => this.#retryWithoutBallast(() => this.#replaceGrant(grant)),
-      onUnsynced: (isReplaced) => this.#noteUnsynced(grant, isReplaced),
-    });
+    const replace = () => this.#grants.replace(grant);
+    return this.commits.enqueue(grant.connection, replace, { alone: () => this.#retryWithoutBallast(replace) });
   }
 
-  forgetGrant(connection: string, generation: number): Promise<boolean> {
+  async saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null> {
+    const write = (): LoginWrite | null => {
+      const end = decide(this.#grants.slot(connection));
+      if (end === null || (end.grant !== null && !this.#grants.replace(end.grant))) return null;
+      if (end.pairing !== null) this.#pairings.save(end.pairing);
+      return end;
+    };
+    const end = await this.commits.writeNow(connection, write, { alone: () => this.#retryWithoutBallast(write) });
+    if (end?.grant == null) return null;
+    this.commits.stopExpecting(connection);
+    if (end.pairing !== null) this.#pairedListener();
+    return end.grant;
+  }
+
+  forgetGrant(connection: string, generation?: number): Promise<GrantSlot> {
     this.commits.stopExpecting(connection);
     return this.commits.writeNow(null, () => {
-      if (!this.#grants.clear(connection, generation)) return false;
-      this.#sessions.endAll(connection);
-      return true;
+      const slot = this.#grants.slot(connection);
+      if (this.#grants.clear(connection, generation ?? slot.generation)) this.#sessions.endAll(connection);
+      return slot;
     });
   }
 
@@ -327,21 +350,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
       if (this.#connections.has(pairing.connection)) this.#pairings.save(pairing);
     });
     return true;
-  }
-
-  async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
-    const complete = () => {
-      if (!this.#replaceGrant(grant)) return false;
-      this.#pairings.save(pairing);
-      return true;
-    };
-    const isCompleted = await this.commits.writeNow(grant.connection, complete, {
-      alone: () => this.#retryWithoutBallast(complete),
-      onUnsynced: (isReplaced) => this.#noteUnsynced(grant, isReplaced),
-    });
-    this.commits.stopExpecting(grant.connection);
-    if (isCompleted) this.#pairedListener();
-    return isCompleted;
   }
 
   async history(connection: string): Promise<StoredHistoryEntry[]> {
@@ -375,21 +383,6 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     if (!table.hasRowsToRemove) return;
     // The next read tries it again.
     await this.commits.writeNow(null, () => table.removeRejected()).catch(() => undefined);
-  }
-
-  #noteUnsynced({ connection, generation }: Grant, isReplaced: boolean): void {
-    if (isReplaced) this.#unsyncedGrants.set(connection, generation);
-  }
-
-  /** Writes a grant; the second time too, if the first time could not be synced. */
-  #replaceGrant(grant: Grant): boolean {
-    const { connection, generation } = grant;
-    if (this.#grants.replace(grant)) return true;
-    if (this.#unsyncedGrants.get(connection) !== generation || this.#grants.generation(connection) !== generation) {
-      return false;
-    }
-    this.#grants.overwrite(grant);
-    return true;
   }
 
   async #reserveBallast(): Promise<void> {

@@ -67,12 +67,11 @@ test.each(['a refresh', 'a later login'])('a login that is only in memory meets,
   let beforeSave: (() => Promise<void>) | null = null;
   await using waiting = await startWaiting((store) =>
     withMethods(store, {
-      async completePairing(pairing, grant) {
-        // The first write is that of a hub that knows nothing of the other grant yet.
-        const before = grant.generation > 2 ? beforeSave : null;
-        if (before !== null) beforeSave = null;
+      async saveLogin(id, decide) {
+        const before = beforeSave;
+        beforeSave = null;
         await before?.();
-        return store.completePairing(pairing, grant);
+        return store.saveLogin(id, decide);
       },
     }),
   );
@@ -112,10 +111,10 @@ test('a login whose token another hub has used is not written again, although a 
   let loseCommit: (() => void) | null = null;
   await using waiting = await startWaiting((store) =>
     withMethods(store, {
-      completePairing(pairing, grant) {
+      saveLogin(id, decide) {
         loseCommit?.();
         loseCommit = null;
-        return store.completePairing(pairing, grant);
+        return store.saveLogin(id, decide);
       },
     }),
   );
@@ -170,10 +169,10 @@ test('an earlier login is not refreshed if the later one in the store can not be
   let reading: 'normal' | 'fails next' | 'fails' = 'normal';
   await using waiting = await startWaiting((store) =>
     withMethods(store, {
-      async grant(connection) {
-        const found = await store.grant(connection);
+      async saveLogin(id, decide) {
+        const saved = await store.saveLogin(id, decide);
         if (reading === 'fails next') reading = 'fails';
-        return found;
+        return saved;
       },
       async findGrants(connections) {
         if (reading === 'fails') throw new Failure('store_unwritable', 'Query read timeout');

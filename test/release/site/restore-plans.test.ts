@@ -10,6 +10,7 @@ import { sampleGrant } from '../../core/samples.ts';
 import { addressOf, openSiteStore, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, FRIDGE, HEATER, open, ownConnection, sampleSession, WALLBOX } from '../../store/test-store.ts';
 import { memoryStateFolder } from '../../support/state-folder.ts';
+import { generationOf } from '../../support/stored-grants.ts';
 
 const siteServer = useSiteServer();
 
@@ -97,7 +98,7 @@ async function resultIn(store: TestedStore, before: (store: TestedStore) => Prom
     appliances: await store.appliances(),
     grants: (await store.grants()).map(({ grant }) => ({ ...grant, tokens: [grant.accessToken.reveal()] })),
     sessions: (await store.sessions()).map(({ hash }) => hash),
-    generation: await store.generation(SHARED.id),
+    generation: await generationOf(store, SHARED.id),
   };
 }
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { Secret } from '../../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
 import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, ownConnection, WALLBOX } from '../../store/test-store.ts';
+import { completePairing } from '../../support/stored-grants.ts';
 
 const siteServer = useSiteServer();
 const { id } = WALLBOX;
@@ -106,7 +108,7 @@ describe('connections and appliances', () => {
     // A promoted standby has not got that.
     await sql('UPDATE grants SET attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, revision = 1;');
     await using other = await openSiteStore(siteAddress(database), 'latchkey-0000000c');
-    expect(await other.forgetGrant(id, 1)).toBe(true);
+    await other.forgetGrant(id, 1);
     await a.reconcile([sampleGrant({ generation: 2 })]);
     expect(await other.grant(id)).toBeNull();
   });
@@ -158,7 +160,7 @@ describe('attempts', () => {
     expect(await b.endAttempt({ ...sampleGrant(), doubt: { lostAt: instantAt(9), sends: 1 } })).toBe(true);
     await b.beginAttempt(sampleGrant(), attempt);
     expect(await a.replaceGrant(sampleGrant({ generation: 2 }))).toBe(true);
-    expect(await b.replaceGrant(sampleGrant({ generation: 2 }))).toBe(false);
+    expect(await b.replaceGrant(sampleGrant({ generation: 2, refreshToken: new Secret('other') }))).toBe(false);
     expect(await b.grant(id)).toMatchObject({ attempt: null, grant: { generation: 2, doubt: null } });
   });
 });
@@ -191,7 +193,7 @@ describe('pairings', () => {
     await sql('UPDATE pairings SET owned_until = clock_timestamp();');
     await b.takePairing(exchanging.id, false);
     const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
-    expect(await a.completePairing(paired, sampleGrant({ generation: 2 }))).toBe(true);
+    expect(await completePairing(a, paired, sampleGrant({ generation: 2 }))).toBe(true);
     expect(await b.grant(id)).toMatchObject({ grant: { generation: 2 } });
     expect(await b.pairings()).toEqual([paired]);
   });

@@ -128,7 +128,7 @@ test.skipIf(!canTraceSystemCalls())('an import that can not be synced leaves no 
   const placeholder = sampleGrant({ connection: WALLBOX.id });
   {
     await using _failing = await failSyncs(process.pid);
-    const begun = store.beginImport(placeholder, { token: 'hash', at: placeholder.obtained });
+    const begun = store.beginImport(WALLBOX.id, () => placeholder, { token: 'hash', at: placeholder.obtained });
     await expect(begun).rejects.toMatchObject({ code: 'store_unwritable' });
   }
   await store.saveSetting('name', 'a later write');

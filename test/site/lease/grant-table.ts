@@ -17,7 +17,6 @@ export interface TableRow {
   readonly distrusted: string | null;
   readonly misconfigured: string | null;
   readonly revision: number;
-  readonly change_id: string;
   readonly confirmed: boolean;
 }
 
@@ -101,7 +100,7 @@ export class GrantStatements {
         ),
     ],
     [
-      /^SELECT (generation|connection, generation, .*) FROM grants WHERE connection = \$1$/,
+      /^SELECT connection, generation, .* FROM grants WHERE connection = \$1( FOR UPDATE)?$/,
       (table, time, [connection]) => {
         const found = select(table, (row) => row.connection === connection);
         return { ...found, rows: found.rows.map((row) => ({ ...row, settles_at: settlesAt(time) })) };
@@ -128,28 +127,19 @@ export class GrantStatements {
     [/^UPDATE grants SET generation = \$2, sealed = \$3/, (...call) => this.#replace(...call)],
     [
       /^UPDATE grants SET generation = generation \+ 1, sealed = NULL, .* WHERE connection = \$1 AND generation = \$2/,
-      (table, _time, [connection, generation, id]) =>
+      (table, _time, [connection, generation]) =>
         update(
           table,
           (row) => row.connection === connection && row.generation === generation && row.sealed !== null,
           (row) => ({
             ...{ ...row, ...NO_ATTEMPT, sealed: null, doubt: null, refused: null, distrusted: null },
             generation: row.generation + (this.#defects.has('forget_keeps_generation') ? 0 : 1),
-            ...{ misconfigured: null, revision: row.revision + 1, change_id: id as string, confirmed: true },
+            ...{ misconfigured: null, revision: row.revision + 1, confirmed: true },
           }),
         ),
     ],
     [/^INSERT INTO grants .* SELECT \$1, .* ON CONFLICT DO NOTHING/, insert],
     [/^INSERT INTO grants .* ON CONFLICT \(connection\) DO UPDATE SET/, overwrite],
-    [
-      /^SELECT revision FROM grants WHERE connection = \$1 AND generation = \$2 AND change_id = ANY \(\$3::uuid\[\]\)$/,
-      (table, _time, [connection, generation, ids]) =>
-        select(
-          table,
-          (row) =>
-            row.connection === connection && row.generation === generation && (ids as string[]).includes(row.change_id),
-        ),
-    ],
     [
       /^SELECT generation, grants.revision, attempt_id, doubt, refused, .* AS settling, .* AS is_deleted FROM connections LEFT JOIN grants .* WHERE id = \$1/,
       selectLocked,
@@ -251,7 +241,7 @@ export class GrantStatements {
       (row) => {
         const { attempt, attempt_id, holder, leased_until } = row;
         const open = this.#defects.has('replace_keeps_attempt') ? { attempt, attempt_id, holder, leased_until } : {};
-        const isLate = attempt_id !== (values[8] ?? attempt_id);
+        const isLate = attempt_id !== (values[7] ?? attempt_id);
         const wasSentAgain = attempt_id !== null || /"sends":([2-9]|\d\d)/.test(row.doubt ?? '');
         const doubt = isLate && wasSentAgain ? row.doubt : next.doubt;
         return { ...next, ...open, doubt, revision: row.revision + 1 };
@@ -262,8 +252,8 @@ export class GrantStatements {
 
 /** The row of new tokens. */
 function writtenRow(values: readonly unknown[]): TableRow {
-  const [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id] = values as string[];
-  const texts = { connection, sealed, doubt, refused, distrusted, misconfigured, change_id: id };
+  const [connection, generation, sealed, doubt, refused, distrusted, misconfigured] = values as string[];
+  const texts = { connection, sealed, doubt, refused, distrusted, misconfigured };
   return { ...texts, ...NO_ATTEMPT, generation: Number(generation), revision: 1, confirmed: true } as TableRow;
 }
 
@@ -275,7 +265,7 @@ function insert(table: GrantTable, _time: StatementTime, values: readonly unknow
 
 function overwrite(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
   const written = writtenRow(values);
-  const [revision, confirmed, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(8);
+  const [revision, confirmed, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(7);
   const row = { ...written, revision, confirmed, attempt, attempt_id, holder, leased_until } as TableRow;
   const found = table.get(row.connection);
   if (found !== undefined && (found.generation !== generation || found.revision !== before))

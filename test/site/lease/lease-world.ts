@@ -58,7 +58,7 @@ export class LeaseWorld implements WorldParts {
     });
     const row = toGrantRow(grant, { seal: (_row, text) => text, open: (_row, text) => text });
     const attempt = { attempt: null, attempt_id: null, holder: null, leased_until: null };
-    const first = { ...row, ...attempt, revision: 1, change_id: 'pairing', confirmed: true };
+    const first = { ...row, ...attempt, revision: 1, confirmed: true };
     database.commit(new Map([[CONNECTION, first]]), 'pairing', false);
     database.forgetCommits();
     for (const name of HUBS) await hubs[name].start();

@@ -10,10 +10,12 @@ import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
 import type { Connection } from '../../../src/core/connections/connection.ts';
 import { messageOf } from '../../../src/core/failure.ts';
+import type { Grant } from '../../../src/core/grants/grant.ts';
 import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
 import type { Portal } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { SiteHub } from '../../../src/core/site.ts';
+import type { GrantSlot } from '../../../src/core/store.ts';
 import type { Sealing } from '../../../src/store/keys/sealing.ts';
 import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
 import { SiteClocks } from '../../../src/store/postgres/link/clocks.ts';
@@ -83,11 +85,26 @@ export async function forgetGrant(
   connections: Pick<ModelConnections, 'write'>,
   site: SiteGrants,
   ...[connection, generation]: Parameters<BrokerStore['forgetGrant']>
-): Promise<boolean> {
-  const news = [`grants/${connection}`];
-  const revision = await connections.write(news, (sql, id) => site.clearIn(sql, id, connection, generation));
+): Promise<GrantSlot> {
+  let slot: GrantSlot = { generation: 0, grant: null };
+  const revision = await connections.write([`grants/${connection}`], async (sql) => {
+    slot = await site.slotIn(sql, connection);
+    return site.clearIn(sql, connection, generation ?? slot.generation);
+  });
   if (revision !== null) site.noteCleared(connection, revision);
-  return revision !== null;
+  return slot;
+}
+
+/** Writes the end of a login without a pairing, as `PostgresStore` does. */
+async function saveLogin(
+  connections: Pick<ModelConnections, 'write'>,
+  site: SiteGrants,
+  ...[connection, decide]: Parameters<BrokerStore['saveLogin']>
+): Promise<Grant | null> {
+  const written = await connections.write([`grants/${connection}`], (sql) => site.replaceAs(sql, connection, decide));
+  if (written?.grant == null || written.revision === null) return null;
+  site.noteReplaced(written.grant, written.revision);
+  return written.grant;
 }
 
 /** A hub, and what a check may do to it. */
@@ -261,7 +278,7 @@ export class ModelHub {
     return this.#command(async ({ grants }) => {
       const deleted = await grants.delete(CONNECTION);
       if (deleted !== null)
-        await grants.revoke(CONNECTION, { name: CONNECTION, portal: this.#revokingPortal }, deleted);
+        await grants.revoke(CONNECTION, { name: CONNECTION, portal: this.#revokingPortal }, deleted, true);
     });
   }
 
@@ -333,8 +350,8 @@ export class ModelHub {
       endAttempt: (...call: Parameters<SiteGrants['endAttempt']>) => site.endAttempt(...call),
       replaceGrant: (...call: Parameters<SiteGrants['replace']>) => site.replace(...call),
       markTokenRejected: (...call: Parameters<SiteGrants['rejectAccessToken']>) => site.rejectAccessToken(...call),
-      forgetGrant: (connection: string, generation: number) => forgetGrant(connections, site, connection, generation),
-      generation: (connection: string) => site.generation(connection),
+      forgetGrant: (...call: Parameters<BrokerStore['forgetGrant']>) => forgetGrant(connections, site, ...call),
+      saveLogin: (...call: Parameters<BrokerStore['saveLogin']>) => saveLogin(connections, site, ...call),
       damagedGrants: new Set(),
       grants: () => site.all(),
       grant: (connection: string) => site.find(connection),
@@ -379,7 +396,7 @@ export class ModelHub {
     this.#onReturn = () => void grants.onStoreReturned();
     const imports = new GrantImports({
       ...{ environment, grants, referenceClock, portalOf: () => connectionPortal },
-      store: defects.has('import_over_the_former_grant') ? { ...store, grant: async () => null } : store,
+      store,
       connections: {
         byId: () => ({}),
         save: async () => true,

@@ -8,7 +8,6 @@ export type Defect =
   | 'turn_after_the_begin'
   | 'news_applied_over_refresh'
   | 'nothing_is_put_back'
-  | 'import_over_the_former_grant'
   | 'late_tokens_are_kept';
 
 /** What may go wrong. */

@@ -19,7 +19,7 @@ const LOST_BOTH: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'A call 
 const RESERVED = ['A import', 'A call 1', 'A call 2', 'A call 3'];
 const IMPORT: LeaseScenario = { ...ONE_FAULT, maxAdvances: 0, maxImports: 1, opening: [...RESERVED, 'A send 0'] };
 /** A hub has unpaired the connection, both know, and the other one imports a login. */
-const UNPAIRED = ['A unpair', 'A call 1', 'A news', 'B news', 'B call 1', 'A call 2', 'B import'];
+const UNPAIRED = ['A unpair', 'A call 1', 'A news', 'B news', 'B call 1', 'B import'];
 /** The tokens of an import are stored, its hub has lost the database before it knows, and the other one refreshes them. */
 const UNKNOWN = [
   ...[...RESERVED, 'A send 0', 'A response 0', 'A execute 4', 'A disconnect', 'B news', 'B call 1', 'B reject'],

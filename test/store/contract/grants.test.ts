@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
+import { completePairing, generationOf } from '../../support/stored-grants.ts';
 import { addAppliance, HEATER, removeAppliance, WALLBOX } from '../test-store.ts';
 import { type ContractStore, describeStores, type StorePlace } from './contract-store.ts';
 
@@ -65,9 +66,9 @@ describeStores('grants', (newPlace) => {
       expect(await store.beginAttempt(first, attemptAt(9))).toEqual({ kind: 'superseded' });
       expect(await store.endAttempt({ ...first, refused: instantAt(9) })).toBe(false);
       expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(false);
-      expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
+      expect((await store.forgetGrant(WALLBOX.id, 1)).generation).toBe(2);
       expect(await store.grants()).toEqual(before);
-      expect(await store.generation(WALLBOX.id)).toBe(2);
+      expect(await generationOf(store, WALLBOX.id)).toBe(2);
     });
 
     test('new tokens end the attempt, and so does a failure, which is stored with its meaning', async () => {
@@ -88,11 +89,13 @@ describeStores('grants', (newPlace) => {
     test('a grant that is imported is stored with its attempt, or not at all', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
-      expect(await store.beginImport(next(2), attemptAt(9))).toEqual({ kind: 'superseded' });
+      const elsewhere = () => ({ ...first, connection: HEATER.id });
+      expect(await store.beginImport(HEATER.id, elsewhere, attemptAt(9))).toMatchObject({ kind: 'superseded' });
       expect(await store.grants()).toEqual([]);
-      expect(await store.beginImport(first, attemptAt(9))).toMatchObject({ kind: 'begun' });
+      const create = (generation: number) => ({ ...first, generation });
+      expect(await store.beginImport(WALLBOX.id, create, attemptAt(9))).toMatchObject({ kind: 'begun', grant: first });
       expect(await store.grants()).toEqual([{ grant: first, attempt: attemptAt(9) }]);
-      expect(await store.beginImport(first, attemptAt(10))).toEqual({ kind: 'superseded' });
+      expect(await store.beginImport(WALLBOX.id, create, attemptAt(10))).toEqual({ kind: 'superseded', grant: null });
       expect(await store.replaceGrant(next(2))).toBe(true);
       expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { generation: 2 } });
     });
@@ -110,7 +113,7 @@ describeStores('grants', (newPlace) => {
       expect(await store.replaceGrant({ ...next(2), accessTokenRejectedAt: instantAt(9) })).toBe(true);
       expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: instantAt(9) } });
       const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
-      expect(await store.completePairing(ended, next(3))).toBe(true);
+      expect(await completePairing(store, ended, next(3))).toBe(true);
       expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: null } });
       await store.markTokenRejected(WALLBOX.id, 3, instantAt(9));
       await store.forgetGrant(WALLBOX.id, 3);
@@ -122,15 +125,16 @@ describeStores('grants', (newPlace) => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await store.replaceGrant(first);
-      expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
+      expect(await store.forgetGrant(WALLBOX.id)).toEqual({ generation: 1, grant: first });
       expect(await store.grants()).toEqual([]);
       expect(await store.grant(WALLBOX.id)).toBeNull();
-      expect(await store.generation(WALLBOX.id)).toBe(2);
+      expect(await generationOf(store, WALLBOX.id)).toBe(2);
       expect(await store.replaceGrant(next(2))).toBe(false);
       expect(await store.beginAttempt(next(2), attemptAt(9))).toEqual({ kind: 'superseded' });
       expect(await store.endAttempt(next(2))).toBe(false);
       expect(await store.markTokenRejected(WALLBOX.id, 2, instantAt(9))).toBe(false);
-      expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
+      expect(await store.forgetGrant(WALLBOX.id)).toEqual({ generation: 2, grant: null });
+      expect(await generationOf(store, WALLBOX.id)).toBe(2);
       expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
       expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
       expect(await refreshToken(store)).toBe('paired anew');
@@ -145,7 +149,7 @@ describeStores('grants', (newPlace) => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await store.savePairing(open1);
-      expect(await store.completePairing(ended, first)).toBe(true);
+      expect(await completePairing(store, ended, first)).toBe(true);
       expect(await store.pairings()).toEqual([ended]);
       expect(await store.grants()).toEqual([{ grant: first, attempt: null }]);
     });
@@ -156,7 +160,7 @@ describeStores('grants', (newPlace) => {
       await store.replaceGrant(first);
       await store.replaceGrant(next(2));
       await store.savePairing(open1);
-      expect(await store.completePairing(ended, next(2, 'late'))).toBe(false);
+      expect(await completePairing(store, ended, next(2, 'late'))).toBe(false);
       expect(await store.pairings()).toEqual([open1]);
       expect(await refreshToken(store)).toBe('refresh-token-2');
     });
@@ -176,7 +180,7 @@ describeStores('grants', (newPlace) => {
     expect(await store.appliances()).toEqual([HEATER]);
     expect(await store.grants()).toEqual([{ grant: others, attempt: null }]);
     expect(await store.pairings()).toEqual([othersPairing]);
-    expect(await store.generation(WALLBOX.id)).toBe(0);
+    expect(await generationOf(store, WALLBOX.id)).toBe(0);
   });
 
   test('tokens, settings and login links are nowhere in the clear', async () => {
@@ -201,7 +205,7 @@ describeStores('writes for a connection that was removed', (newPlace) => {
     await using store = await place.open();
     expect(await store.replaceGrant(first)).toBe(false);
     expect(await store.grants()).toEqual([]);
-    expect(await store.generation(WALLBOX.id)).toBe(0);
+    expect(await generationOf(store, WALLBOX.id)).toBe(0);
   });
 
   test('a login is not completed, and neither its pairing nor its grant is written', async () => {
@@ -209,7 +213,7 @@ describeStores('writes for a connection that was removed', (newPlace) => {
     await using store = await withWallbox(place);
     await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
     await removeAppliance(store, WALLBOX.id);
-    expect(await store.completePairing(ended, first)).toBe(false);
+    expect(await completePairing(store, ended, first)).toBe(false);
     expect([await store.grants(), await store.pairings()]).toEqual([[], []]);
     expect(store.writeProblem).toBeNull();
   });

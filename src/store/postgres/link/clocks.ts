@@ -63,13 +63,15 @@ export class SiteClocks {
 
   /**
    * As {@link translate}, for a value that was just read: a hub that started a moment ago may have written it.
+   * @param sql the transaction in which it was read, if it was in one
    * @throws Failure `store_unreadable`
    */
-  async translateRead<Value>(value: Value): Promise<Value> {
+  async translateRead<Value>(value: Value, sql?: Statements): Promise<Value> {
     const unknown = this.#unknownBoots(value);
     if (unknown.size > 0) {
       // A hub writes what it has measured before anything else.
-      await this.#read((sql) => this.load(sql));
+      if (sql === undefined) await this.#read((read) => this.load(read));
+      else await this.load(sql);
       for (const each of unknown) if (!this.#bootedAt.has(each)) this.#unknown.add(each);
     }
     return this.translate(value);

@@ -98,7 +98,7 @@ export class GrantReconciliation {
     const { connection, generation } = grant;
     const known = this.#versionOf(grant);
     const news = [`grants/${connection}`];
-    const revision = await this.#context.database.write(news, async (sql, id) => {
+    const revision = await this.#context.database.write(news, async (sql) => {
       const [row] = await sql.all<FoundRow>(
         `SELECT generation, grants.revision, attempt_id, doubt, refused, ${IS_SETTLING} AS settling,
            generation IS NOT NULL AND grants.sealed IS NULL AS is_deleted
@@ -120,7 +120,7 @@ export class GrantReconciliation {
         return null;
       }
       const written = row.settling ? known.revision : Math.max(found.revision, known.revision) + 1;
-      const isWritten = await this.#overwrite(sql, id, grant, found, { revision: written, confirmed: !row.settling });
+      const isWritten = await this.#overwrite(sql, grant, found, { revision: written, confirmed: !row.settling });
       return isWritten ? written : null;
     });
     if (revision !== null) this.#known.wrote(connection, { generation, revision });
@@ -128,13 +128,11 @@ export class GrantReconciliation {
 
   /**
    * Writes a grant and its open attempt.
-   * @param id of the transaction
    * @param found what the database has
    * @returns false if another hub has just written the grant, so that there will be news of it
    */
   async #overwrite(
     sql: Statements,
-    id: string,
     grant: Grant,
     found: RowVersion,
     { revision, confirmed }: Pick<SiteGrantRow, 'revision' | 'confirmed'>,
@@ -144,15 +142,14 @@ export class GrantReconciliation {
     const last = this.#known.attempt(connection);
     const attempt = last?.generation === generation ? last : null;
     const count = await sql.run(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, change_id, revision,
-         confirmed, attempt, attempt_id, holder, leased_until)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14::float8 / 1000))
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, confirmed,
+         attempt, attempt_id, holder, leased_until)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, to_timestamp($13::float8 / 1000))
        ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5,
          distrusted = coalesce($6, CASE WHEN grants.generation = $2 THEN grants.distrusted END), misconfigured = $7,
-         change_id = $8, revision = $9, confirmed = $10, attempt = $11, attempt_id = $12, holder = $13,
-         leased_until = excluded.leased_until
-       WHERE grants.generation = $15 AND grants.revision = $16`,
-      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, id, revision, confirmed],
+         revision = $8, confirmed = $9, attempt = $10, attempt_id = $11, holder = $12, leased_until = excluded.leased_until
+       WHERE grants.generation = $14 AND grants.revision = $15`,
+      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, confirmed],
       ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
       ...[found.generation, found.revision],
     );

@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
-import type { Doubt, Grant } from '../../../core/grants/grant.ts';
-import type { AttemptStart, FoundGrant, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
+import { type Doubt, type Grant, hasSameTokens } from '../../../core/grants/grant.ts';
+import type { AttemptStart, FoundGrant, GrantSlot, LoginWrite, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
@@ -17,8 +17,6 @@ export class SiteGrants {
   readonly #known = new KnownGrants();
   readonly #reconciliation: GrantReconciliation;
   readonly #leases: RefreshLeases;
-  /** Ids of writes of new tokens whose outcome is unknown, by connection. */
-  readonly #unknownWrites = new Map<string, string[]>();
 
   constructor(context: GrantsContext) {
     this.#context = context;
@@ -60,11 +58,13 @@ export class SiteGrants {
     return found;
   }
 
-  async generation(connection: string): Promise<number> {
-    const [row] = await this.#context.database.read((sql) =>
-      sql.all<{ generation: number }>('SELECT generation FROM grants WHERE connection = $1', connection),
-    );
-    return row?.generation ?? 0;
+  /** What the database has of a grant. Nobody else changes that until the end of the transaction. */
+  async slotIn(sql: Statements, connection: string): Promise<GrantSlot> {
+    const { sealing, clocks } = this.#context;
+    const row = await this.#lockedRow(sql, connection);
+    const opened = row?.sealed == null ? null : nullIfDamaged(() => readGrant(row, sealing));
+    const grant = opened === null ? null : (await clocks.translateRead(opened, sql)).grant;
+    return { generation: row?.generation ?? 0, grant };
   }
 
   /** See `Store.beginAttempt`. */
@@ -73,10 +73,18 @@ export class SiteGrants {
   }
 
   /** See `Store.beginImport`. */
-  async beginImport(grant: Grant, attempt: RefreshAttempt): Promise<AttemptStart> {
-    const start = await this.#leases.begin(grant, attempt, (sql, id) => this.replaceIn(sql, id, grant));
-    if (start.kind === 'begun') this.#unknownWrites.delete(grant.connection);
-    return start;
+  async beginImport(
+    ...[connection, create, attempt]: Parameters<Store['beginImport']>
+  ): ReturnType<Store['beginImport']> {
+    let added: Grant | null = null;
+    const start = await this.#leases.beginNew(connection, attempt, async (sql) => {
+      const { generation, grant } = await this.slotIn(sql, connection);
+      if (grant !== null) return null;
+      added = create(generation + 1);
+      const revision = await this.replaceIn(sql, added);
+      return revision === null ? null : { ...added, revision };
+    });
+    return { ...start, grant: added };
   }
 
   /** See {@link RefreshLeases.end}. */
@@ -107,75 +115,78 @@ export class SiteGrants {
   }
 
   async replace(grant: Grant): Promise<boolean> {
-    const { connection } = grant;
-    let written = '';
-    try {
-      const revision = await this.#context.database.write([`grants/${connection}`], (sql, id) => {
-        written = id;
-        return this.replaceIn(sql, id, grant, this.#leases.openAttempt(connection, grant.generation - 1));
-      });
-      if (revision === null) return false;
-      this.noteReplaced(grant, revision);
-      return true;
-    } catch (error) {
-      this.noteUnknown(connection, written);
-      throw error;
-    }
+    const { connection, generation } = grant;
+    const revision = await this.#context.database.write([`grants/${connection}`], (sql) =>
+      this.replaceIn(sql, grant, this.#leases.openAttempt(connection, generation - 1)),
+    );
+    if (revision === null) return false;
+    this.noteReplaced(grant, revision);
+    return true;
   }
 
   /**
-   * Replaces the previous generation of a grant in a transaction. If an earlier write of the same, whose outcome was
-   * unknown, was committed, nothing changes: another hub may already use what it has written.
-   * @param id of the transaction
+   * Replaces the previous generation of a grant in a transaction. If the database has the grant already, because the
+   * outcome of an earlier write was unknown, nothing changes: another hub may use it by now.
    * @param attempt by which this hub got the tokens. If another hub has counted its answer as lost meanwhile, and sent the
    * refresh token again, or is about to, the doubt stays: the portal may have ended the tokens, or may end them
    * @returns the revision that this hub knows then; null if the store has another generation
    */
-  async replaceIn(sql: Statements, id: string, grant: Grant, attempt: string | null = null): Promise<number | null> {
-    const row = toGrantRow(grant, this.#context.sealing);
+  async replaceIn(sql: Statements, grant: Grant, attempt: string | null = null): Promise<number | null> {
+    const { sealing } = this.#context;
+    const row = toGrantRow(grant, sealing);
     const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = row;
-    const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured, id];
-    const known = this.#known.revisions.get(connection);
-    const unknownWrites = this.#unknownWrites.get(connection) ?? [];
+    const values = [connection, generation, sealed, doubt, refused, distrusted, misconfigured];
     const [replaced] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = $2, sealed = $3, ${NO_ATTEMPT}, refused = $5, distrusted = $6,
-         doubt = CASE WHEN attempt_id IS DISTINCT FROM coalesce($9, attempt_id)
+         doubt = CASE WHEN attempt_id IS DISTINCT FROM coalesce($8, attempt_id)
              AND (attempt_id IS NOT NULL OR (doubt::json->>'sends')::int > 1)
            THEN doubt ELSE $4 END,
-         misconfigured = $7, revision = revision + 1, change_id = $8, confirmed = true
+         misconfigured = $7, revision = revision + 1, confirmed = true
        WHERE connection = $1 AND generation = $2 - 1 RETURNING revision`,
       ...values,
       attempt,
     );
     if (replaced !== undefined) return replaced.revision;
-    if (unknownWrites.length > 0) {
-      const [written] = await sql.all<{ revision: number }>(
-        'SELECT revision FROM grants WHERE connection = $1 AND generation = $2 AND change_id = ANY ($3::uuid[])',
-        ...[connection, generation, unknownWrites],
-      );
+    const found = await this.#lockedRow(sql, connection);
+    if (found?.generation === generation && found.sealed !== null) {
+      const stored = nullIfDamaged(() => readGrant(found, sealing));
+      if (stored === null || !hasSameTokens(stored.grant, grant)) return null;
       // Otherwise somebody has written since then what this hub does not know yet.
-      if (written !== undefined) return written.revision === known + 1 ? written.revision : known;
+      const known = this.#known.revisions.get(connection);
+      return found.revision === known + 1 ? found.revision : known;
     }
     if (generation !== 1) return null;
     const [added] = await sql.all<{ revision: number }>(
-      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, change_id)
-       SELECT $1, $2, $3, $4, $5, $6, $7, 1, $8 WHERE EXISTS (SELECT FROM connections WHERE id = $1)
+      `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision)
+       SELECT $1, $2, $3, $4, $5, $6, $7, 1 WHERE EXISTS (SELECT FROM connections WHERE id = $1)
        ON CONFLICT DO NOTHING RETURNING revision`,
       ...values,
     );
     return added?.revision ?? null;
   }
 
-  /** Call this when the transaction of {@link replaceIn} was committed. */
-  noteReplaced({ connection, generation }: Grant, revision: number): void {
-    this.#unknownWrites.delete(connection);
-    this.#known.wroteWithoutAttempt(connection, { generation, revision });
+  /**
+   * Replaces a grant in a transaction as `decide` says, see `Store.saveLogin`.
+   * @returns what it has said, with the revision of its grant; null if that was nothing, or the connection was removed
+   */
+  async replaceAs(
+    sql: Statements,
+    connection: string,
+    decide: (stored: GrantSlot) => LoginWrite | null,
+  ): Promise<(LoginWrite & { readonly revision: number | null }) | null> {
+    const slot = await this.slotIn(sql, connection);
+    const end = decide(slot);
+    if (end?.grant == null) return end && { ...end, revision: null };
+    const revision = await this.replaceIn(sql, end.grant);
+    if (revision !== null) return { ...end, revision };
+    // A row that did not exist could not be locked: another hub may have added it since then.
+    const isAdded = slot.generation === 0 && (await this.#lockedRow(sql, connection)) !== undefined;
+    return isAdded ? this.replaceAs(sql, connection, decide) : null;
   }
 
-  /** Call this when it is unknown whether it was. @param id of the transaction; empty if there was none */
-  noteUnknown(connection: string, id: string): void {
-    if (id === '') return;
-    this.#unknownWrites.set(connection, [...(this.#unknownWrites.get(connection) ?? []), id]);
+  /** Call this when the transaction of {@link replaceIn} was committed. */
+  noteReplaced({ connection, generation }: Grant, revision: number): void {
+    this.#known.wroteWithoutAttempt(connection, { generation, revision });
   }
 
   /** See `SiteStore.reconcile`. */
@@ -187,12 +198,12 @@ export class SiteGrants {
    * Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back.
    * @returns the revision of the row; null if the store has another generation
    */
-  async clearIn(sql: Statements, id: string, connection: string, generation: number): Promise<number | null> {
+  async clearIn(sql: Statements, connection: string, generation: number): Promise<number | null> {
     const [row] = await sql.all<{ revision: number }>(
       `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
-         misconfigured = NULL, revision = revision + 1, change_id = $3, confirmed = true
+         misconfigured = NULL, revision = revision + 1, confirmed = true
        WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL RETURNING revision`,
-      ...[connection, generation, id],
+      ...[connection, generation],
     );
     return row?.revision ?? null;
   }
@@ -206,8 +217,15 @@ export class SiteGrants {
   /** Call this when the connection was removed, with its grant. */
   noteRemoved(connection: string): void {
     this.#damaged.delete(connection);
-    this.#unknownWrites.delete(connection);
     this.#known.removed(connection);
+  }
+
+  async #lockedRow(sql: Statements, connection: string): Promise<SiteGrantRow | undefined> {
+    const [row] = await sql.all<SiteGrantRow>(
+      `SELECT ${COLUMNS} FROM grants WHERE connection = $1 FOR UPDATE`,
+      connection,
+    );
+    return row;
   }
 
   async #read(row: SiteGrantRow): Promise<FoundGrant | null> {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
+import type { Grant } from '../../../core/grants/grant.ts';
 import type { AttemptStart, RefreshAttempt, Store } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { jsonOrNull } from '../../rows/schemas.ts';
@@ -26,6 +27,11 @@ export const LEASE_END_MARGIN = 1000;
 /** No row has it. */
 const NO_REVISION = -1;
 
+/** Writes a grant in a transaction before an attempt with it is begun. */
+type GrantWrite = (
+  sql: Statements,
+) => Promise<(Pick<Grant, 'generation' | 'doubt' | 'refused'> & { readonly revision: number }) | null>;
+
 /**
  * The attempts to refresh grants. Each is a lease: no other hub may begin one while it is open, and what ends it names
  * it.
@@ -48,36 +54,43 @@ export class RefreshLeases {
     this.#noEndBefore = context.clock.now().uptime + SETTLING_TIME;
   }
 
+  /** See `Store.beginAttempt`. */
+  async begin(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
+    const { connection, generation } = grant;
+    // What is read from now on, the caller does not know yet.
+    const revision = this.#known.revisions.get(connection);
+    const begun = await this.#begin(connection, attempt, async () => ({ ...grant, revision }));
+    return begun ?? this.#whyNotBegun(connection, { generation, revision });
+  }
+
   /**
-   * See `Store.beginAttempt`.
-   * @param write what is written before that in the same transaction; returns the revision then, null if nothing is to be
-   * begun
+   * Writes a grant, and begins an attempt to refresh it, in one transaction.
+   * @param write writes the grant; returns it, or null if nothing is to be begun
    */
-  async begin(
-    { connection, generation, doubt, refused }: Parameters<Store['beginAttempt']>[0],
-    { token, at }: RefreshAttempt,
-    write?: (sql: Statements, id: string) => Promise<number | null>,
-  ): Promise<AttemptStart> {
+  async beginNew(connection: string, attempt: RefreshAttempt, write: GrantWrite): Promise<AttemptStart> {
+    return (await this.#begin(connection, attempt, write)) ?? { kind: 'superseded' };
+  }
+
+  /** @returns null if the database does not have what it is to be begun with */
+  async #begin(connection: string, { token, at }: RefreshAttempt, write: GrantWrite): Promise<AttemptStart | null> {
     const { database, clock, hubId } = this.#context;
     const stored = JSON.stringify({ token, at });
-    // What is read from now on, the caller does not know yet.
-    const known = this.#known.revisions.get(connection);
     let attemptId = '';
     let sendBefore = 0;
     const written = database.write([`grants/${connection}`], async (sql, id) => {
       attemptId = id;
-      const before = write === undefined ? known : await write(sql, id);
-      if (before === null) return null;
+      const grant = await write(sql);
+      if (grant === null) return null;
       sendBefore = clock.now().uptime + SEND_TIME;
-      const [row] = await sql.all<{ revision: number; leased_until: number }>(
+      const [row] = await sql.all<RowVersion & { leased_until: number }>(
         `UPDATE grants SET attempt = $1, attempt_id = $2, holder = $3, doubt = $4, revision = revision + 1,
            leased_until = clock_timestamp() + $5::float8 * interval '1 ms'
          WHERE connection = $6 AND generation = $7 AND sealed IS NOT NULL AND revision = $8
            AND (attempt IS NULL OR holder = $3) AND (confirmed AND doubt IS NULL OR $4::text IS NOT NULL)
            AND (refused IS NULL OR $9) AND (confirmed OR NOT ${IS_SETTLING}) AND (SELECT server FROM site) = ${SERVER}
-         RETURNING revision, ${LEASED_UNTIL}`,
-        ...[stored, id, hubId, jsonOrNull(doubt), REFRESH_LEASE],
-        ...[connection, generation, before, refused !== null],
+         RETURNING generation, revision, ${LEASED_UNTIL}`,
+        ...[stored, id, hubId, jsonOrNull(grant.doubt), REFRESH_LEASE],
+        ...[connection, grant.generation, grant.revision, grant.refused !== null],
       );
       return row ?? null;
     });
@@ -86,15 +99,13 @@ export class RefreshLeases {
       if (attemptId !== '') this.#abandoned.set(attemptId, connection);
       throw error;
     });
-    if (begun !== null) {
-      const { revision, leased_until: leasedUntil } = begun;
-      const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
-      const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
-      this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
-      this.#open.set(connection, { generation, id: attemptId });
-      return { kind: 'begun', sendBefore };
-    }
-    return this.#whyNotBegun(connection, { generation, revision: known });
+    if (begun === null) return null;
+    const { generation, revision, leased_until: leasedUntil } = begun;
+    const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
+    const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
+    this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
+    this.#open.set(connection, { generation, id: attemptId });
+    return { kind: 'begun', sendBefore };
   }
 
   /** @param known the version that the caller knows */

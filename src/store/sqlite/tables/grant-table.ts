@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
-import type { Grant } from '../../../core/grants/grant.ts';
-import type { RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
+import { type Grant, hasSameTokens } from '../../../core/grants/grant.ts';
+import type { GrantSlot, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
 import { attemptColumn, type GrantRow, readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
 import type { Sql } from '../sql.ts';
@@ -29,9 +29,9 @@ export class GrantTable {
     return row === undefined ? null : this.#read(row);
   }
 
-  generation(connection: string): number {
+  slot(connection: string): GrantSlot {
     const row = this.#sql.get<{ generation: number }>('SELECT generation FROM grants WHERE connection = ?', connection);
-    return row?.generation ?? 0;
+    return { generation: row?.generation ?? 0, grant: this.find(connection)?.grant ?? null };
   }
 
   beginAttempt(
@@ -60,24 +60,25 @@ export class GrantTable {
   }
 
   /**
-   * Replaces the grant of the previous generation.
+   * Replaces the grant of the previous generation. One that is there already is written again: it may not be on the disk.
    * @returns false if the store has another generation, or the connection was removed
    */
   replace(grant: Grant): boolean {
+    const stored = this.find(grant.connection)?.grant ?? null;
+    const isThere = stored !== null && stored.generation === grant.generation && hasSameTokens(stored, grant);
     const row = toGrantRow(grant, this.#sql.sealing);
-    const { sealed, attempt, doubt, refused, distrusted, misconfigured, connection } = row;
-    const values = [sealed, attempt, doubt, refused, distrusted, misconfigured, connection];
+    const { sealed, attempt, doubt, refused, distrusted, misconfigured, connection, generation } = row;
+    const values = [generation, sealed, attempt, doubt, refused, distrusted, misconfigured, connection];
     const replaced = this.#sql.run(
-      `UPDATE grants SET generation = generation + 1,
-         sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?, misconfigured = ?
+      `UPDATE grants SET generation = ?, sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?, misconfigured = ?
        WHERE connection = ? AND generation = ?`,
       ...values,
-      row.generation - 1,
+      isThere ? generation : generation - 1,
     );
-    if (replaced || row.generation !== 1) return replaced;
+    if (replaced || generation !== 1) return replaced;
     return this.#sql.run(
-      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, misconfigured, connection, generation)
-       SELECT ?, ?, ?, ?, ?, ?, id, 1 FROM connections WHERE id = ? ON CONFLICT DO NOTHING`,
+      `INSERT INTO grants (generation, sealed, attempt, doubt, refused, distrusted, misconfigured, connection)
+       SELECT ?, ?, ?, ?, ?, ?, ?, id FROM connections WHERE id = ? ON CONFLICT DO NOTHING`,
       ...values,
     );
   }

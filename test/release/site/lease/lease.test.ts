@@ -56,7 +56,6 @@ describe('the check of the lease', () => {
   const pause: LeaseScenario = { ...ONE_FAULT, faults: ['pause'], maxAdvances: 2 };
   const requests: LeaseScenario = { ...QUIET, maxAdvances: 0, maxRequests: 2 };
 
-  const imports: LeaseScenario = { ...QUIET, maxAdvances: 0, maxImports: 1 };
   const unpairing: LeaseScenario = { ...QUIET, maxAdvances: 0, maxUnpairs: 1, opening: ANSWERED.slice(0, 3) };
 
   test.each<readonly [Defect, LeaseScenario, RegExp]>([
@@ -69,7 +68,6 @@ describe('the check of the lease', () => {
     ['portal_client_ignores_deadline', pause, /after the time for that/],
     ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
     ['nothing_is_put_back', promotion, /not refreshed any more/],
-    ['import_over_the_former_grant', imports, /gives up refresh-1 before the portal has answered/],
     ['forget_keeps_generation', unpairing, /a late write brings refresh-2 back/],
     ['late_tokens_are_kept', unpairing, /nobody has revoked the login of refresh-1/],
     ['confirm_while_settling', otherHubFirst, /B sends refresh-1/],

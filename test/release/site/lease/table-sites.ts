@@ -197,7 +197,7 @@ async function take(site: TableSite, step: Step | Event, generation: number): Pr
     case 'reject':
       return hub.markTokenRejected(connection, grant.generation, instantAt(4));
     case 'replace':
-      return hub.replaceGrant(held(grant.generation + 1, 0));
+      return hub.replaceGrant({ ...held(grant.generation + 1, 0), refreshToken: new Secret(`token-of-${name}`) });
     case 'forget':
       return hub.forgetGrant(connection, grant.generation);
     default:
