@@ -142,8 +142,8 @@ export function createLanService(
       await ready;
       const run = await pairings.findCaughtUp(() => pairings.findByShortKey(key));
       if (run === null) return null;
-      const { pairing, redirect } = run;
-      const link = preferredLink(pairing.step, redirect);
+      const { pairing, runner } = run;
+      const link = preferredLink(pairing.step, runner.redirect);
       return {
         pairing,
         ...pairedConnection(pairing),

@@ -41,13 +41,13 @@ export async function pairOnStart(
       if (step.kind !== 'waiting') return;
       // Opening the page of a device flow creates further links.
       const last = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === logged);
-      if (last !== undefined && !isStaleLink(last, run.redirect)) return;
-      const { authorizeUrl } = preferredLink(step, run.redirect) ?? step.link;
+      if (last !== undefined && !isStaleLink(last, run.runner.redirect)) return;
+      const { authorizeUrl } = preferredLink(step, run.runner.redirect) ?? step.link;
       if (authorizeUrl === logged) return;
       logged = authorizeUrl;
       log.info('login_link_created', { connection: connection.name, authorize_url: logged });
     };
-    run.watch(logLink);
+    run.runner.watch(logLink);
     logLink();
   }
 }

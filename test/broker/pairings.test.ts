@@ -56,7 +56,7 @@ describe('pairing by polling', () => {
     await harness.time.pass(5 * MINUTE);
     expect(harness.portal.requests('code').length).toBeLessThan(20);
     expect(harness.portal.requests('code').length).toBeGreaterThan(14);
-    expect(run.portalProblem).toBe('HTTP 500');
+    expect(run.runner.portalProblem).toBe('HTTP 500');
     expect(harness.events.filter(({ event }) => event === 'portal_unreachable')).toHaveLength(1);
   });
 
@@ -184,10 +184,10 @@ describe('pairing by redirect', () => {
       harness.portal.fail('config', { kind: 'answer', status });
       const run = await harness.beginPairing('wallbox');
       expect(stateOf(run)).toBe('asking');
-      expect(run.portalProblem).toBe(`HTTP ${status}`);
+      expect(run.runner.portalProblem).toBe(`HTTP ${status}`);
       await harness.time.pass(10 * SECOND);
       expect(stateOf(run)).toBe('waiting');
-      expect(run.portalProblem).toBeNull();
+      expect(run.runner.portalProblem).toBeNull();
       expect(harness.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, true]);
     },
   );

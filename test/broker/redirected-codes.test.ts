@@ -159,7 +159,7 @@ test('if polling brings no code, a login from any other browser counts once an i
   const foreign = await codeByRedirect(harness);
   const honest = await honestCode(harness, run);
   let changes = 0;
-  run.watch(() => changes++);
+  run.runner.watch(() => changes++);
   await sendCode(harness, run, foreign);
   await sendCode(harness, run, honest, PHONE);
   expect(stateOf(run)).toBe('waiting');

@@ -105,7 +105,7 @@ describe("installer's pairing during a device flow", () => {
       for (let passed = 0; passed < 40; passed += seconds) {
         expect(await harness.beginPairing('wallbox')).toBe(run);
         expect(pairingResult(run.pairing.step)).toBe('waiting');
-        expect(run.timeLeft).toBe(15 * MINUTE);
+        expect(run.runner.timeLeft).toBe(15 * MINUTE);
         await harness.time.pass(seconds * SECOND);
       }
       expect(harness.emulator.polls(state).length).toBeGreaterThanOrEqual(4);

@@ -43,9 +43,9 @@ describe('a login on another hub of the site', () => {
     await using hubs = await startTwoHubs();
     const { site, first, second } = hubs;
     const id = await hubs.begin();
-    expect([first, second].map((hub) => hub.pairing(id)?.isOwned)).toEqual([true, false]);
+    expect([first, second].map((hub) => hub.pairing(id)?.runner.isOwned)).toEqual([true, false]);
     expect(await second.pairing(id)?.openLink()).toMatchObject({ kind: 'link' });
-    await waitFor(() => expect([first, second].map((hub) => hub.pairing(id)?.isOwned)).toEqual([false, true]));
+    await waitFor(() => expect([first, second].map((hub) => hub.pairing(id)?.runner.isOwned)).toEqual([false, true]));
     expect(site.portal.requests('config')).toHaveLength(2);
   });
 

@@ -85,7 +85,7 @@ export class DeviceFlows {
         by: 'appliance',
         times: summary?.occurrences,
       });
-      const expiresIn = Math.floor(run.timeLeft / 1000);
+      const expiresIn = Math.floor(run.runner.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: POLL_INTERVAL_SECONDS } };
     } finally {
       this.#pendingUserCodes.delete(userCode);

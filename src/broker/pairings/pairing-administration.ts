@@ -114,13 +114,13 @@ export function createPairingAdministration(
       pairings
         .filter(() => true)
         .slice(-MAX_VERSIONED_PAIRINGS)
-        .map(({ pairing, portalProblem, unconfirmed }) => {
+        .map(({ pairing, runner, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
           const logins = unconfirmed.map((login) => login.id);
           const fields = [
             pairing.id,
             pairing.step.kind,
-            portalProblem,
+            runner.portalProblem,
             pairing.lastFailure,
             link && sha256(linkKey(link)),
           ];
@@ -143,7 +143,7 @@ export async function* followPairing(
   shortUrl: () => string | null = () => null,
 ): AsyncIterable<PairingStatus> {
   let wake: () => void = () => undefined;
-  const unwatch = run.watch(() => wake());
+  const unwatch = run.runner.watch(() => wake());
   const aborted = () => wake();
   signal.addEventListener('abort', aborted, { once: true });
   let lastReport = '';
@@ -176,17 +176,17 @@ export async function* followPairing(
  */
 function toReport(run: PairingRun, shown: string | null): PairingStatus {
   const { step } = run.pairing;
-  const expiresIn = Math.ceil(run.timeLeft / 1000);
+  const expiresIn = Math.ceil(run.runner.timeLeft / 1000);
   switch (step.kind) {
     case 'asking':
-      return { event: 'connecting', problem: run.portalProblem, expiresIn };
+      return { event: 'connecting', problem: run.runner.portalProblem, expiresIn };
     case 'waiting':
     case 'exchanging': {
       const { unconfirmed } = run;
       const { lastFailure } = run.pairing;
       return {
         event: 'waiting',
-        ...linkFields(step, shown, run.redirect),
+        ...linkFields(step, shown, run.runner.redirect),
         expiresIn,
         ...(lastFailure !== null && { lastFailure }),
         ...(unconfirmed.length > 0 && { unconfirmed }),
@@ -222,7 +222,7 @@ function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks,
   const { reason, ...rest } = report;
   const key = linkKey(report);
   const link = linksOf(run.pairing.step).find((one) => linkKey(one) === key);
-  const isRenewing = link !== undefined && isStaleLink(link, run.redirect);
+  const isRenewing = link !== undefined && isStaleLink(link, run.runner.redirect);
   const shortUrl = isRenewing ? (shown.short ?? now) : (now ?? shown.short);
   if (shortUrl === null) return report;
   const isMoved = key === shown.link && shortUrl !== shown.short;

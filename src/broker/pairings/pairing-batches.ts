@@ -72,7 +72,7 @@ export class PairingBatches {
   /** Resumes the batches of the last run; call it when the pairings are loaded. */
   resume(): void {
     for (const run of this.#context.pairings.filter(
-      ({ isOpen: open, isOwned, pairing }) => open && isOwned && pairing.batch !== undefined,
+      ({ isOpen: open, runner, pairing }) => open && runner.isOwned && pairing.batch !== undefined,
     )) {
       this.#continueAfter(run);
     }
@@ -275,7 +275,7 @@ export class PairingBatches {
   }
 
   #continueAfter(run: PairingRun): void {
-    const unwatch = run.watch(() => {
+    const unwatch = run.runner.watch(() => {
       const { step, batch } = run.pairing;
       if (step.kind !== 'ended') return;
       unwatch();

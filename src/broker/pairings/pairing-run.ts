@@ -37,54 +37,36 @@ export class PairingRun implements AsyncDisposable {
   readonly shortKey: string;
   /** SHA-256 of `shortKey`, base64url, for lookups. */
   readonly shortKeyHash: string;
+  /** Takes its events, and runs it while this hub owns it. */
+  readonly runner: PairingRunner;
   /** The authorization responses that browsers bring. */
   readonly responses: AuthorizationResponses;
   readonly #context: PairingContext;
-  readonly #runner: PairingRunner;
+
   readonly #links: LinkRequests;
   readonly #renewal: LinkRenewal;
   readonly #redirectedCodes: RedirectedCodes;
 
-  /** A pairing that this hub does not run yet: see {@link own}. */
+  /** A pairing that this hub does not run yet: see {@link PairingRunner.own}. */
   constructor(context: PairingContext, pairing: Pairing) {
     this.nonceHash = sha256(pairing.nonce);
     this.shortKey = shortLinkKey(pairing.id);
     this.shortKeyHash = sha256(this.shortKey);
     this.#context = context;
-    this.#runner = new PairingRunner(context, pairing, (now) => this.#work(now));
-    this.#links = new LinkRequests(context, this.#runner);
-    this.#renewal = new LinkRenewal(context.environment, this.#runner, this.#links);
-    this.#redirectedCodes = new RedirectedCodes(context, this.#runner);
-    this.responses = new AuthorizationResponses(context, this.#runner, this.#redirectedCodes);
-  }
-
-  /** This hub runs the pairing from now on, as it is stored. */
-  own(stored: Pairing): void {
-    this.#runner.own(stored);
+    this.runner = new PairingRunner(context, pairing, (now) => this.#work(now));
+    this.#links = new LinkRequests(context, this.runner);
+    this.#renewal = new LinkRenewal(context.environment, this.runner, this.#links);
+    this.#redirectedCodes = new RedirectedCodes(context, this.runner);
+    this.responses = new AuthorizationResponses(context, this.runner, this.#redirectedCodes);
   }
 
   get pairing(): Pairing {
-    return this.#runner.pairing;
-  }
-
-  /** Whether this hub runs the pairing; false if another hub of the site does. */
-  get isOwned(): boolean {
-    return this.#runner.isOwned;
-  }
-
-  /** Writes the pairing again if its last state could not be written. */
-  catchUp(): Promise<void> {
-    return this.#runner.catchUp();
+    return this.runner.pairing;
   }
 
   /** Whether it has not ended yet. */
   get isOpen(): boolean {
     return this.pairing.step.kind !== 'ended';
-  }
-
-  /** Why there is no link or code at the moment, as text; null while the portal responds. */
-  get portalProblem(): string | null {
-    return this.#runner.portalProblem;
   }
 
   /** Where to correct the hub's credentials for its portal. */
@@ -110,38 +92,15 @@ export class PairingRun implements AsyncDisposable {
     return `${cause}; ${advice}`;
   }
 
-  /** Milliseconds until the pairing expires. */
-  get timeLeft(): number {
-    return this.#runner.timeLeft;
-  }
-
-  /** The current redirect address, as in {@link LoginLink}. */
-  get redirect(): string | null {
-    return this.#runner.redirect;
-  }
-
   /** The hub has another address, or none: an installer gets a fresh link if the current one redirects elsewhere. */
   onAddressChanged(): void {
     this.#renewal.onAddressChanged();
-    this.#runner.onAddressChanged();
-  }
-
-  /**
-   * The hub's clock was set: if the portal's certificate had failed because of the clock, the portal is asked again at
-   * once.
-   */
-  onClockSet(): void {
-    this.#runner.onClockSet();
-  }
-
-  /** Calls `watcher` after every change, until the returned function is called. */
-  watch(watcher: () => void): () => void {
-    return this.#runner.watch(watcher);
+    this.runner.onAddressChanged();
   }
 
   /** A fresh link for a person who opens a device flow's page; resolves within the time that a person waits. */
   async openLink(): Promise<LoginLinkResult> {
-    await this.#runner.tryClaim();
+    await this.runner.tryClaim();
     return this.#links.open();
   }
 
@@ -157,7 +116,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** An installer confirms a login. @param login its id; an unknown one is ignored @param user the installer's name */
   async confirm(login: string, user?: string): Promise<void> {
-    await this.#runner.tryClaim();
+    await this.runner.tryClaim();
     await this.#redirectedCodes.confirm(login, user);
   }
 
@@ -168,7 +127,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
-    return this.#runner.request({ kind: 'device', appliance, codes, lifetime: this.#context.times.lifetime });
+    return this.runner.request({ kind: 'device', appliance, codes, lifetime: this.#context.times.lifetime });
   }
 
   /**
@@ -177,13 +136,13 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async takeOver(user?: string): Promise<boolean> {
-    const applied = await this.#runner.request({
+    const applied = await this.runner.request({
       kind: 'installer',
       lifetime: this.#context.times.lifetime,
       isLinkUsable: this.#links.hasUsableLink,
       ...(user !== undefined && { user }),
     });
-    if (this.pairing.step.kind === 'asking') this.#runner.wake();
+    if (this.pairing.step.kind === 'asking') this.runner.wake();
     return applied;
   }
 
@@ -194,7 +153,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   approve(scope: string | null): Promise<boolean> {
-    return this.#runner.request({ kind: 'approved', scope });
+    return this.runner.request({ kind: 'approved', scope });
   }
 
   /**
@@ -203,7 +162,7 @@ export class PairingRun implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   async joinBatch(batch: string): Promise<boolean> {
-    await this.#runner.request({ kind: 'batch', batch });
+    await this.runner.request({ kind: 'batch', batch });
     return this.pairing.batch === batch && this.isOpen;
   }
 
@@ -212,7 +171,7 @@ export class PairingRun implements AsyncDisposable {
    * this pairing succeeds. It is awaited for some seconds; after that it continues beside the other pairing.
    */
   async endAsReplaced(): Promise<void> {
-    const ended = this.#runner.failWhenIdle('replaced');
+    const ended = this.runner.failWhenIdle('replaced');
     await withTimeout(ended, MAX_WAIT, this.#context.environment.timers);
   }
 
@@ -221,53 +180,34 @@ export class PairingRun implements AsyncDisposable {
    * @returns false while another hub exchanges its code, so that it goes on: see {@link loginElsewhere}
    */
   async fail(reason: PairingFailureReason): Promise<boolean> {
-    await this.#runner.fail(reason);
+    await this.runner.fail(reason);
     return this.pairing.step.kind !== 'exchanging';
   }
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    if (this.pairing.failed !== undefined) await this.#runner.clearFailure();
-  }
-
-  /**
-   * Becomes the owner of an open pairing if the lease of the last one has ended.
-   * @returns whether this hub has become it
-   * @throws Failure as {@link Store}
-   */
-  acquireIfLapsed(): Promise<boolean> {
-    return this.#runner.claimIfLapsed();
-  }
-
-  /** Follows another owner: see {@link PairingRunner.follow}. */
-  follow(stored: Pairing | null): void {
-    this.#runner.follow(stored);
-  }
-
-  /** Runs `work` between writes of the pairing: see {@link PairingRunner.exclusively}. */
-  exclusively<T>(work: () => Promise<T>): Promise<T> {
-    return this.#runner.exclusively(work);
+    if (this.pairing.failed !== undefined) await this.runner.clearFailure();
   }
 
   /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#redirectedCodes.clear();
-    await this.#runner.stop();
+    await this.runner.stop();
   }
 
   /** What the step needs, until it changes. */
   async #work({ step }: Pairing): Promise<void> {
     const isPolled = linksOf(step).length > 0;
     const links = step.kind === 'asking' ? this.#requestLinks() : this.#renewal.run();
-    await Promise.all([links, isPolled && pollForResult(this.#context, this.#runner)]);
+    await Promise.all([links, isPolled && pollForResult(this.#context, this.runner)]);
   }
 
   /** Requests links. Without an installer it waits until a person opens the pairing. */
   async #requestLinks(): Promise<void> {
-    const { signal } = this.#runner;
-    for (let failures = 0; !signal.aborted && this.#runner.isRunning; ) {
+    const { signal } = this.runner;
+    for (let failures = 0; !signal.aborted && this.runner.isRunning; ) {
       if (isInstallerInitiated(this.pairing)) failures = (await this.#links.requestOnce(failures)) ? 0 : failures + 1;
-      else await this.#runner.pause(Number.POSITIVE_INFINITY, signal);
+      else await this.runner.pause(Number.POSITIVE_INFINITY, signal);
     }
   }
 }

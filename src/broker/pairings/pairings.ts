@@ -185,7 +185,7 @@ export class Pairings implements AsyncDisposable {
     }
     const run = new PairingRun(this.#context, pairing);
     this.#index.add(run);
-    run.own(pairing);
+    run.runner.own(pairing);
     this.#stored.endReplaced([run]);
     this.#index.evictEnded(this.#context.environment.clock.now());
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
@@ -233,9 +233,9 @@ export class Pairings implements AsyncDisposable {
     return this.#index.of(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
   }
 
-  /** The hub's clock was set: see {@link PairingRun.onClockSet}. */
+  /** The hub's clock was set: see {@link PairingRunner.onClockSet}. */
   onClockSet(): void {
-    for (const run of this.#index.filter(() => true)) run.onClockSet();
+    for (const run of this.#index.filter(() => true)) run.runner.onClockSet();
   }
 
   /** The hub has another address, or none: see {@link PairingRun.onAddressChanged}. */

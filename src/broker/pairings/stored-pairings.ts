@@ -41,7 +41,7 @@ export class StoredPairings implements AsyncDisposable {
         const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
         const run = new PairingRun(this.#context, stored);
         index.add(run);
-        if (owned !== null) run.own(owned);
+        if (owned !== null) run.runner.own(owned);
       }
       this.#isLoaded = true;
     });
@@ -77,7 +77,7 @@ export class StoredPairings implements AsyncDisposable {
           const inOrder = (await this.#inTurn(() => this.#read(new Set(ids)))).filter(isWaiting);
           for (const [index, run] of inOrder.entries()) {
             const isReplaced = inOrder.slice(index + 1).some(({ pairing }) => areRivals(run.pairing, pairing));
-            if (isReplaced && run.isOwned) await run.endAsReplaced();
+            if (isReplaced && run.runner.isOwned) await run.endAsReplaced();
           }
         })
         // They are compared again when one of them changes, or its owner does.
@@ -109,16 +109,16 @@ export class StoredPairings implements AsyncDisposable {
     return withoutWrites(known, async () => {
       const stored = await store.pairings(ids ?? undefined);
       // Also those that have ended here, which may not be written yet.
-      const owned = known.filter(({ isOwned }) => isOwned).map(({ pairing }) => pairing.id);
+      const owned = known.filter(({ runner }) => runner.isOwned).map(({ pairing }) => pairing.id);
       const taken = new Set(owned.length === 0 ? [] : await store.keepPairings(owned));
       const byId = new Map(stored.map((pairing) => [pairing.id, pairing]));
       for (const run of known) {
         const { id } = run.pairing;
         const found = byId.get(id);
         if (found === undefined) {
-          run.follow(null);
+          run.runner.follow(null);
           index.forget(run);
-        } else if (!run.isOwned || taken.has(id)) run.follow(found);
+        } else if (!run.runner.isOwned || taken.has(id)) run.runner.follow(found);
       }
       for (const pairing of stored) {
         const isUnknown = index.get(pairing.id) === undefined && !index.reserved.has(pairing.id);
@@ -150,19 +150,19 @@ export class StoredPairings implements AsyncDisposable {
    */
   async #keepAndAcquire(): Promise<void> {
     const { store, index } = this.#context;
-    for (const run of index.filter(({ isOwned }) => isOwned)) await run.catchUp();
-    const owned = index.filter(({ isOwned, pairing }) => isOwned && needsPortalRequests(pairing));
+    for (const run of index.filter(({ runner }) => runner.isOwned)) await run.runner.catchUp();
+    const owned = index.filter(({ runner, pairing }) => runner.isOwned && needsPortalRequests(pairing));
     // Two of them may wait again after a code exchange that was under way when the later one began.
     this.endReplaced(owned);
     const ids = owned.map(({ pairing }) => pairing.id);
     const taken = ids.length === 0 ? [] : await store.keepPairings(ids);
     await this.applyNews(new Set(taken), false);
     const neglected = index.filter(
-      (run) => run.isOpen && !run.isOwned && (needsPortalRequests(run.pairing) || run.timeLeft <= 0),
+      (run) => run.isOpen && !run.runner.isOwned && (needsPortalRequests(run.pairing) || run.runner.timeLeft <= 0),
     );
     for (const run of neglected) {
       if (this.#isStopped) return;
-      if (await run.acquireIfLapsed()) this.endReplaced([run]);
+      if (await run.runner.claimIfLapsed()) this.endReplaced([run]);
     }
   }
 }
@@ -172,12 +172,12 @@ function isWaiting({ pairing: { step } }: PairingRun): boolean {
   return step.kind === 'asking' || step.kind === 'waiting';
 }
 
-/** Runs `work` while no write of these pairings is under way: see {@link PairingRun.exclusively}. */
+/** Runs `work` while no write of these pairings is under way: see {@link PairingRunner.exclusively}. */
 async function withoutWrites<T>(runs: readonly PairingRun[], work: () => Promise<T>): Promise<T> {
   const ended = Promise.withResolvers<void>();
   const waits = runs.map((run) => {
     const reached = Promise.withResolvers<void>();
-    void run.exclusively(async () => {
+    void run.runner.exclusively(async () => {
       reached.resolve();
       await ended.promise;
     });

@@ -182,12 +182,12 @@ function pairingFailureFields(
  * opened.
  */
 function loginFields(
-  { pairing, redirect }: PairingRun,
+  { pairing, runner }: PairingRun,
   pairPage: (userCode: string) => string,
 ): Pick<ConnectionStatus, 'authorizeUrl' | 'userCode'> {
   const { step, device } = pairing;
   if (step.kind === 'waiting' && isInstallerInitiated(pairing)) {
-    const link = preferredLink(step, redirect) ?? step.link;
+    const link = preferredLink(step, runner.redirect) ?? step.link;
     const userCode = typedUserCode(link);
     return { authorizeUrl: link.authorizeUrl, ...(userCode !== null && { userCode }) };
   }

@@ -143,7 +143,7 @@ describe.concurrent('a hub that dies', () => {
     await waitFor(() => expect([site.codesSent.length, second.stepOf(id)]).toEqual([1, 'exchanging']));
     // As if the first hub were paused for longer than its ownership lasts.
     await site.endOwnership();
-    expect(await second.pairing(id)?.acquireIfLapsed()).toBe(true);
+    expect(await second.pairing(id)?.runner.claimIfLapsed()).toBe(true);
     await waitFor(() => expect([first, second].map((hub) => hub.stepOf(id))).toEqual(['waiting', 'waiting']));
     answer.resolve();
     await waitFor(() => expect([first, second].map((hub) => hub.stepOf(id))).toEqual(['paired', 'paired']));
@@ -157,9 +157,9 @@ describe.concurrent('a hub that dies', () => {
     const id = await hubs.begin();
     await first.kill();
     const restarted = await site.startHub(1);
-    expect(restarted.pairing(id)?.isOwned).toBe(true);
-    expect(second.pairing(id)?.isOwned).toBe(false);
+    expect(restarted.pairing(id)?.runner.isOwned).toBe(true);
+    expect(second.pairing(id)?.runner.isOwned).toBe(false);
     const third = await site.startHub(3);
-    expect(third.pairing(id)?.isOwned).toBe(false);
+    expect(third.pairing(id)?.runner.isOwned).toBe(false);
   });
 });
