@@ -14,7 +14,7 @@ if (major < 22 || (major === 22 && minor < 13)) {
 const { emulatorCommand } = await import('../../src/cli/emulator/emulator.ts');
 const { configureCommand, runProgram } = await import('../../src/cli/terminal/run-program.ts');
 
-await runProgram(() => {
+await runProgram(async () => {
   const program = emulatorCommand().name('latchkey-emulator').version(version(), '--version', 'show the version');
   configureCommand(program);
   return program;

@@ -1,34 +1,48 @@
 import { Command } from 'commander';
 import { version } from '../system/version.ts';
-import { applianceCommand } from './appliance/appliance.ts';
-import { inviteCommand, registrationCommand } from './appliance/registration.ts';
-import { caCommand } from './ca.ts';
-import { connectionCommand } from './connection/connection.ts';
-import { refreshCommand, tokenCommand, unpairCommand } from './connection/grant.ts';
-import { historyCommand } from './connection/history.ts';
-import { demoCommand } from './demo/demo.ts';
-import { doctorCommand } from './doctor.ts';
-import { emulatorCommand } from './emulator/emulator.ts';
-import { notifyCommand, reloadCommand, setupCodeCommand } from './hub-commands.ts';
-import { completionCommand, manCommand } from './manual/manual.ts';
-import { pairCommand } from './pair/pair.ts';
-import { portalsCommand } from './portals/portals.ts';
-import { serveCommand } from './serve.ts';
-import { siteCommand } from './site.ts';
-import { statusCommand } from './status/status.ts';
-import { backupCommand, restoreCommand, snapshotCommand, storeKeyCommand } from './store.ts';
 import { configureCommand, failUnknownCommand, runProgram } from './terminal/run-program.ts';
+
+/** The commands, in the order of the help. A module is loaded only if its command is needed. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand(),
+  demo: async () => (await import('./demo/demo.ts')).demoCommand(),
+  emulator: async () => (await import('./emulator/emulator.ts')).emulatorCommand(),
+  'setup-code': async () => (await import('./hub-commands.ts')).setupCodeCommand(),
+  appliance: async () => (await import('./appliance/appliance.ts')).applianceCommand(),
+  connection: async () => (await import('./connection/connection.ts')).connectionCommand(),
+  invite: async () => (await import('./appliance/registration.ts')).inviteCommand(),
+  registration: async () => (await import('./appliance/registration.ts')).registrationCommand(),
+  portals: async () => (await import('./portals/portals.ts')).portalsCommand(),
+  pair: async () => (await import('./pair/pair.ts')).pairCommand(),
+  unpair: async () => (await import('./connection/grant.ts')).unpairCommand(),
+  status: async () => (await import('./status/status.ts')).statusCommand(),
+  token: async () => (await import('./connection/grant.ts')).tokenCommand(),
+  refresh: async () => (await import('./connection/grant.ts')).refreshCommand(),
+  history: async () => (await import('./connection/history.ts')).historyCommand(),
+  reload: async () => (await import('./hub-commands.ts')).reloadCommand(),
+  notify: async () => (await import('./hub-commands.ts')).notifyCommand(),
+  ca: async () => (await import('./ca.ts')).caCommand(),
+  'store-key': async () => (await import('./store.ts')).storeKeyCommand(),
+  snapshot: async () => (await import('./store.ts')).snapshotCommand(),
+  backup: async () => (await import('./store.ts')).backupCommand(),
+  restore: async () => (await import('./store.ts')).restoreCommand(),
+  site: async () => (await import('./site.ts')).siteCommand(),
+  doctor: async () => (await import('./doctor.ts')).doctorCommand(),
+};
 
 /**
  * Runs one command. Sets the process's exit status: 0 done, 1 failed, 2 wrong usage.
  * @param args without the program's own name
  */
 export function run(args: readonly string[]): Promise<void> {
-  return runProgram(createProgram, args);
+  return runProgram(() => createProgram(args[0]), args);
 }
 
-/** The program with all its commands. Help, manual page and completions are generated from it. */
-export function createProgram(): Command {
+/**
+ * The program. Help, manual page and completions are generated from it.
+ * @param name of the only command that is needed; anything else for all of them
+ */
+export async function createProgram(name = ''): Promise<Command> {
   const program = new Command('latchkey')
     .description(
       'Keeps the appliances of a home logged in to their cloud, and issues their access tokens on the home network.',
@@ -37,36 +51,12 @@ export function createProgram(): Command {
     .option('--config <file>', 'the configuration (default: $LATCHKEY_CONFIG, else /etc/latchkey/latchkey.toml)')
     .helpOption('--help', 'show this help')
     .helpCommand(false);
-  const commands = [
-    serveCommand(),
-    demoCommand(),
-    emulatorCommand(),
-    setupCodeCommand(),
-    applianceCommand(),
-    connectionCommand(),
-    inviteCommand(),
-    registrationCommand(),
-    portalsCommand(),
-    pairCommand(),
-    unpairCommand(),
-    statusCommand(),
-    tokenCommand(),
-    refreshCommand(),
-    historyCommand(),
-    reloadCommand(),
-    notifyCommand(),
-    caCommand(),
-    storeKeyCommand(),
-    snapshotCommand(),
-    backupCommand(),
-    restoreCommand(),
-    siteCommand(),
-    doctorCommand(),
-    completionCommand(),
-    helpCommand(),
-  ];
-  for (const command of commands) program.addCommand(command);
-  program.addCommand(manCommand(), { hidden: true });
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) {
+    for (const command of await Promise.all(Object.values(COMMANDS).map((each) => each()))) program.addCommand(command);
+    const { completionCommand, manCommand } = await import('./manual/manual.ts');
+    program.addCommand(completionCommand()).addCommand(helpCommand()).addCommand(manCommand(), { hidden: true });
+  } else program.addCommand(await load());
   configureCommand(program);
   return program;
 }

@@ -10,7 +10,6 @@ import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import { testReport } from '../core/health/notice-policy.ts';
 import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
-import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
@@ -231,11 +230,13 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       return { file, made };
     },
     async backUp(passphrase) {
+      const { createBackup } = await import('../store/backup/backup.ts');
       const backup = await createBackup(store, checkPassphrase(passphrase), clock.now().wall);
       log.info('backup_made', { appliances: backup.appliances, grants: backup.grants });
       return backup;
     },
     async restore(backup, passphrase) {
+      const { restoreBackup } = await import('../store/backup/backup.ts');
       const report = await restoreBackup(store, backup, normalizePassphrase(passphrase));
       const { made, restored, kept } = report;
       log.warn('backup_restored', { made, restored: restored.join(', '), kept: kept.join(', ') });

@@ -20,8 +20,8 @@ test('commands are shown as the program was started, with sudo for a hub of root
 });
 
 describe('commands in text for people', () => {
-  test("each command in a text is rewritten to the program's name as typed", () => {
-    const names = createProgram().commands.map((command) => command.name());
+  test("each command in a text is rewritten to the program's name as typed", async () => {
+    const names = (await createProgram()).commands.map((command) => command.name());
     expect(names).toContain('serve');
     for (const name of names)
       expect(rewriteCommands(`run "latchkey ${name}"`, CHECKOUT)).toBe(`run "./scripts/latchkey ${name}"`);

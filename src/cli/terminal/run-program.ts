@@ -14,11 +14,12 @@ const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError];
  * @param create makes the program
  * @param args without the program's own name
  */
-export async function runProgram(create: () => Command, args: readonly string[]): Promise<void> {
+export async function runProgram(create: () => Promise<Command>, args: readonly string[]): Promise<void> {
   handleOutputErrors();
   installCrashHandler();
   try {
-    await create().parseAsync(args, { from: 'user' });
+    const program = await create();
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
     else if (PROGRAMMING_ERRORS.some((type) => error instanceof type)) reportInternalError(error);

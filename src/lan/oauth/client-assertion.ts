@@ -9,19 +9,14 @@ import {
 } from 'jose';
 import type { Appliance, PublicJwk } from '../../core/appliances/appliance.ts';
 import type { LanService, TimeReading } from '../../core/lan-service.ts';
-import { AssertionReplayCache } from './assertion-replay-cache.ts';
+import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import {
   type ClientAuthenticationResult,
   invalidClient,
   invalidRequest,
   temporarilyUnavailable,
 } from './client-authentication-result.ts';
-
-/** RFC 7523, 2.2. */
-export const CLIENT_ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-
-/** The accepted signature algorithms: only asymmetric ones, because the hub stores no shared key. */
-export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
+import { ASSERTION_ALGORITHMS } from './server-metadata.ts';
 
 /** The longest lifetime of an assertion, in s: it is for one request. */
 const MAX_ASSERTION_LIFETIME = 60;
@@ -54,7 +49,7 @@ export class ClientAssertionVerifier {
   readonly #service: LanService;
   readonly #replayCache: AssertionReplayCache;
 
-  constructor(service: LanService, replayCache = new AssertionReplayCache()) {
+  constructor(service: LanService, replayCache: AssertionReplayCache) {
     this.#service = service;
     this.#replayCache = replayCache;
   }

@@ -1,9 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { verifySecretHash } from '../../system/secret-hash.ts';
-import type { AssertionReplayCache } from './assertion-replay-cache.ts';
-import { CLIENT_ASSERTION_TYPE, ClientAssertionVerifier } from './client-assertion.ts';
+import { AssertionReplayCache } from './assertion-replay-cache.ts';
+import type { ClientAssertionVerifier } from './client-assertion.ts';
 import { type ClientAuthenticationResult, invalidClient, invalidRequest } from './client-authentication-result.ts';
+
+/** RFC 7523, 2.2. */
+const CLIENT_ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 /** Whether the host that a request names can only be this hub. */
 export type OwnHostPredicate = (request: FastifyRequest) => boolean;
@@ -22,10 +25,15 @@ export type ClientAuthenticator = (
 export function createClientAuthenticator(
   service: LanService,
   isOwn: OwnHostPredicate,
-  usedAssertions?: AssertionReplayCache,
+  usedAssertions = new AssertionReplayCache(),
 ): ClientAuthenticator {
-  const verifier = new ClientAssertionVerifier(service, usedAssertions);
-  const authenticate: ClientAuthenticator = (request, form) => {
+  // Few appliances have a key, and a hub without one does not need to load what checks signatures.
+  let verifier: Promise<ClientAssertionVerifier> | null = null;
+  const loadVerifier = async () => {
+    const { ClientAssertionVerifier } = await import('./client-assertion.ts');
+    return new ClientAssertionVerifier(service, usedAssertions);
+  };
+  const authenticate = async (request: FastifyRequest, form: ReadonlyMap<string, string>) => {
     const { authorization } = request.headers;
     const type = form.get('client_assertion_type');
     const assertion = form.get('client_assertion');
@@ -42,7 +50,9 @@ export function createClientAuthenticator(
       return invalidRequest('send both client_assertion_type and client_assertion');
     }
     if (type !== CLIENT_ASSERTION_TYPE) return invalidClient(`client_assertion_type must be ${CLIENT_ASSERTION_TYPE}`);
-    return verifier.verify(assertion, form.get('client_id'), isOwn(request) ? acceptedAudiences(request) : []);
+    verifier ??= loadVerifier();
+    const audiences = isOwn(request) ? acceptedAudiences(request) : [];
+    return (await verifier).verify(assertion, form.get('client_id'), audiences);
   };
   return async (request, form) => {
     const result = await authenticate(request, form);

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import { ASSERTION_ALGORITHMS } from './client-assertion.ts';
 import { DEVICE_CODE_GRANT_TYPE } from './request-schemas.ts';
 
 /** The grant types of the token endpoint. */
@@ -7,6 +6,9 @@ export const GRANT_TYPES = ['client_credentials', 'refresh_token', DEVICE_CODE_G
 
 /** The client authentication methods, the same at every endpoint that requires authentication. */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
+
+/** The signature algorithms of `private_key_jwt`: only asymmetric ones, because the hub stores no shared key. */
+export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
 
 /**
  * Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before.

@@ -10,8 +10,10 @@ export interface CommandHelp {
   readonly options: readonly string[];
 }
 
+const PROGRAM = await createProgram();
+
 /** What `--help` shows for every command, the program itself first. */
-export function allHelpTexts(command: Command = createProgram(), path: readonly string[] = []): CommandHelp[] {
+export function allHelpTexts(command: Command = PROGRAM, path: readonly string[] = []): CommandHelp[] {
   const help = command.helpInformation();
   const commands = termsOf(help, 'Commands').map((term) => term.split(' ')[0] ?? '');
   const options = [...termsOf(help, 'Options'), ...termsOf(help, 'Global Options')].flatMap(
