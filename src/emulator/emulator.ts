@@ -67,8 +67,9 @@ export interface Emulator extends AsyncDisposable {
   /** The polls of the code_url with this state, oldest first. */
   polls(state: string): readonly Poll[];
   /**
-   * Logs a user in, or refuses, without a browser. After a login, code_url serves the code.
-   * @throws LoginError if the state or the user is invalid
+   * Logs a user in, or refuses, without a browser: by the URL that it would open, or by the helper's state, whose
+   * code_url serves the code then.
+   * @throws LoginError if the URL, the state or the user is invalid
    */
   login(request: LoginRequest): Promise<LoginResult>;
   /** The open login pages at which the user has neither logged in nor refused, oldest first. */

@@ -5,7 +5,7 @@ import { badRequest } from '../http/routes.ts';
 import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { approveDevice, DeviceApprovalBody } from '../oauth/device-approval.ts';
 import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
-import { LoginRequest, LoginResult, login } from '../oauth/login.ts';
+import { LoginBody, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
 import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';
@@ -19,12 +19,12 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/login',
     id: 'login',
     summary: 'Log a user in, or refuse, without a browser',
-    json: LoginRequest,
+    json: LoginBody,
     responses: {
       200: { description: 'Done; after a login the helper has the code', body: LoginResult },
       400: badRequestResponse,
     },
-    handle: ({ portal }, body) => login(portal, body),
+    handle: ({ portal }, { authorize_url: authorizeUrl, ...request }) => login(portal, { authorizeUrl, ...request }),
   }),
   jsonOperation({
     method: 'post',

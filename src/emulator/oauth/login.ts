@@ -1,13 +1,18 @@
 import * as v from 'valibot';
+import { parseForm } from '../../system/http/form.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import {
+  type AuthorizationRequest,
   allowAuthorization,
   denyAuthorization,
+  type ErrorRedirect,
   encodeParameter,
+  readAuthorizationRequest,
   readHelperRequest,
   withQueryParameters,
 } from './authorization-request.ts';
+import { readOAuth2AuthorizationRequest } from './oauth2-authorization-request.ts';
 
 /** The result of a browser's request to code/set. */
 export type CodeDeliveryOutcome =
@@ -55,18 +60,31 @@ function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): Code
   return { kind: 'redirect', location: withQueryParameters(redirectUrl, 'error=access_denied') };
 }
 
-/** A login without a browser. */
-export const LoginRequest = v.strictObject({
-  /** The `state` of an authorize_url or code_url, or the ID of a waiting login. */
-  state: v.string(),
+/** A login without a browser, in the API's spelling: exactly one of `authorize_url` and `state`. */
+export const LoginBody = v.strictObject({
+  /** What the user's browser would open. */
+  authorize_url: v.optional(v.string()),
+  /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
+  state: v.optional(v.string()),
   /** Name of a user; optional with `deny`. */
   user: v.optional(v.string()),
   /** Whether the user refuses. Default: false. */
   deny: v.optional(v.boolean()),
 });
-export type LoginRequest = Readonly<v.InferInput<typeof LoginRequest>>;
 
-/** The result of a login. `location` is the client's redirect_url, or the helper's page that confirms the login. */
+/** A login without a browser: by the URL that the user's browser would open, or by the helper's `state`. */
+export interface LoginRequest {
+  /** Of `/oauth2/authorize` or `/sso/authorize`. */
+  readonly authorizeUrl?: string | undefined;
+  /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
+  readonly state?: string | undefined;
+  /** Name of a user; optional with `deny`. */
+  readonly user?: string | undefined;
+  /** Whether the user refuses. Default: false. */
+  readonly deny?: boolean | undefined;
+}
+
+/** The result of a login. `location` is the client's redirect URI, or the helper's page that confirms the login. */
 export const LoginResult = v.strictObject({
   location: v.pipe(v.string(), v.url(), v.description('The URL to which a browser would be redirected')),
 });
@@ -78,25 +96,56 @@ export class LoginError extends Error {
 }
 
 /**
- * Logs a user in, or refuses, like the login page, and follows the redirect to code/set. After a login, code_url serves
- * the code.
- * @throws LoginError if the state or the user is invalid
+ * Logs a user in, or refuses, like the login page. In the helper's flow it follows the redirect to code/set, so that
+ * code_url serves the code after a login.
+ * @throws LoginError if the URL, the state or the user is invalid
  */
 export async function login(
   currentPortal: EmulatedPortal,
-  { state, user, deny = false }: LoginRequest,
+  { authorizeUrl, state, user, deny = false }: LoginRequest,
 ): Promise<LoginResult> {
   const portal = { ...currentPortal, settings: currentPortal.settings };
-  const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
-  if (typeof request === 'string') {
-    throw new LoginError(`state: must be the valid state of a config response (found ${request})`);
+  if ((authorizeUrl === undefined) === (state === undefined)) {
+    const found = state === undefined ? 'neither' : 'both';
+    throw new LoginError(`authorize_url: must be given, or else state (found ${found})`);
   }
+  const request =
+    authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, authorizeUrl);
+  // A browser would be redirected at once.
+  if ('location' in request) return request;
   if (!(user === undefined ? deny : portal.settings.users.has(user))) {
     const names = [...portal.settings.users.keys()].join(', ');
     throw new LoginError(`user: must be one of ${names} (found ${user === undefined ? 'none' : 'an unknown name'})`);
   }
   const location =
     deny || user === undefined ? denyAuthorization(portal, request) : allowAuthorization(portal, request, user);
+  if (request.flow !== 'helper') return { location };
   const outcome = await handleCodeDelivery(portal, request.client, new Map(new URL(location).searchParams));
   return { location: outcome.kind === 'redirect' ? outcome.location : location };
 }
+
+async function readState(portal: EmulatedPortal, state: string): Promise<AuthorizationRequest> {
+  const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
+  if (typeof request !== 'string') return request;
+  throw new LoginError(`state: must be the valid state of a config response (found ${request})`);
+}
+
+async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<AuthorizationRequest | ErrorRedirect> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const { frontend } = portal.origins();
+  const read = url?.origin === frontend ? AUTHORIZE_READERS[url.pathname] : undefined;
+  if (url === null || read === undefined) {
+    const paths = Object.keys(AUTHORIZE_READERS).join(' or ');
+    throw new LoginError(`authorize_url: must be a URL of ${frontend} with the path ${paths} (found another)`);
+  }
+  // As it was sent, because the client gets its state back unchanged.
+  const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
+  const request = await read(portal, query, parseForm(query));
+  if (typeof request !== 'string') return request;
+  throw new LoginError(`authorize_url: must be a valid authorization request (found ${request})`);
+}
+
+/** What reads the query of an authorize URL, by its path. */
+const AUTHORIZE_READERS: Readonly<
+  Record<string, typeof readAuthorizationRequest | typeof readOAuth2AuthorizationRequest>
+> = { '/sso/authorize': readAuthorizationRequest, '/oauth2/authorize': readOAuth2AuthorizationRequest };

@@ -101,6 +101,38 @@ test('PKCE is ignored if the setting says so, and a verifier without a challenge
   await expect(stock.exchange(plain, verifier)).rejects.toMatchObject(refusal('invalid_grant'));
 });
 
+test('a test logs a user in, or refuses, by the URL that a browser would open', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const verifier = oauth.generateRandomCodeVerifier();
+  const challenge = { code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' };
+  const authorizeUrl = stock.authorizationUrl({ ...challenge, state: 'a b' });
+  const { location } = await cloud.emulator.login({ authorizeUrl, user: 'alice' });
+  expect((await stock.exchange(new URL(location), verifier, REDIRECT_URI, 'a b')).token_type).toBe('bearer');
+  const refused = await cloud.emulator.login({ authorizeUrl, deny: true });
+  expect(new URL(refused.location).searchParams.get('error')).toBe('access_denied');
+  const body = JSON.stringify({ authorize_url: stock.authorizationUrl({ response_type: 'token' }), user: 'alice' });
+  const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+  const answer = await fetch(`${cloud.emulator.baseUrl}/_emulator/login`, json);
+  expect(await answer.json()).toEqual({ location: expect.stringContaining('error=unsupported_response_type') });
+});
+
+test.for([
+  [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorize_url: must be a URL of'],
+  [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorize_url: must be a URL of'],
+  [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorize_url: must be a URL of'],
+  [{ authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' }, '(found unknown-client)'],
+  [{ authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' }, '(found malformed)'],
+  [{ authorizeUrl: '/oauth2/authorize?client_id=tool&response_type=code', user: 'nobody' }, 'user: must be one of'],
+  [{ user: 'alice' }, 'authorize_url: must be given, or else state (found neither)'],
+  [{ authorizeUrl: '/oauth2/authorize', state: 'x', user: 'alice' }, '(found both)'],
+] as const)('a login without a browser is refused if %j', async ([request, message]) => {
+  await using cloud = await startCloud({ pkce: 'ignored' });
+  const { frontendUrl } = cloud.emulator;
+  const authorizeUrl = 'authorizeUrl' in request ? request.authorizeUrl.replace(/^\//, `${frontendUrl}/`) : undefined;
+  await expect(cloud.emulator.login({ ...request, authorizeUrl })).rejects.toThrow(message);
+});
+
 test('redirect URIs are compared exactly, at both endpoints', async () => {
   await using cloud = await startCloud({ pkce: 'ignored' });
   const stock = await StockClient.discover(cloud);

@@ -20,7 +20,7 @@ interface FirstLine {
 
 let project: PackedProject;
 beforeAll(async () => {
-  project = await createPackedProject('vitest', '@types/node', 'typescript');
+  project = await createPackedProject('vitest', '@types/node', 'typescript', 'openid-client');
 });
 afterAll(() => project?.[Symbol.dispose]());
 
@@ -104,6 +104,13 @@ test('the package exports the emulator library with types that pass strict check
   expect(ran).toMatchObject({ status: 0, stderr: '' });
   expect(ran.stdout).toBe('string 3600\nClockError\nFaultError\nLoginError\nOptionError\nStateFileError\n');
   expect(globSync('node_modules/latchkey/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
+});
+
+test("the guide's test of a login with code and PKCE passes in Node's test runner", async () => {
+  project.write('test/login.ts', readExample('A login with code and PKCE', 'ts'));
+  const ran = await runCommand(process.execPath, ['--test', 'test/login.ts'], { cwd: project.path });
+  expect(ran.stdout).toMatch(/pass 1\n/);
+  expect(ran.status).toBe(0);
 });
 
 test('the vitest test of the guide passes', async () => {
