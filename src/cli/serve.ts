@@ -149,7 +149,7 @@ const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
   'state_dir_unusable',
   'store_key_wrong',
   'store_locked',
-  'store_newer',
+  'store_schema_unknown',
   'store_unreadable',
 ]);
 

@@ -39,7 +39,7 @@ const httpStatus: Readonly<Record<FailureCode, number>> = {
   state_dir_unusable: 500,
   store_key_wrong: 500,
   store_locked: 500,
-  store_newer: 500,
+  store_schema_unknown: 500,
   store_unreadable: 500,
   store_unwritable: 507,
   token_unavailable: 409,

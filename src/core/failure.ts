@@ -33,7 +33,7 @@ export type FailureCode =
   | 'copy_unusable'
   | 'store_key_wrong'
   | 'store_locked'
-  | 'store_newer'
+  | 'store_schema_unknown'
   | 'store_unreadable'
   | 'store_unwritable'
   | 'token_unavailable'

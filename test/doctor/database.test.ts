@@ -74,9 +74,9 @@ test('the doctor reports the server, TLS, rights, schema, clock and commits, and
   ]);
 });
 
-test('the doctor reports tables of another owner, and a schema of a newer version', async () => {
+test('the doctor reports tables of another owner, and a schema of another version', async () => {
   await createTables();
-  await server.sql(database, 'UPDATE latchkey.schema_version SET version = 9, compatible_from = 9');
+  await server.sql(database, 'UPDATE latchkey.schema SET version = 9');
   expect((await findings())['.schema']).toMatch(/^fail the schema has version 9, which this version does not know/);
   await server.sql(database, 'ALTER TABLE latchkey.settings OWNER TO postgres');
   expect((await findings())['.rights']).toMatch(

@@ -6,6 +6,7 @@ import { Failure, messageOf, messageWithoutAdvice } from '../../src/core/failure
 import { Secret } from '../../src/core/secret.ts';
 import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { toStoreFailure } from '../../src/store/sqlite/database.ts';
+import { SCHEMA_VERSION } from '../../src/store/sqlite/schema.ts';
 import { writeSnapshot } from '../../src/store/sqlite/snapshot.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -122,18 +123,24 @@ describe('damaged database without a snapshot', () => {
       expect(hashFiles(folder.path)).toEqual(before);
     },
   );
+});
 
-  test('a store with the schema of a newer Latchkey is refused and left as it is', async () => {
-    using folder = await createStore();
-    runSql(folder.path, 'PRAGMA user_version = 999');
+test.each([SCHEMA_VERSION + 1, 999_999, -1])(
+  'a store of schema %i is refused and left as it is, also if it has a snapshot',
+  async (version) => {
+    using folder = await createStoreWithSnapshot();
+    runSql(folder.path, `PRAGMA user_version = ${version}`);
     const before = hashFiles(folder.path);
+    const says = `latchkey.db has schema ${version}, and this Latchkey knows only schema ${SCHEMA_VERSION}: install the`;
     await expect(readAll(folder.path)).rejects.toMatchObject({
-      code: 'store_newer',
-      message: expect.stringMatching(/schema 999.*newer Latchkey/),
+      code: 'store_schema_unknown',
+      message: expect.stringContaining(says),
     });
     expect(hashFiles(folder.path)).toEqual(before);
-  });
-});
+    runSql(folder.path, `PRAGMA user_version = ${SCHEMA_VERSION}`);
+    expect(await readAll(folder.path)).toMatchObject({ grants: [wallboxGrant, { generation: 2 }], recovered: null });
+  },
+);
 
 /** A folder with a store, its snapshot, and a grant that was refreshed after the snapshot. */
 async function createStoreWithSnapshot() {

@@ -21,7 +21,7 @@ export function open(path: string): SqliteStore {
   const files = storeFiles(path);
   const sealing = jweSealing(KEY);
   const reopen = () => ({
-    database: openDatabase(files, [sealing]),
+    database: openDatabase(files),
     sealing,
     writeProblem: null,
     recoverySummary: null,

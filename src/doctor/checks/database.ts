@@ -62,7 +62,7 @@ function checkSchema({ hasRights, schema }: DatabaseInspection): CheckResult[] {
       : `the schema has version ${schema.version}`;
   return [
     ok('the user of the URL has the rights that a hub needs', rights),
-    schema?.isNewer === true
+    schema?.isKnown === false
       ? fail(`${found}, which this version does not know: install the version of the other hubs`, '.schema')
       : ok(found, '.schema'),
   ];

@@ -14,8 +14,8 @@ import { inTransaction, type Statements } from './database/sql.ts';
 import { SiteClocks } from './link/clocks.ts';
 import { SiteLink } from './link/site-link.ts';
 import { checkServer } from './link/site-state.ts';
-import { migrateSite } from './migrations.ts';
 import { PostgresStore } from './postgres-store.ts';
+import { prepareSiteSchema } from './schema.ts';
 import { SiteGrants } from './tables/grants.ts';
 import { SiteSettings } from './tables/settings.ts';
 
@@ -32,10 +32,10 @@ export interface PostgresStoreOptions {
 }
 
 /**
- * Opens the store of a site, and migrates it if necessary. From then on no other hub of the site starts until
+ * Opens the store of a site, or creates it. From then on no other hub of the site starts until
  * `startupDone`.
- * @throws Failure `database_unavailable` if it may work later; `database_unusable`, `store_newer`, `store_key_wrong` or
- * `store_locked` if a person has to do something
+ * @throws Failure `database_unavailable` if it may work later; `database_unusable`, `store_schema_unknown`,
+ * `store_key_wrong` or `store_locked` if a person has to do something
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { hubId, sealing, clock, timers, address } = options;
@@ -89,7 +89,7 @@ async function prepare(
   try {
     return await database.run(async (sql, client) => {
       processes.push(processOf(client));
-      await inTransaction(sql, migrateSite);
+      await inTransaction(sql, prepareSiteSchema);
       await checkKey(sql, sealing);
       const { server } = await inTransaction(sql, () => checkServer(sql, hubId, null));
       await clocks.synchronize(sql);

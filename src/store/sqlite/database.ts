@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { fileSize, type StoreFiles } from '../store-files.ts';
-import { MIGRATIONS, type Migration, migrate, readSchemaVersion } from './migrations.ts';
+import { prepareSchema } from './schema.ts';
 
 /** Codes of SQLite and of the file system. */
 const DISK_FULL_CODES = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
@@ -34,19 +34,11 @@ export interface OpenedDatabase {
 }
 
 /**
- * Opens the database file, and creates or migrates it: with a WAL, and locked as long as it is open. SQLite syncs what
+ * Opens the database file, or creates it: with a WAL, and locked as long as it is open. SQLite syncs what
  * {@link DatabaseSyncs} does not.
- * @param keys the keys that may open its rows
- * @param check checks a database with an older schema before it is migrated; if it throws, nothing is changed
- * @param steps the migrations
- * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`, and as `check`
+ * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_schema_unknown`
  */
-export function openDatabase(
-  files: StoreFiles,
-  keys: readonly Sealing[],
-  check: (found: Database.Database) => void = () => undefined,
-  steps: readonly Migration[] = MIGRATIONS,
-): Database.Database {
+export function openDatabase(files: StoreFiles): Database.Database {
   const path = files.database;
   const before = fileSize(path);
   try {
@@ -58,9 +50,7 @@ export function openDatabase(
       database.pragma('synchronous = FULL');
       // DatabaseSyncs moves the WAL to the database.
       database.pragma('wal_autocheckpoint = 0');
-      const version = readSchemaVersion(database, steps.length);
-      if (version > 0 && version < steps.length) check(database);
-      migrate(database, keys, steps);
+      prepareSchema(database, path);
       return database;
     } catch (error) {
       database.close();
@@ -75,25 +65,25 @@ export function openDatabase(
 
 /** Creates an empty store in memory. */
 export function createInMemoryDatabase(): Database.Database {
-  const database = new Database(':memory:');
+  const path = ':memory:';
+  const database = new Database(path);
   database.pragma(`page_size = ${PAGE_BYTES}`);
-  migrate(database, []);
+  prepareSchema(database, path);
   return database;
 }
 
 /**
- * Opens the content of a database in memory, migrated to the newest schema. It can be read, and every write fails.
+ * Opens the content of a database in memory. It can be read, and every write fails.
  * @param path names the database in failures
- * @param keys the keys that may open its rows
- * @throws Failure `store_unreadable`, `store_newer`
+ * @throws Failure `store_unreadable`, `store_schema_unknown`
  */
-export function openInMemory(bytes: Uint8Array, path: string, keys: readonly Sealing[]): Database.Database {
+export function openInMemory(bytes: Uint8Array, path: string): Database.Database {
   try {
     const content = Buffer.from(bytes);
     // File format version 1 (https://sqlite.org/fileformat.html): a database in memory has no write-ahead log.
     content.fill(1, 18, 20);
     const database = new Database(content);
-    migrate(database, keys);
+    prepareSchema(database, path);
     database.pragma('query_only = ON');
     return database;
   } catch (error) {

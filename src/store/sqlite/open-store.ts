@@ -18,7 +18,6 @@ import {
   storeFiles,
 } from '../store-files.ts';
 import { type OpenedDatabase, openDatabase, openInMemory } from './database.ts';
-import { migrate } from './migrations.ts';
 import {
   canRepairFromSnapshot,
   isOlderThanSnapshot,
@@ -26,17 +25,18 @@ import {
   rebuild,
   type SalvagedSnapshot,
 } from './recovery/rebuild.ts';
-import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
+import { type Salvage, salvage } from './recovery/salvage.ts';
+import { prepareSchema } from './schema.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
 /**
- * Opens the store of a hub, and creates or migrates it. A damaged store is rebuilt from what can be read of it and of
+ * Opens the store of a hub, or creates it. A damaged store is rebuilt from what can be read of it and of
  * its snapshot, and the damaged files are kept. A store that can't be written is served from memory.
  * @param wall the wall clock in ms since 1970, for the name of a damaged store
  * @param timers for writes that wait for others with which they can share a commit
  * @param others other keys that may open the store; the one that does is the store's key from then on
- * @throws Failure `store_unreadable` if there is nothing to serve, `store_key_wrong`, `store_locked`,
- *   `state_dir_unusable`
+ * @throws Failure `store_unreadable` if there is nothing to serve, `store_schema_unknown`, `store_key_wrong`,
+ *   `store_locked`, `state_dir_unusable`
  */
 export async function openStore(
   directory: string,
@@ -115,7 +115,7 @@ class StoreOpener {
   }
 
   #createDatabase(unwritable: string | null): Database.Database {
-    if (unwritable === null) return openDatabase(this.#files, this.#sealings);
+    if (unwritable === null) return openDatabase(this.#files);
     throw new Failure(
       'state_dir_unusable',
       `the state directory ${this.#files.directory} (hub.state_dir) can't be written by this user, and there is no store in it yet (${unwritable}): give it to that user, or name another directory`,
@@ -134,14 +134,12 @@ class StoreOpener {
     if (size === 0) return { ...nothing, damage: 'the file is empty' };
     if (unwritable === null) {
       try {
-        const live = openDatabase(this.#files, this.#sealings, (found) => checkKeys(found, this.#sealings));
+        const live = openDatabase(this.#files);
         const salvaged = salvage(live, this.#sealings);
         return { ...nothing, live, salvaged, damage: salvaged.damage };
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
-        if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
-        if (error.code === 'store_key_wrong')
-          return this.#inspectScratchCopy({ ...nothing, damage: 'no key opens the file' });
+        if (error.code === 'store_locked' || error.code === 'store_schema_unknown') throw error;
         if (error.code === 'store_unwritable')
           return this.#inspectScratchCopy({ ...nothing, unwritable: messageWithoutAdvice(error) });
         return this.#inspectScratchCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
@@ -158,7 +156,7 @@ class StoreOpener {
       try {
         scratch = mkdtempSync(join(parent, 'latchkey-store-'));
         database = new Database(copyStoreFiles(this.#files, scratch).database);
-        migrate(database, this.#sealings);
+        prepareSchema(database, this.#files.database);
         const salvaged = salvage(database, this.#sealings);
         return { ...found, salvaged, bytes: database.serialize(), damage: found.damage ?? salvaged.damage };
       } catch (error) {
@@ -212,7 +210,7 @@ class StoreOpener {
     if (live !== null) return { database: live, writeProblem: null, recoverySummary: null };
     if (bytes === null) throw this.#unrecoverable(unwritable ?? 'nothing can be read');
     return {
-      database: openInMemory(bytes, this.#files.database, this.#sealings),
+      database: openInMemory(bytes, this.#files.database),
       writeProblem: unwritable,
       recoverySummary: null,
     };
@@ -224,7 +222,7 @@ class StoreOpener {
     snapshot: SalvagedSnapshot | null,
     unwritable: string,
   ): OpenedWithoutSealing {
-    const database = openInMemory(rebuilt.database.serialize(), this.#files.database, this.#sealings);
+    const database = openInMemory(rebuilt.database.serialize(), this.#files.database);
     return {
       database,
       writeProblem: unwritable,
@@ -237,7 +235,7 @@ class StoreOpener {
     try {
       const aside = atomicReplace(this.#files, bytes, new Date(this.#wall()).toISOString());
       const recovered = this.#describeRecovery(rebuilt, why, snapshot, aside);
-      return { database: openDatabase(this.#files, this.#sealings), writeProblem: null, recoverySummary: recovered };
+      return { database: openDatabase(this.#files), writeProblem: null, recoverySummary: recovered };
     } catch (error) {
       return this.#serveFromMemory(rebuilt, why, snapshot, messageWithoutAdvice(error));
     }
@@ -249,9 +247,7 @@ class StoreOpener {
     if (found === null) return null;
     try {
       using stack = new DisposableStack();
-      const database = stack.adopt(openInMemory(found.bytes, this.#files.snapshot, this.#sealings), (open) =>
-        open.close(),
-      );
+      const database = stack.adopt(openInMemory(found.bytes, this.#files.snapshot), (open) => open.close());
       const content = salvage(database, this.#sealings, to);
       return content.openedCount === 0 && content.unreadable.size > 0
         ? null

@@ -32,7 +32,7 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
 /** @throws Failure `store_unreadable` if a database is damaged, or a row of it can't be read */
 async function checkReadable(bytes: Uint8Array, { files, sealing }: SqliteStore): Promise<void> {
   using stack = new DisposableStack();
-  const database = stack.adopt(openInMemory(bytes, files.database, [sealing]), (open) => open.close());
+  const database = stack.adopt(openInMemory(bytes, files.database), (open) => open.close());
   const { damage, unreadable } = await salvageInSlices(database, sealing);
   if (damage === null && unreadable.size === 0) return;
   const what = damage ?? `${unreadable.size} of its rows can't be read`;
@@ -57,7 +57,7 @@ export function canOpenSnapshot({ files, sealing }: SqliteStore): boolean {
   if (snapshot === null) return false;
   try {
     using stack = new DisposableStack();
-    const database = stack.adopt(openInMemory(snapshot.bytes, files.snapshot, [sealing]), (open) => open.close());
+    const database = stack.adopt(openInMemory(snapshot.bytes, files.snapshot), (open) => open.close());
     return salvage(database, [sealing]).openedCount > 0;
   } catch (error) {
     if (error instanceof Failure) return false;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../../src/control/messages.ts';
-import { NEWEST_SCHEMA } from '../../../src/store/sqlite/migrations.ts';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/schema.ts';
 import { version } from '../../../src/system/version.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { eventually } from '../../support/hub-process.ts';
@@ -150,7 +150,7 @@ describe('a hub in a container', () => {
     expect(await containers.remove('hub')).toBe(0);
   });
 
-  it('an image refuses a store with a newer schema in one line, with status 78, and changes nothing', async () => {
+  it('an image refuses a store of another schema in one line, with status 78, and changes nothing', async () => {
     const file = join(state(), 'latchkey.db');
     const setSchema = async (number: number) => {
       const database = new Database(file);
@@ -159,17 +159,17 @@ describe('a hub in a container', () => {
       // Closing deletes the other two.
       for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) await chown(path, USER, USER);
     };
-    await setSchema(NEWEST_SCHEMA + 1);
+    await setSchema(SCHEMA_VERSION + 1);
     const { status, stderr } = await containers.run(hub(volume));
     expect({ status, stderr }).toEqual({
       status: 78,
       stderr: expect.stringMatching(
         new RegExp(
-          `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, written by a newer Latchkey; [^\n]*: install the newer version again[^\n]*\n$`,
+          `^latchkey: the store [^\n]* has schema ${SCHEMA_VERSION + 1}, [^\n]*: install the version that wrote it, [^\n]*\n$`,
         ),
       ),
     });
-    await setSchema(NEWEST_SCHEMA);
+    await setSchema(SCHEMA_VERSION);
   });
 });
 

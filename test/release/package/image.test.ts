@@ -3,7 +3,7 @@ import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync,
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { NEWEST_SCHEMA } from '../../../src/store/sqlite/migrations.ts';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/schema.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { stateFolder } from '../../support/state-folder.ts';
@@ -52,7 +52,7 @@ describe('the preparation of an update', () => {
     );
 
   it('an update first copies the store with its WAL to a private database file', async () => {
-    putStore(NEWEST_SCHEMA);
+    putStore(SCHEMA_VERSION);
     expect(await preinst('upgrade 0.0.9')).toEqual({ status: 0, output: '' });
     const copies = tree.path(`${STATE}/upgrades`);
     expect(statSync(copies)).toMatchObject({ uid: OWNER, gid: OWNER, mode: 0o40700 });
@@ -89,13 +89,13 @@ describe('the preparation of an update', () => {
   });
 
   it('an update is refused if the store has a newer schema, according to its journal', async () => {
-    putStore(NEWEST_SCHEMA + 1, true);
+    putStore(SCHEMA_VERSION + 1, true);
     const { status, output } = await tree.run('dpkg -i /mnt/0', [debPackage]);
     expect(status).not.toBe(0);
     const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
     expect(line).toEqual([
       expect.stringMatching(
-        `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, and .* knows schemas up to ${NEWEST_SCHEMA}: nothing was changed`,
+        `^latchkey: the store has schema ${SCHEMA_VERSION + 1}, and .* knows schemas up to ${SCHEMA_VERSION}: nothing was changed`,
       ),
     ]);
     expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
@@ -114,7 +114,7 @@ function putStore(schema: number, inJournal = false): void {
   using stack = new DisposableStack();
   const database = stack.adopt(new Database(path), (open) => open.close());
   database.pragma('journal_mode = WAL');
-  database.pragma(`user_version = ${inJournal ? NEWEST_SCHEMA : schema}`);
+  database.pragma(`user_version = ${inJournal ? SCHEMA_VERSION : schema}`);
   database.exec('CREATE TABLE words (word TEXT)');
   database.pragma('wal_checkpoint(TRUNCATE)');
   if (inJournal) database.pragma(`user_version = ${schema}`);

@@ -236,10 +236,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
         'ALTER SYSTEM SET ssl = off; SELECT pg_reload_conf(), pg_sleep(0.5)',
         'ALTER SYSTEM RESET ssl; SELECT pg_reload_conf(), pg_sleep(0.5)',
       ],
-      [
-        'UPDATE latchkey.schema_version SET version = 2, compatible_from = 2',
-        'UPDATE latchkey.schema_version SET version = 1, compatible_from = 1',
-      ],
+      ['UPDATE latchkey.schema SET version = 2', 'UPDATE latchkey.schema SET version = 1'],
     ];
     /** Tested in test/release/site/opening.test.ts: a copied hub-id takes a minute to be noticed, and there is no such server here. */
     const SEEN_ELSEWHERE = /^(another hub uses|the server of the site's database is|unsupported startup parameter)/;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Failure } from '../../../src/core/failure.ts';
 import type { DatabaseAddress } from '../../../src/store/postgres/database/connections.ts';
 import { assertUsable } from '../../../src/store/postgres/database/site-connection.ts';
-import { NEWEST_SITE_SCHEMA } from '../../../src/store/postgres/migrations.ts';
+import { SITE_SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { createAuthority } from '../../../src/system/x509/issuing.ts';
 import {
   fastClock,
@@ -34,7 +34,7 @@ async function failureOf(address: DatabaseAddress, options: SiteHubOptions = {})
 }
 
 describe('start of a site', () => {
-  test('hubs that start at once on an empty database migrate it once, one after the other', async () => {
+  test('hubs that start at once on an empty database create its tables once, one after the other', async () => {
     const server = await siteServer();
     const database = await server.createDatabase();
     const starts = [HUB_A, HUB_B, 'latchkey-0000000c'].map((id) => startSiteStore(siteAddress(database), id));
@@ -52,25 +52,28 @@ describe('start of a site', () => {
     }
     for (const start of starts) await (await start)[Symbol.asyncDispose]();
     expect(siteIds.size).toBe(1);
-    const version = 'SELECT version, compatible_from FROM latchkey.schema_version;';
-    expect(await server.sql(database, version)).toBe(`${NEWEST_SITE_SCHEMA}|1`);
+    const version = 'SELECT version FROM latchkey.schema;';
+    expect(await server.sql(database, version)).toBe(String(SITE_SCHEMA_VERSION));
   });
 
-  test('a schema of a newer Latchkey is refused, unless this one may still use it', async () => {
+  test('a site of another schema version is refused, and stays as it is', async () => {
     const server = await siteServer();
     const database = await server.createDatabase();
     const address = siteAddress(database);
-    await (await openSiteStore(address, HUB_A))[Symbol.asyncDispose]();
-    const set = (version: number, from: number) =>
-      server.sql(database, `UPDATE latchkey.schema_version SET version = ${version}, compatible_from = ${from};`);
-    await set(NEWEST_SITE_SCHEMA + 2, NEWEST_SITE_SCHEMA + 1);
-    expect(await failureOf(address)).toMatchObject({ code: 'store_newer' });
-    await set(NEWEST_SITE_SCHEMA + 2, NEWEST_SITE_SCHEMA);
+    {
+      await using store = await openSiteStore(address, HUB_A);
+      await store.saveSetting('setup_code', 'a code');
+    }
+    const set = (version: number) => server.sql(database, `UPDATE latchkey.schema SET version = ${version};`);
+    await set(SITE_SCHEMA_VERSION + 1);
+    expect(await failureOf(address)).toMatchObject({
+      code: 'store_schema_unknown',
+      message: expect.stringContaining(`has schema ${SITE_SCHEMA_VERSION + 1}, and this Latchkey knows only schema`),
+    });
+    expect(await server.sql(database, 'SELECT version FROM latchkey.schema;')).toBe(String(SITE_SCHEMA_VERSION + 1));
+    await set(SITE_SCHEMA_VERSION);
     await using store = await openSiteStore(address, HUB_A);
-    await store.saveSetting('setup_code', 'a code');
-    expect(await server.sql(database, 'SELECT version FROM latchkey.schema_version;')).toBe(
-      String(NEWEST_SITE_SCHEMA + 2),
-    );
+    expect(await store.setting('setup_code')).toBe('a code');
   });
 
   test('a schema of another program is refused, and stays as it is', async () => {

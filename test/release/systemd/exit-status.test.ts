@@ -98,14 +98,14 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
   },
 );
 
-test('a store of a newer version ends the daemon with status 78', async () => {
+test('a store of another schema ends the daemon with status 78', async () => {
   await using hub = await prepared();
   const database = new Database(join(hub.directory, 'state/latchkey.db'));
   database.pragma('user_version = 9999');
   database.exec('CREATE TABLE later (what TEXT)');
   database.close();
   writeFileSync(join(hub.directory, 'state/store.key'), randomBytes(32).toString('base64url'), { mode: 0o600 });
-  await expectEnd(hub, 78, ['schema 9999', 'newer']);
+  await expectEnd(hub, 78, ['schema 9999', 'knows only schema']);
 });
 
 test('an invalid store key ends the daemon with status 78', async () => {

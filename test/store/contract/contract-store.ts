@@ -67,7 +67,7 @@ async function postgresPlace(database: TestDatabase | null): Promise<StorePlace>
   const client = new Client({ connectionString: database.url, options: '-c search_path=latchkey' });
   await client.connect();
   const query = async (sql: string) => (await client.query<Record<string, unknown>>(sql)).rows;
-  const list = "SELECT tablename FROM pg_tables WHERE schemaname = 'latchkey' AND tablename <> 'schema_version'";
+  const list = "SELECT tablename FROM pg_tables WHERE schemaname = 'latchkey' AND tablename <> 'schema'";
   const tables = async () => (await query(list)).map(({ tablename }) => String(tablename));
   const filled = await tables();
   if (filled.length > 0) await query(`TRUNCATE ${filled.join(', ')}`);

@@ -1,4 +1,4 @@
-import { NEWEST_SITE_SCHEMA } from '../migrations.ts';
+import { SITE_SCHEMA_VERSION } from '../schema.ts';
 import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
 import { startFailure } from './errors.ts';
 import { MIN_SERVER_VERSION } from './site-connection.ts';
@@ -18,7 +18,7 @@ export interface DatabaseInspection {
   /** Whether the user may do what a hub does. */
   readonly hasRights: boolean;
   /** The schema of the site's tables, and whether this version may use it; null if there is none yet. */
-  readonly schema: { readonly version: number; readonly isNewer: boolean } | null;
+  readonly schema: { readonly version: number; readonly isKnown: boolean } | null;
   /** Whether a commit is on the disk before it counts, and also at a standby. */
   readonly commits: 'not_durable' | 'durable' | 'at_standby';
 }
@@ -70,7 +70,7 @@ async function inspect(sql: Statements, wall: () => number): Promise<DatabaseIns
 
 async function inspectSchema(sql: Statements): Promise<Pick<DatabaseInspection, 'hasRights' | 'schema'>> {
   const [found] = await sql.all<{ exists: boolean; hasRights: boolean }>(
-    `SELECT to_regclass($1 || '.schema_version') IS NOT NULL AS exists,
+    `SELECT to_regclass($1 || '.schema') IS NOT NULL AS exists,
        CASE WHEN to_regnamespace($1) IS NULL THEN has_database_privilege(current_database(), 'CREATE')
          ELSE has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE') AND NOT EXISTS (
            SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'
@@ -80,9 +80,7 @@ async function inspectSchema(sql: Statements): Promise<Pick<DatabaseInspection, 
   );
   const hasRights = found?.hasRights === true;
   if (found?.exists !== true || !hasRights) return { hasRights, schema: null };
-  const [stored] = await sql.all<{ version: number; compatibleFrom: number }>(
-    `SELECT version, compatible_from AS "compatibleFrom" FROM ${SCHEMA}.schema_version`,
-  );
+  const [stored] = await sql.all<{ version: number }>(`SELECT version FROM ${SCHEMA}.schema`);
   if (stored === undefined) return { hasRights, schema: null };
-  return { hasRights, schema: { version: stored.version, isNewer: stored.compatibleFrom > NEWEST_SITE_SCHEMA } };
+  return { hasRights, schema: { version: stored.version, isKnown: stored.version === SITE_SCHEMA_VERSION } };
 }

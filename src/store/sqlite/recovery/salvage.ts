@@ -1,6 +1,5 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import { Failure } from '../../../core/failure.ts';
 import { runInSlices } from '../../../system/slices.ts';
 import type { StoredRows } from '../../backup/backup-store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
@@ -12,7 +11,7 @@ import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../../
 import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../../rows/pairing-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSession, sessionRow, sessionRowIdentity } from '../../rows/session-row.ts';
-import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../../rows/setting-row.ts';
+import { readSetting, settingRow, settingRowIdentity } from '../../rows/setting-row.ts';
 import { readRows, sqliteErrorCode } from '../readable-rows.ts';
 
 /** All that can be read of a database, damaged or not. */
@@ -160,21 +159,6 @@ function salvageHistory(database: Database.Database): HistoryRow[] {
 
 function canOpen(key: Sealing, row: string, sealed: string | null): boolean {
   return sealed !== null && nullIfDamaged(() => key.open(row, sealed)) !== null;
-}
-
-/**
- * Checks the keys before a database is changed, with the hub's own settings, which every schema has.
- * @throws Failure `store_key_wrong` if there are settings, and no key opens any of them
- */
-export function checkKeys(database: Database.Database, keys: readonly Sealing[]): void {
-  const rows = database.prepare<[], SettingRow>('SELECT name, sealed FROM settings').all();
-  if (
-    rows.length === 0 ||
-    rows.some(({ name, sealed }) => keys.some((key) => canOpen(key, settingRowIdentity({ name }), sealed)))
-  ) {
-    return;
-  }
-  throw new Failure('store_key_wrong', 'no key opens the content of the store');
 }
 
 function findStructuralDamage(database: Database.Database): string | null {
