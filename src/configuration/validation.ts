@@ -61,18 +61,12 @@ function issuePath({ path }: v.BaseIssue<unknown>): string[] {
 function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: string] {
   const path = issuePath(issue);
   const key = path.join('.') || 'the file';
-  const [section, , name] = path;
   if (isUnknownKey(issue)) {
-    if (section === 'portals' && name === 'replay' && path.length === 3) {
-      return [
-        key,
-        `was renamed; write retry_lost_answer = ${issue.path?.at(-1)?.value === 'late' ? '"late"' : '"early"'} instead`,
-      ];
-    }
     const keys = allowedKeys(issue);
     return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys)}; allowed keys: ${keys.join(', ')}`];
   }
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
+  const [section, , name] = path;
   // Arguments, webhook URLs and headers may contain secrets.
   if (section === 'notify' || (section === 'portals' && name === 'headers')) return [key, `must be ${issue.message}`];
   const found = /\.(client_id|secret_file|client_secret_file|client_key_file|postgres_file)$/.test(key)

@@ -106,7 +106,6 @@ describe('errors of the configuration file', () => {
     [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
     [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
     [portal({ retry_lost_answer: '"never"' }), 'portals.home.retry_lost_answer', 'found "never"', '"early" or "late"'],
-    [portal({ replay: '"late"' }), 'portals.home.replay', 'was renamed; write retry_lost_answer = "late" instead'],
     ...['http://portal.example/revoke', 'https://a@portal.example/'].map((url): [string, string, ...string[]] => [
       portal({ revocation_endpoint: JSON.stringify(url) }),
       'portals.home.revocation_endpoint',
