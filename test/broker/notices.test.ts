@@ -370,9 +370,12 @@ test('stored notices that cannot be read are discarded with an error in the log'
   await harness.stop();
   const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
   const since = '2031-04-05T06:07:08Z';
-  const good = { code: 'pairing_needed', appliance: 'wallbox', severity: 'error', message: '', what_to_do: '', since };
-  const record = { notice: good, generation: 1, told: null, raised: [], over: false };
-  const records = [half, { ...record, told: 5 }, { ...record, raised: [null] }];
+  const good = {
+    ...{ code: 'pairing_needed', severity: 'error', message: '', what_to_do: '', since },
+    ...{ appliance: 'wallbox', connection: 'wallbox', appliances: ['wallbox'] },
+  };
+  const record = { notice: good, generation: 1, lastReported: null, raised: [], over: false };
+  const records = [half, { ...record, lastReported: 5 }, { ...record, raised: [null] }];
   const values = [null, [1], ...records.map((one) => [['appliance wallbox', one]])];
   const broken = ['[[', ...values.map((value) => JSON.stringify(value))];
   for (const text of broken) {

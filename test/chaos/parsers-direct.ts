@@ -129,11 +129,11 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
         arbitrary: mutatedJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
-          ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], asked: [null] },
+          ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], requestedScope: [null] },
           issuer: [{ origin: 'https://portal.example', clientId: 'c', name: 'home' }, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
           device: [null],
-          ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], setback: [null] },
+          ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], lastFailure: [null] },
           step: [
             {
               kind: 'waiting',

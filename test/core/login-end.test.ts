@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Grant, grantFromTokenResponse } from '../../src/core/grants/grant.ts';
+import type { Instant } from '../../src/core/clock.ts';
+import { type Grant, grantFromTokenResponse, type Login } from '../../src/core/grants/grant.ts';
 import { type LoginLimits, loginEnd } from '../../src/core/grants/login-end.ts';
 import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { nextRefreshAt } from '../../src/core/grants/schedule.ts';
@@ -12,9 +13,13 @@ const NONE: LoginLimits = { loginLifetime: null, idleLifetime: null };
 /** The wall clock of a portal at an instant of the first boot. */
 const portalTimeAt = (at: number) => instantAt(at).wall;
 
+function loginAt(at: Instant, portalTime: number, refreshTokenLifetime: number | null = null): Login {
+  return { pairing: 'a-pairing', at, portalTime, refreshTokenLifetime };
+}
+
 /** A grant of a login at instant 0. @param refreshTokenLifetime in its token response */
 function loggedIn(refreshTokenLifetime?: number, lifetime = HOUR): Grant {
-  const login = { at: instantAt(0), portalTime: portalTimeAt(0), refreshTokenLifetime: refreshTokenLifetime ?? null };
+  const login = loginAt(instantAt(0), portalTimeAt(0), refreshTokenLifetime);
   return sampleGrant({ login, lifetime, ...(refreshTokenLifetime !== undefined && { refreshTokenLifetime }) });
 }
 
@@ -67,7 +72,7 @@ describe('end of a login', () => {
     const limits = { ...NONE, loginLifetime: 7 * DAY };
     const wrong = {
       ...loggedIn(),
-      login: { at: { ...instantAt(0), wall: 0 }, portalTime: 0, refreshTokenLifetime: null },
+      login: loginAt({ ...instantAt(0), wall: 0 }, 0),
     };
     expect(loginEnd(wrong, limits, instantAt(DAY), null)?.recorded).toBe(7 * DAY);
   });
@@ -198,7 +203,7 @@ describe('refusal of a grant', () => {
   test('a refusal up to a minute before the end of the login is due to it, by the clock of the portal at the login', () => {
     expect(messageOf(refusedAt(7 * DAY - MINUTE))).toMatch(/^The login ended by itself at 2031-05-12T06:00:00Z/);
     const grant = loggedIn();
-    const login = { at: { ...instantAt(0), wall: 0 }, portalTime: portalTimeAt(0), refreshTokenLifetime: null };
+    const login = loginAt({ ...instantAt(0), wall: 0 }, portalTimeAt(0));
     expect(messageOf(refusedAt(7 * DAY - HOUR, { ...grant, login }))).toBe('The portal refused the grant');
     expect(messageOf(refusedAt(7 * DAY, { ...grant, login }))).toMatch(/^The login ended by itself at 2031-05-12/);
   });

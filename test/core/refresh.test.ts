@@ -399,7 +399,9 @@ describe('portal that rejects refreshes', () => {
 
   const invalidRequest = { ...rejected, error: 'invalid_request', detail: 'HTTP 400 invalid_request' };
   /** A refresh has succeeded since the login. */
-  const refreshed = sampleGrant({ login: { at: instantAt(0), portalTime: null, refreshTokenLifetime: null } });
+  const refreshed = sampleGrant({
+    login: { pairing: 'a-pairing', at: instantAt(0), portalTime: null, refreshTokenLifetime: null },
+  });
 
   test('invalid_request for a request that was accepted before needs a person within ten minutes of the end of the token', () => {
     const grant = { ...refreshed, obtained: instantAt(HOUR) };

@@ -31,7 +31,7 @@ const sharedGrant = sampleGrant({
   connection: SHARED.id,
   generation: 3,
   idToken: new Secret('the-id-token'),
-  login: { at: instantAt(1), portalTime: null, refreshTokenLifetime: 9 },
+  login: { pairing: 'a-pairing', at: instantAt(1), portalTime: null, refreshTokenLifetime: 9 },
   refreshTokenLifetime: 8,
 });
 const BACKUP: BackupContents = {
@@ -114,51 +114,6 @@ test('a backup contains connections with their appliances, and is restored on a 
     sessions: ['hash-dashboard', 'hash-thermostat'],
   });
   expect((await store.grant(SHARED.id))?.grant.idToken?.reveal()).toBe('the-id-token');
-});
-
-describe('backup of format 1', () => {
-  /** As the former code wrote it, with a grant, a scope and a portal for each appliance. */
-  const FORMER = {
-    format: 1,
-    settings: { hub_id: 'the hub' },
-    grants: [
-      {
-        appliance: WALLBOX.id,
-        generation: 2,
-        accessToken: 'the-access-token',
-        refreshToken: 'the-refresh-token',
-        scope: 'Monitoring RemoteControl',
-        lifetime: 3_600_000,
-        obtained: instantAt(0),
-        portalTime: MADE,
-        doubt: null,
-        refused: null,
-        misconfigured: null,
-        asked: null,
-        givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
-        distrusted: null,
-      },
-    ],
-    made: MADE,
-    appliances: [WALLBOX, { ...HEATER, origin: 'declared' }].map((appliance) => {
-      const { connection: _, ...rest } = appliance;
-      return { ...rest, portal: 'home', scope: appliance.id === WALLBOX.id ? 'Monitoring' : null };
-    }),
-    sessions: [sampleSession(WALLBOX, 'wallbox')],
-  };
-  const DECLARED = { ...HEATER, origin: 'declared' } as const;
-  const grant = sampleGrant({ connection: WALLBOX.id, generation: 2 });
-
-  test('each appliance of a backup of format 1 gets a connection of its own', () => {
-    expect(parseBackup(JSON.stringify(FORMER))).toEqual({
-      made: MADE,
-      settings: new Map([['hub_id', 'the hub']]),
-      connections: [WALLBOX, DECLARED].map(ownConnection),
-      appliances: [WALLBOX, DECLARED],
-      grants: [grant],
-      sessions: [sampleSession(WALLBOX, 'wallbox')],
-    });
-  });
 });
 
 describe('content of a backup', () => {

@@ -19,8 +19,8 @@ const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number(
 const storedSession = v.object({
   hash: v.string(),
   begun: instant,
-  address: v.optional(v.string(), ''),
-  browser: v.optional(v.nullable(v.string()), null),
+  address: v.string(),
+  browser: v.nullable(v.string()),
 });
 const storedSessions = v.pipe(
   v.string(),

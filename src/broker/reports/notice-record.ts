@@ -49,17 +49,13 @@ export function parseNoticeRecords(text: string | null): Map<string, NoticeRecor
   return new Map(
     (parsed.success ? parsed.output : []).flatMap((each) => {
       const parsedEntry = v.safeParse(entry, each);
-      if (!parsedEntry.success) return [];
-      const [key, { told, ...record }] = parsedEntry.output;
-      return [[key, { ...record, lastReported: told }] as const];
+      return parsedEntry.success ? [parsedEntry.output] : [];
     }),
   );
 }
 
 export function serializeNoticeRecords(records: ReadonlyMap<string, NoticeRecord>): string {
-  return JSON.stringify(
-    [...records].map(([key, { lastReported, ...record }]) => [key, { ...record, told: lastReported }]),
-  );
+  return JSON.stringify([...records]);
 }
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
@@ -69,9 +65,8 @@ const notice = v.object({
   code: v.custom<NoticeCode>((code) => typeof code === 'string'),
   severity: v.picklist(['error', 'warning']),
   appliance: v.nullable(v.string()),
-  // Records of older versions have neither.
-  connection: v.optional(v.nullable(v.string()), null),
-  appliances: v.optional(v.array(v.string()), []),
+  connection: v.nullable(v.string()),
+  appliances: v.array(v.string()),
   message: v.string(),
   what_to_do: v.string(),
   since: v.string(),
@@ -81,7 +76,7 @@ const entry = v.tuple([
   v.object({
     notice,
     generation: v.nullable(v.number()),
-    told: v.nullable(storedReportTime),
+    lastReported: v.nullable(storedReportTime),
     raised: v.array(storedReportTime),
     over: v.boolean(),
   }),

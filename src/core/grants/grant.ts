@@ -43,8 +43,8 @@ export interface Grant {
 
 /** The login that a grant is from. */
 export interface Login {
-  /** The id of the pairing in which a person logged in; left out in grants of earlier versions. */
-  readonly pairing?: string;
+  /** The id of the pairing in which a person logged in. */
+  readonly pairing: string;
   readonly at: Instant;
   /** The true time then, as in {@link Grant.portalTime}. */
   readonly portalTime: number | null;
@@ -121,13 +121,13 @@ export function hasSameTokens(one: Grant, other: Grant): boolean {
 
 /** Whether a grant is from the same login as another one. False if either login is not known. */
 export function isFromSameLogin({ login }: Pick<Grant, 'login'>, { login: other }: Pick<Grant, 'login'>): boolean {
-  return login?.pairing !== undefined && login.pairing === other?.pairing;
+  return login !== undefined && login.pairing === other?.pairing;
 }
 
 /** Whether a grant is from a later login than another one. False if either login is not known. */
 export function isFromLaterLogin(one: Pick<Grant, 'login'>, other: Pick<Grant, 'login'>): boolean {
   const { login } = one;
-  if (login?.pairing === undefined || other.login === undefined || isFromSameLogin(one, other)) return false;
+  if (login === undefined || other.login === undefined || isFromSameLogin(one, other)) return false;
   return (elapsed(other.login.at, login.at) ?? login.at.wall - other.login.at.wall) > 0;
 }
 

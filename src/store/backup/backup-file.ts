@@ -12,87 +12,54 @@ import {
   connectionName,
   damaged,
   doubt,
-  fromStoredGrant,
+  revealSecret,
   scope,
   storedTokens,
-  toStoredGrant,
 } from '../rows/schemas.ts';
 
 /** Incremented when versions that read the previous format can't read the new one. */
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 1;
 
 const id = v.pipe(v.string(), v.uuid());
-const applianceNames = { id, name: applianceName, clientId };
-const grantAttributes = {
-  generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  ...storedTokens,
-  doubt: v.nullable(doubt),
-  refused: v.nullable(instantSchema),
-  distrusted: v.nullable(instantSchema),
-  misconfigured: v.nullable(instantSchema),
-};
-const commonMembers = {
-  made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
-  settings: v.record(v.string(), v.string()),
-  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
-};
 
 const backupSchema = v.object({
   format: v.literal(FORMAT_VERSION),
-  ...commonMembers,
+  made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
+  settings: v.record(v.string(), v.string()),
   connections: v.array(
     v.object({ id, name: connectionName, portal: v.string(), scope, damaged, ...connectionAttributes }),
   ),
-  appliances: v.array(v.object({ ...applianceNames, connection: v.string(), ...applianceAttributes })),
-  grants: v.array(v.object({ connection: v.string(), ...grantAttributes })),
+  appliances: v.array(v.object({ id, name: applianceName, clientId, connection: v.string(), ...applianceAttributes })),
+  grants: v.array(
+    v.object({
+      connection: v.string(),
+      generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
+      ...storedTokens,
+      doubt: v.nullable(doubt),
+      refused: v.nullable(instantSchema),
+      accessTokenRejectedAt: v.nullable(instantSchema),
+      misconfigured: v.nullable(instantSchema),
+    }),
+  ),
+  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
 });
 
-/** In format 1 a grant belonged to an appliance, which becomes its connection too, with the same id and name. */
-const formerBackupSchema = v.pipe(
-  v.object({
-    format: v.literal(1),
-    ...commonMembers,
-    appliances: v.array(v.object({ ...applianceNames, portal: v.string(), scope, ...applianceAttributes })),
-    grants: v.array(v.object({ appliance: v.string(), ...grantAttributes })),
-  }),
-  v.transform(({ appliances, grants, ...rest }) => ({
-    ...rest,
-    connections: appliances.map(({ id, name, portal, scope, origin }) => ({
-      ...{ id, name, portal, scope },
-      origin: origin === 'declared' ? origin : ('implicit' as const),
-    })),
-    appliances: appliances.map(({ portal: _, scope: __, ...appliance }) => ({
-      ...appliance,
-      connection: appliance.id,
-    })),
-    grants: grants.map(({ appliance, ...grant }) => ({ connection: appliance, ...grant })),
-  })),
-);
-
 /** The backup as JSON, with every secret in the clear: the caller must encrypt it. */
-export function serializeBackup({ settings, grants, ...rest }: BackupContents): string {
-  return JSON.stringify({
-    format: FORMAT_VERSION,
-    settings: Object.fromEntries(settings),
-    grants: grants.map(({ accessTokenRejectedAt, ...grant }) => ({
-      ...toStoredGrant(grant),
-      distrusted: accessTokenRejectedAt,
-    })),
-    ...rest,
-  });
+export function serializeBackup({ settings, ...rest }: BackupContents): string {
+  return JSON.stringify({ format: FORMAT_VERSION, settings: Object.fromEntries(settings), ...rest }, revealSecret);
 }
 
 /** The inverse of {@link serializeBackup}. @throws Failure `copy_unusable` */
 export function parseBackup(text: string): BackupContents {
   const raw = parseBackupJson(text);
-  const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: 0 }), raw);
-  if (format > FORMAT_VERSION) {
+  const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: FORMAT_VERSION }), raw);
+  if (format !== FORMAT_VERSION) {
     throw new Failure(
       'copy_unusable',
-      `the backup has format ${format}, which a newer Latchkey wrote; this one reads formats up to ${FORMAT_VERSION}: install the newer version`,
+      `the backup has format ${format}, and this Latchkey reads only format ${FORMAT_VERSION}: install the version that made it`,
     );
   }
-  const parsed = v.safeParse(format === 1 ? formerBackupSchema : backupSchema, raw);
+  const parsed = v.safeParse(backupSchema, raw);
   if (!parsed.success)
     throw new Failure('copy_unusable', 'the backup was decrypted, but its content is invalid: use another one');
   const { made, settings, connections, appliances, grants, sessions } = parsed.output;
@@ -105,9 +72,7 @@ export function parseBackup(text: string): BackupContents {
     settings: new Map(Object.entries(settings)),
     connections,
     appliances,
-    grants: grants
-      .filter(({ connection }) => knownConnections.has(connection))
-      .map(({ distrusted, ...grant }) => ({ ...fromStoredGrant(grant), accessTokenRejectedAt: distrusted })),
+    grants: grants.filter(({ connection }) => knownConnections.has(connection)),
     sessions: sessions.filter(({ appliance }) => known.has(appliance)),
   };
 }

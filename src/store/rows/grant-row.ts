@@ -3,7 +3,7 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { RefreshAttempt, StoredGrant } from '../../core/store.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { doubt, fromStoredGrant, jsonOrNull, parseJson, sealed, storedTokens, toStoredGrant } from './schemas.ts';
+import { doubt, jsonOrNull, parseJson, revealSecret, sealed, storedTokens } from './schemas.ts';
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instantSchema }));
 
@@ -55,7 +55,7 @@ export function toGrantRow(grant: Grant, sealing: Sealing): GrantRow {
   return {
     connection,
     generation,
-    sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(toStoredGrant(rest)), TOKENS_PADDING)),
+    sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(rest, revealSecret), TOKENS_PADDING)),
     attempt: attemptColumn(null),
     doubt: jsonOrNull(doubt),
     refused: jsonOrNull(refused),
@@ -74,7 +74,7 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
     grant: {
       connection: row.connection,
       generation: row.generation,
-      ...fromStoredGrant(parseJson(tokens, where, sealing.open(where, row.sealed ?? ''))),
+      ...parseJson(tokens, where, sealing.open(where, row.sealed ?? '')),
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
       refused: parseJson(v.nullable(instantSchema), where, row.refused ?? 'null'),
       accessTokenRejectedAt: parseJson(v.nullable(instantSchema), where, row.distrusted ?? 'null'),

@@ -1,47 +1,38 @@
 import * as v from 'valibot';
 import { PAIRING_FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
-import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, scope, sealed, secret } from './schemas.ts';
+import { parseJson, revealSecret, scope, sealed, secret } from './schemas.ts';
 
-const polledLink = {
-  authorizeUrl: v.string(),
-  codeUrl: v.string(),
-  tokenUrl: v.string(),
-  redirect: v.nullable(v.string()),
-};
-
-const link = v.union([
-  v.variant('kind', [
-    v.object({ kind: v.literal('poll'), ...polledLink }),
-    v.object({
-      kind: v.literal('redirect'),
-      authorizeUrl: v.string(),
-      redirect: v.string(),
-      state: v.string(),
-      verifier: v.nullable(secret),
-      issuer: v.nullable(v.string()),
-      requiresIssuer: v.boolean(),
-    }),
-    v.object({
-      kind: v.literal('device'),
-      authorizeUrl: v.string(),
-      redirect: v.null(),
-      userCode: v.string(),
-      containsUserCode: v.boolean(),
-      deviceCode: secret,
-      verifier: v.nullable(secret),
-      interval: v.number(),
-      begun: instantSchema,
-      lifetime: v.number(),
-    }),
-  ]),
-  // Stored before there were other kinds.
-  v.pipe(
-    v.object(polledLink),
-    v.transform((stored) => ({ kind: 'poll' as const, ...stored })),
-  ),
+const link = v.variant('kind', [
+  v.object({
+    kind: v.literal('poll'),
+    authorizeUrl: v.string(),
+    codeUrl: v.string(),
+    tokenUrl: v.string(),
+    redirect: v.nullable(v.string()),
+  }),
+  v.object({
+    kind: v.literal('redirect'),
+    authorizeUrl: v.string(),
+    redirect: v.string(),
+    state: v.string(),
+    verifier: v.nullable(secret),
+    issuer: v.nullable(v.string()),
+    requiresIssuer: v.boolean(),
+  }),
+  v.object({
+    kind: v.literal('device'),
+    authorizeUrl: v.string(),
+    redirect: v.null(),
+    userCode: v.string(),
+    containsUserCode: v.boolean(),
+    deviceCode: secret,
+    verifier: v.nullable(secret),
+    interval: v.number(),
+    begun: instantSchema,
+    lifetime: v.number(),
+  }),
 ]);
 
 const codes = { codeHash: v.string(), userCode: v.string() };
@@ -56,17 +47,16 @@ const sealedAttributes = v.object({
   lifetime: v.number(),
   spentCodes: v.array(v.string()),
   answeredStates: v.exactOptional(v.array(v.string())),
-  setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected', 'refused_by_user'])),
+  lastFailure: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected', 'refused_by_user'])),
   device: v.nullable(
     v.object({
-      // Not in rows of schema 1, where a pairing belonged to an appliance whose id is now that of its connection.
-      appliance: v.exactOptional(v.string()),
+      appliance: v.string(),
       ...codes,
       superseded: v.exactOptional(v.array(v.object(codes))),
       shared: v.exactOptional(v.literal(true)),
     }),
   ),
-  round: v.exactOptional(v.string()),
+  batch: v.exactOptional(v.string()),
   user: v.exactOptional(v.string()),
   failureDetail: v.exactOptional(v.string()),
   failed: v.exactOptional(instantSchema),
@@ -104,30 +94,16 @@ export function pairingRowIdentity({ id, connection }: Pick<PairingRow, 'id' | '
 /** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
 export function readPairing(row: Pick<PairingRow, 'id' | 'connection' | 'sealed'>, sealing: Sealing): Pairing {
   const where = pairingRowIdentity(row);
-  const { setback, round, device, ...rest } = parseJson(sealedAttributes, where, sealing.open(where, row.sealed));
-  return {
-    id: row.id,
-    connection: row.connection,
-    ...rest,
-    device: device && { appliance: row.connection, ...device },
-    lastFailure: setback,
-    ...(round === undefined ? {} : { batch: round }),
-  };
+  const { id, connection } = row;
+  return { id, connection, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** A pairing as a row, without the number that its table gives it. */
 export function toPairingRow(pairing: Pairing, sealing: Sealing): Omit<PairingRow, 'number'> {
-  const { id, connection, lastFailure, batch, ...rest } = pairing;
-  const stored = { ...rest, setback: lastFailure, round: batch };
-  const content = sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored, revealSecret));
+  const { id, connection, ...rest } = pairing;
+  const content = sealing.seal(pairingRowIdentity(pairing), JSON.stringify(rest, revealSecret));
   return { id, connection, step: pairing.step.kind, sealed: content };
 }
 
 /** How many ended pairings of a connection are kept, so that their result page can be shown again. */
 export const MAX_ENDED_PAIRINGS = 5;
-
-/** A replacer for `JSON.stringify`: the result has secrets in the clear, so it must be sealed. */
-function revealSecret(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
-  const original = this[name];
-  return original instanceof Secret ? original.reveal() : value;
-}

@@ -2,8 +2,6 @@ import * as v from 'valibot';
 import { checkApplianceName, checkClientId } from '../../core/appliances/appliance.ts';
 import { checkConnectionName } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
-import type { Grant } from '../../core/grants/grant.ts';
-import type { PortalIdentity } from '../../core/portals/identity.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 
@@ -20,7 +18,7 @@ export const secret = v.pipe(
   v.transform((value) => new Secret(value)),
 );
 
-/** A grant's tokens and their attributes as stored, see {@link toStoredGrant}. */
+/** A grant's tokens and their attributes. */
 export const storedTokens = {
   accessToken: secret,
   refreshToken: v.nullable(secret),
@@ -28,13 +26,13 @@ export const storedTokens = {
   lifetime: v.number(),
   obtained: instantSchema,
   portalTime: v.nullable(v.number()),
-  asked: scope,
+  requestedScope: scope,
   account: v.exactOptional(v.string()),
-  givenBy: v.object({ origin: v.string(), clientId: v.string(), name: v.string() }),
+  issuer: v.object({ origin: v.string(), clientId: v.string(), name: v.string() }),
   idToken: v.exactOptional(secret),
   login: v.exactOptional(
     v.object({
-      pairing: v.exactOptional(v.string()),
+      pairing: v.string(),
       at: instantSchema,
       portalTime: v.nullable(v.number()),
       refreshTokenLifetime: v.nullable(v.number()),
@@ -43,25 +41,10 @@ export const storedTokens = {
   refreshTokenLifetime: v.exactOptional(v.number()),
 };
 
-type TokenAttributes = Pick<Grant, 'accessToken' | 'refreshToken' | 'idToken' | 'requestedScope' | 'issuer'>;
-
-/** A grant as it is stored, with its tokens in the clear: the caller must seal or encrypt the result. */
-export function toStoredGrant<Part extends TokenAttributes>({ requestedScope, issuer, ...rest }: Part) {
-  const tokens = {
-    accessToken: rest.accessToken.reveal(),
-    refreshToken: rest.refreshToken?.reveal() ?? null,
-    idToken: rest.idToken?.reveal(),
-  };
-  return { ...rest, ...tokens, asked: requestedScope, givenBy: issuer };
-}
-
-/** The inverse of {@link toStoredGrant}. */
-export function fromStoredGrant<Part extends { asked: string | null; givenBy: PortalIdentity }>({
-  asked,
-  givenBy,
-  ...rest
-}: Part) {
-  return { ...rest, requestedScope: asked, issuer: givenBy };
+/** A replacer for `JSON.stringify`: the result has secrets in the clear, so the caller must seal or encrypt it. */
+export function revealSecret(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  const original = this[name];
+  return original instanceof Secret ? original.reveal() : value;
 }
 
 export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplianceName)));

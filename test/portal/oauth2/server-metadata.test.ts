@@ -138,15 +138,6 @@ test('a monstrous document that is fetched in the background changes nothing, an
   expect(first).not.toContain('response_types_supported');
 });
 
-test('a saved document of an earlier version is cut down to what is used', async () => {
-  const { issuer } = await startIssuer((socket) => socket.destroy());
-  const saved = documentOf(issuer, { deep: 'DEEP' }).replace('"DEEP"', DEEP);
-  const http = parts.use(new PooledHttpClient({ ca: [] }));
-  const cache = { load: async () => saved, save: async () => undefined };
-  const source = new MetadataSource({ issuer, endpoints: NO_ENDPOINTS }, http, cache, () => 0);
-  expect(JSON.stringify(await source.get())).toContain(`${issuer}/token`);
-});
-
 test('no document is fetched while the saved one can not be read, because it could move an endpoint', async () => {
   const { server, issuer } = await startIssuer((socket) => socket.end(httpResponse(200, documentOf(issuer))));
   const http = parts.use(new PooledHttpClient({ ca: [] }));

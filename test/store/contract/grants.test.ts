@@ -13,7 +13,7 @@ const next = (generation: number, refreshToken = `refresh-token-${generation}`) 
 const WHOLE = {
   ...{ requestedScope: 'Monitoring', account: 'somebody@portal.example', idToken: new Secret('the-id-token') },
   ...{ accessTokenRejectedAt: instantAt(7), refreshTokenLifetime: 604_800_000 },
-  login: { at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 },
+  login: { pairing: 'a-pairing', at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 },
 };
 
 async function withWallbox(place: StorePlace): Promise<ContractStore> {
