@@ -100,7 +100,7 @@ export class StateFileError extends Error {
 const APPLICATION_ID = 0x4c4b656d;
 
 /** The version of {@link PersistedState} and its table, in `user_version`. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 1;
 
 const SCHEMA = `
   CREATE TABLE state (json TEXT NOT NULL) STRICT;
