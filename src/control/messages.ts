@@ -69,7 +69,7 @@ export const applianceResponseSchema = v.object({
   tokens: v.object({ today: number, last_14_days: number }),
   declared: optional(v.literal(true)),
   waiting_for_approval: optional(
-    v.object({ since: text, software_id: textOrNull, comparison_code: text, address: textOrNull }),
+    v.object({ since: text, software_id: textOrNull, comparison_code: text, address: text }),
   ),
   without_credentials: optional(v.literal(true)),
   credentials_damaged: optional(v.literal(true)),

@@ -174,7 +174,7 @@ type RevocationResult =
 
 /** The operations that the hub offers to the LAN. */
 export interface LanService {
-  /** The appliance with this client_id. It may not be approved yet, see {@link Appliance.waitingSince}. */
+  /** The appliance with this client_id. It may not be approved yet, see {@link Appliance.waiting}. */
   findClient(clientId: string): Appliance | undefined;
   /**
    * On a site: looks for what other hubs have changed a moment ago, such as an appliance that is unknown here. Takes

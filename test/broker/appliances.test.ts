@@ -18,7 +18,7 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
     clientId: appliance.id,
     connection: appliance.id,
     origin: 'added',
-    waitingSince: null,
+    waiting: null,
   });
   expect(harness.connection('wallbox')).toEqual({
     ...{ id: appliance.id, name: 'wallbox', scope: 'RemoteControl Monitoring', portal: 'home', origin: 'implicit' },

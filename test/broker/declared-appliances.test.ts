@@ -40,7 +40,7 @@ test('an appliance is declared once, and nothing is written while its declaratio
   await reconcile(harness, WALLBOX);
   const declared = applianceNamed(harness, 'wallbox');
   const { name, clientId, credentials, scope } = WALLBOX;
-  expect(declared).toMatchObject({ name, clientId, credentials, origin: 'declared', waitingSince: null });
+  expect(declared).toMatchObject({ name, clientId, credentials, origin: 'declared', waiting: null });
   expect(harness.connection('wallbox')).toMatchObject({ name, scope, portal: 'home', origin: 'declared' });
   await harness.restart();
   const { changeCount: changes } = harness.run.store;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 /** A broker with three unpaired appliances. The redirect URL contains the nonce. */
@@ -163,7 +164,8 @@ describe('pairing batch', () => {
     const { appliances, pairingBatches: batches } = harness.run;
     await harness.pairAgain('battery');
     const wallbox = appliances.get('wallbox');
-    await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waitingSince: harness.time.now() }] });
+    const waiting = { since: harness.time.now(), from: sampleRegistrant('192.168.1.20') };
+    await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waiting }] });
     await harness.restart();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({

@@ -105,10 +105,9 @@ test("approval needs the appliance's own comparison code, so another one under i
     code: 'not_allowed',
     message: expect.stringContaining('the code of wallbox differs'),
   });
-  expect(harness.run.appliances.get('wallbox').waitingSince).not.toBeNull();
+  expect(harness.run.appliances.get('wallbox').waiting).not.toBeNull();
   await harness.run.registrations.approve(other, comparisonCode(other.clientId).toLowerCase());
-  expect(harness.run.appliances.get('wallbox')).toMatchObject({ waitingSince: null });
-  expect(harness.run.appliances.get('wallbox')).not.toHaveProperty('registeredFrom');
+  expect(harness.run.appliances.get('wallbox')).toMatchObject({ waiting: null });
 });
 
 test('an appliance that registers during an opening waits for approval, also after a restart', async () => {
@@ -118,10 +117,10 @@ test('an appliance that registers during an opening waits for approval, also aft
   const waiting = harness.run.appliances.get('wallbox');
   expect(waiting).toMatchObject({ origin: 'registered', softwareId: 'charger/2' });
   expect(harness.connection('wallbox')).toMatchObject({ scope: 'Monitoring', portal: 'home' });
-  expect(waiting.waitingSince).not.toBeNull();
+  expect(waiting.waiting).not.toBeNull();
   await harness.run.registrations.approve(waiting, null);
   await harness.restart();
-  expect(harness.run.appliances.get('wallbox')).toMatchObject({ waitingSince: null, clientId: waiting.clientId });
+  expect(harness.run.appliances.get('wallbox')).toMatchObject({ waiting: null, clientId: waiting.clientId });
   await harness.time.pass(48 * HOUR);
   expect(names(harness)).toEqual(['wallbox']);
 });
@@ -187,7 +186,7 @@ test('an invite registers one appliance once, even if many use it at the same ti
   expect(results.filter(({ kind }) => kind === 'registered')).toHaveLength(1);
   expect(results.filter(({ kind }) => kind === 'token_refused')).toHaveLength(9);
   expect(harness.run.registrations.isInvite(token)).toBe(false);
-  expect(harness.run.appliances.get('wallbox')).toMatchObject({ origin: 'registered', waitingSince: null });
+  expect(harness.run.appliances.get('wallbox')).toMatchObject({ origin: 'registered', waiting: null });
   await harness.restart();
   expect(await register(harness, token)).toEqual({ kind: 'token_refused' });
 });

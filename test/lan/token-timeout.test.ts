@@ -19,7 +19,7 @@ function endpoint(service: Partial<LanService>, authenticating: number): Fastify
   serveTokenEndpoint(app, service as LanService, {
     async authenticate() {
       time.suspend(authenticating);
-      return { kind: 'authenticated', appliance: { name: 'oven', waitingSince: null } as Appliance };
+      return { kind: 'authenticated', appliance: { name: 'oven', waiting: null } as Appliance };
     },
     onAuthenticated: () => undefined,
     failureLimiter: new ClientRateLimiter(

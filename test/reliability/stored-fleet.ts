@@ -114,7 +114,7 @@ export async function addMadeUpFleet(
     addedConnections: fleet.map(({ id, name }) => ({ id, name, portal: PORTAL, scope: null, origin })),
     addedAppliances: fleet.map(({ id, name, secret }) => {
       const credentials = { kind: 'secret', hash: sha256(secret) } as const;
-      const none = { waitingSince: null, softwareId: null };
+      const none = { waiting: null, softwareId: null };
       return { id, clientId: id, name, connection: id, credentials, origin: 'added', ...none };
     }),
   });

@@ -13,6 +13,7 @@ import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { storeFiles } from '../../src/store/store-files.ts';
 import { instantAt } from '../core/samples.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
 
 export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
@@ -41,7 +42,7 @@ export const WALLBOX: Appliance = {
   connection: '11111111-1111-4111-8111-111111111111',
   credentials: { kind: 'secret', hash: 'a-hash' },
   origin: 'added',
-  waitingSince: null,
+  waiting: null,
   softwareId: null,
 };
 export const HEATER: Appliance = {
@@ -71,7 +72,7 @@ export const FRIDGE: Appliance = {
     ],
   },
   origin: 'registered',
-  waitingSince: instantAt(70),
+  waiting: { since: instantAt(70), from: sampleRegistrant('192.168.1.30') },
   softwareId: 'fridge-2',
 };
 

@@ -143,7 +143,7 @@ class StubHome {
       connection: `id-of-${clientId}`,
       credentials,
       origin: 'added',
-      waitingSince: null,
+      waiting: null,
       softwareId: null,
     };
     this.#appliances.set(clientId, appliance);

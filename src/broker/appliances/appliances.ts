@@ -70,7 +70,7 @@ export class Appliances {
   /** Whether a connection has only appliances that wait for approval, so that nobody may use it yet. @param connection its id */
   waitForApproval(connection: string): boolean {
     const users = this.usersOf(connection);
-    return users.length > 0 && users.every(({ waitingSince }) => waitingSince !== null);
+    return users.length > 0 && users.every(({ waiting }) => waiting !== null);
   }
 
   /** The appliance with this name; the name need not be valid. */
@@ -106,7 +106,7 @@ export class Appliances {
         connection: connection.id,
         credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
         origin: 'added',
-        waitingSince: null,
+        waiting: null,
         softwareId: null,
       };
       return (await this.insert(appliance, connection)) ? appliance : null;
@@ -167,10 +167,10 @@ export class Appliances {
    */
   async releaseName(name: string): Promise<void> {
     const holder = this.find(name);
-    if (holder === undefined || holder.waitingSince === null) return;
+    if (holder === undefined || holder.waiting === null) return;
     const isTaken = (other: string) => this.find(other) !== undefined || this.#connections.find(other) !== undefined;
     await this.#change(holder.id, (current) => {
-      if (current.waitingSince === null || current.name !== name) return {};
+      if (current.waiting === null || current.name !== name) return {};
       const newName = deriveApplianceName(name, isTaken);
       const own = this.#ownConnection(current);
       return {
@@ -217,9 +217,8 @@ export class Appliances {
   approve({ id }: Appliance, connection: Connection | null = null): Promise<Appliance> {
     return this.#change(id, (current) => {
       assertNotDamaged(current);
-      if (current.waitingSince !== null) {
-        const { registeredFrom: _, ...registered } = current;
-        const approved = { ...registered, waitingSince: null };
+      if (current.waiting !== null) {
+        const approved = { ...current, waiting: null };
         if (connection === null) return { updatedAppliances: [approved] };
         // It could not ask for a portal, so it may get one at any.
         const { scope } = this.#connections.ofAppliance(current);

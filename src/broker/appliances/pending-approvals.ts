@@ -20,6 +20,8 @@ interface PendingApprovalsContext {
 /** An appliance that waits for an installer's approval. */
 export interface WaitingAppliance {
   readonly appliance: Appliance;
+  /** Where it registered from. */
+  readonly from: RegistrantAddress;
   /** Milliseconds until its approval times out. */
   readonly remainingMs: number;
 }
@@ -57,9 +59,9 @@ export class PendingApprovals {
   list(): WaitingAppliance[] {
     const now = this.#environment.clock.now();
     return this.#appliances.list().flatMap((appliance) => {
-      const { waitingSince: begun } = appliance;
-      if (begun === null) return [];
-      return [{ appliance, remainingMs: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
+      if (appliance.waiting === null) return [];
+      const { since: begun, from } = appliance.waiting;
+      return [{ appliance, from, remainingMs: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
     });
   }
 
@@ -82,7 +84,7 @@ export class PendingApprovals {
     let minDelay = 0;
     for (const { appliance, remainingMs: left } of this.list()) {
       // Approved while another one was removed.
-      if (left > 0 || this.#appliances.byId(appliance.id)?.waitingSince === null) continue;
+      if (left > 0 || this.#appliances.byId(appliance.id)?.waiting === null) continue;
       try {
         await this.#appliances.remove(appliance);
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
@@ -117,11 +119,11 @@ export function admitRegistrant(
     limit: index === quotaNames.length - 1 ? MAX_PER_DEVICE : MAX_PER_NETWORK,
   }));
   const oldestFirst = waiting.toSorted((one, other) => one.remainingMs - other.remainingMs);
-  const holders = oldestFirst.map((each) => ({ ...each, keys: quotaKeys(each.appliance.registeredFrom) }));
+  const holders = oldestFirst.map((each) => ({ ...each, keys: quotaKeys(each.from) }));
   return admit([{ key: protocol, limit: MAX_PER_PROTOCOL }, ...quotas], holders);
 }
 
-/** The quotas that an appliance counts against; none if the store does not say where it registered from. */
-function quotaKeys(from: RegistrantAddress | undefined): readonly string[] {
-  return from === undefined ? [] : [isIPv4(from.address) ? 'IPv4' : 'IPv6', ...from.shares];
+/** The quotas that an appliance counts against. */
+function quotaKeys({ address, shares }: RegistrantAddress): readonly string[] {
+  return [isIPv4(address) ? 'IPv4' : 'IPv6', ...shares];
 }

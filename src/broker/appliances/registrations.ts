@@ -130,8 +130,8 @@ export class Registrations {
    * @throws Failure `not_allowed` if its code differs, or as {@link Appliances.approve}
    */
   async approve(appliance: Appliance, code: string | null, connection: Connection | null = null): Promise<Appliance> {
-    const { name, clientId, waitingSince } = appliance;
-    if (code !== null && waitingSince !== null && !isComparisonCode(code, clientId)) {
+    const { name, clientId, waiting } = appliance;
+    if (code !== null && waiting !== null && !isComparisonCode(code, clientId)) {
       throw new Failure(
         'not_allowed',
         `the code of ${name} differs, so it was not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
@@ -294,7 +294,7 @@ export class Registrations {
   ): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
     const { name, choice, waitsFrom, invite } = options;
-    const waiting = waitsFrom !== null;
+    const needsApproval = waitsFrom !== null;
     const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
     const id = environment.random.uuid();
@@ -306,8 +306,7 @@ export class Registrations {
       connection: connection.id,
       credentials,
       origin: 'registered',
-      waitingSince: waiting ? this.#now() : null,
-      ...(waiting ? { registeredFrom: waitsFrom } : {}),
+      waiting: waitsFrom && { since: this.#now(), from: waitsFrom },
       softwareId,
     };
     if (!(await appliances.insert(appliance, connection, invite))) return nameTakenResult(name);
@@ -316,10 +315,10 @@ export class Registrations {
       client_id: id,
       software_id: softwareId,
       address: waitsFrom?.address,
-      waits_for_approval: waiting,
+      waits_for_approval: needsApproval,
       repeated: false,
     });
-    return { kind: 'registered', clientId: id, name, scope: connection.scope, secret, needsApproval: waiting };
+    return { kind: 'registered', clientId: id, name, scope: connection.scope, secret, needsApproval };
   }
 
   /** Checks a name against existing appliances and connections, and the names that invites reserve. */

@@ -66,19 +66,14 @@ function usageFields(
   return unusual === null ? fields : { ...fields, unusualUsage: unusual };
 }
 
-function registrationFields({
-  clientId,
-  waitingSince,
-  softwareId,
-  registeredFrom,
-}: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {
-  if (waitingSince === null) return {};
+function registrationFields({ clientId, softwareId, waiting }: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {
+  if (waiting === null) return {};
   return {
     waitingForApproval: {
-      since: rfc3339(waitingSince.wall),
+      since: rfc3339(waiting.since.wall),
       softwareId,
       comparisonCode: comparisonCode(clientId),
-      address: registeredFrom?.address ?? null,
+      address: waiting.from.address,
     },
   };
 }

@@ -76,7 +76,7 @@ function applianceApproveCommand(): Command {
       const { hub: hubStatus, appliances } = await hub.status();
       const waiting = appliances.find((appliance) => appliance.name === name)?.waiting_for_approval;
       const requestCount = hubStatus.registration_asked ?? 0;
-      const from = waiting?.address == null ? '' : `, which asked from ${printable(waiting.address)}`;
+      const from = waiting === undefined ? '' : `, which asked from ${printable(waiting.address)}`;
       if (waiting !== undefined && options.code === undefined && requestCount > 1) {
         if (!isInteractive()) {
           reportFailure(

@@ -94,8 +94,7 @@ function loginText(
 }
 
 function approvalText({ comparison_code, address }: NonNullable<ApplianceResponse['waiting_for_approval']>): string {
-  const from = address === null ? '' : `, asked from ${printable(address)}`;
-  return `waits for approval${from}; approve it only if it shows the code ${printable(comparison_code)}`;
+  return `waits for approval, asked from ${printable(address)}; approve it only if it shows the code ${printable(comparison_code)}`;
 }
 
 function printTimestamped(text: string): void {

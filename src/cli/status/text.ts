@@ -150,10 +150,9 @@ function joinRequestsWarning({ registration_asked = 0 }: Pick<HubResponse, 'regi
 
 function approvalRemarks({ name, client_id, waiting_for_approval: waiting }: ApplianceResponse, now: number): string[] {
   if (waiting === undefined) return [];
-  const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
   const software = waiting.software_id === null ? '' : `, reports the software ${printable(waiting.software_id)}`;
   return [
-    `${name}: asked to join ${formatTimeSince(waiting.since, now)}${address}, client_id ${printable(client_id)}${software}`,
+    `${name}: asked to join ${formatTimeSince(waiting.since, now)} from ${printable(waiting.address)}, client_id ${printable(client_id)}${software}`,
     `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
     `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
     `  if it is not:   latchkey appliance remove ${name}`,

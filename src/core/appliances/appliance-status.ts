@@ -31,6 +31,6 @@ export interface PendingApproval {
   readonly softwareId: string | null;
   /** The code that its registration response contains too: the installer compares the two. */
   readonly comparisonCode: string;
-  /** The IP address that it registered from; null if it is unknown. */
-  readonly address: string | null;
+  /** The IP address that it registered from. */
+  readonly address: string;
 }

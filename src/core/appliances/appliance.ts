@@ -18,10 +18,11 @@ export interface Appliance {
    * appliance can only be removed in the configuration.
    */
   readonly origin: ApplianceOrigin;
-  /** Since when a registered appliance waits for an installer's approval; null if it does not wait. */
-  readonly waitingSince: Instant | null;
-  /** Where it registered from, while it waits; left out if that is unknown. */
-  readonly registeredFrom?: RegistrantAddress;
+  /**
+   * Since when a registered appliance waits for an installer's approval, and where it registered from; null if it does
+   * not wait.
+   */
+  readonly waiting: { readonly since: Instant; readonly from: RegistrantAddress } | null;
   /** Its `software_id` (RFC 7591, 2), which the installer sees. */
   readonly softwareId: string | null;
 }

@@ -250,8 +250,7 @@ function applianceConditions(status: ApplianceStatus, page: string): ApplianceCo
 
   if (waitingForApproval !== undefined) {
     const { comparisonCode, address, since } = waitingForApproval;
-    const from = address === null ? '' : ` from ${address}`;
-    const message = `${appliance} has registered itself${from} with the code ${comparisonCode}, and waits for an installer's approval`;
+    const message = `${appliance} has registered itself from ${address} with the code ${comparisonCode}, and waits for an installer's approval`;
     const advice = `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${appliance} --code ${comparisonCode}"; if it is not yours, remove it there`;
     return [condition('approval_needed', 'warning', message, advice, since)];
   }

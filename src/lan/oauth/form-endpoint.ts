@@ -51,7 +51,7 @@ export function serveFormEndpoint(
       if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);
       const { appliance } = client;
       onAuthenticated(appliance);
-      if (appliance.waitingSince === null) {
+      if (appliance.waiting === null) {
         return handle({ appliance, form, elapsed: () => clock.now().uptime - receivedAt, request, reply });
       }
       const what = `${appliance.name} is not approved yet: an installer must approve it`;

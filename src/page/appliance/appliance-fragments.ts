@@ -73,7 +73,7 @@ function renderDetailList(rows: readonly DetailRow[]): string {
 /** What tells appliances that wait for approval apart, shown above the button that approves. */
 function renderComparison({ states }: Texts, { comparisonCode, address }: PendingApproval): string {
   const code = [states.comparisonCode, html`<code class="compare">${comparisonCode}</code>`] as const;
-  return renderDetailList(address === null ? [code] : [code, [states.registrantAddress, html`${address}`]]);
+  return renderDetailList([code, [states.registrantAddress, html`${address}`]]);
 }
 
 /**

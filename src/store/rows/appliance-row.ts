@@ -37,7 +37,7 @@ export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
 /** The appliance of an unreadable row: it can't authenticate. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
   const credentials = { kind: 'none', damaged: true } as const;
-  return { ...cleartextColumns(row), credentials, origin: 'added', waitingSince: null, softwareId: null };
+  return { ...cleartextColumns(row), credentials, origin: 'added', waiting: null, softwareId: null };
 }
 
 function cleartextColumns({ id, name, client_id, connection }: ApplianceRow) {

@@ -78,8 +78,9 @@ export const applianceAttributes = {
     v.object({ kind: v.literal('none'), damaged }),
   ]),
   origin: v.picklist(['added', 'registered', 'declared']),
-  waitingSince: v.nullable(instantSchema),
-  registeredFrom: v.exactOptional(v.object({ address: v.string(), shares: v.array(v.string()) })),
+  waiting: v.nullable(
+    v.object({ since: instantSchema, from: v.object({ address: v.string(), shares: v.array(v.string()) }) }),
+  ),
   softwareId: v.nullable(v.string()),
 };
 

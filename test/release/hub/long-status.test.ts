@@ -37,7 +37,7 @@ async function addAppliances(directory: string): Promise<void> {
     addedConnections: ids.map((id) => ({ id, name: `a-${id}`, portal: 'home', scope: null, origin: 'implicit' })),
     addedAppliances: ids.map((id) => ({
       ...{ id, clientId: id, name: `a-${id}`, connection: id, credentials: { kind: 'none' }, origin: 'added' },
-      ...{ waitingSince: null, softwareId: null },
+      ...{ waiting: null, softwareId: null },
     })),
   });
 }

@@ -5,10 +5,12 @@ import { monotonicNow, systemClock } from '../../../src/system/clock.ts';
 import { instantAt, sampleGrant, samplePairing } from '../../core/samples.ts';
 import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, sampleSession, WALLBOX } from '../../store/test-store.ts';
+import { sampleRegistrant } from '../../support/registration-samples.ts';
 
 const siteServer = useSiteServer();
 const HOUR = 3_600_000;
 const { id } = WALLBOX;
+const from = sampleRegistrant('192.168.1.20');
 /** How exact ages are on a busy machine, in ms; the wrong ones are off by hours. */
 const TOLERANCE = 5000;
 /** A test waits so long for what usually takes a few seconds. */
@@ -30,7 +32,7 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
   await using a = await openSiteStore(siteAddress(database), HUB_A, { clock: first });
   const now = first.now();
   const obtained = { ...now, uptime: now.uptime - 2 * HOUR };
-  await addAppliance(a, { ...WALLBOX, waitingSince: obtained });
+  await addAppliance(a, { ...WALLBOX, waiting: { since: obtained, from } });
   await a.replaceGrant(sampleGrant({ obtained, refused: obtained }));
   await a.saveSession({ ...sampleSession(WALLBOX, 'one'), begun: obtained });
   const restarted = clockOf('boot-c', -HOUR / 60, 0);
@@ -43,7 +45,7 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
   ] as const) {
     const stored = await store.grant(id);
     const instants = [
-      ...[stored?.grant.obtained, stored?.grant.refused, (await store.appliances())[0]?.waitingSince],
+      ...[stored?.grant.obtained, stored?.grant.refused, (await store.appliances())[0]?.waiting?.since],
       (await store.sessions())[0]?.begun,
     ];
     for (const instant of instants) {
@@ -62,10 +64,10 @@ test('a hub knows the age of what a hub has stored that started after its last h
   await using a = await openSiteStore(siteAddress(database), HUB_A, { clock, timers: NO_INTERVALS });
   const later = clockOf('boot-b', 0, 9 * HOUR);
   await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: later });
-  await addAppliance(b, { ...WALLBOX, waitingSince: later.now() });
+  await addAppliance(b, { ...WALLBOX, waiting: { since: later.now(), from } });
   const [appliance] = await a.appliances();
-  expect(appliance?.waitingSince?.boot).toBe('boot-a');
-  expect(Math.abs(clock.now().uptime - (appliance?.waitingSince?.uptime ?? 0))).toBeLessThan(TOLERANCE);
+  expect(appliance?.waiting?.since.boot).toBe('boot-a');
+  expect(Math.abs(clock.now().uptime - (appliance?.waiting?.since.uptime ?? 0))).toBeLessThan(TOLERANCE);
 });
 
 test('the lease of another hub ends at the same moment on every clock', async () => {
@@ -83,8 +85,8 @@ test('the lease of another hub ends at the same moment on every clock', async ()
 test('an instant of a boot that no hub has measured stays as it is', async () => {
   const database = await (await siteServer()).createDatabase();
   await using a = await openSiteStore(siteAddress(database), HUB_A);
-  await addAppliance(a, { ...WALLBOX, waitingSince: instantAt(7, 'of-a-backup') });
-  expect((await a.appliances())[0]?.waitingSince).toEqual(instantAt(7, 'of-a-backup'));
+  await addAppliance(a, { ...WALLBOX, waiting: { since: instantAt(7, 'of-a-backup'), from } });
+  expect((await a.appliances())[0]?.waiting?.since).toEqual(instantAt(7, 'of-a-backup'));
 });
 
 test('a lease lasts as long as it was given for, whether the clock of the database is set forward or back', async () => {

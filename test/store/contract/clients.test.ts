@@ -40,7 +40,7 @@ describeStores('clients', (newPlace) => {
       ['with a secret', {}],
       ['with keys', { credentials: FRIDGE.credentials }],
       ['without credentials', { credentials: { kind: 'none' }, origin: 'declared' }],
-      ['that waits for approval', { origin: 'registered', waitingSince: instantAt(7), softwareId: 'fridge-ü/2.0' }],
+      ['that waits for approval', { origin: 'registered', waiting: FRIDGE.waiting, softwareId: 'fridge-ü/2.0' }],
       ["with its maker's client_id", { clientId: 'A-._~9' }],
     ])('an appliance %s is read back as it was written after the store is reopened', async (_, changes) => {
       await using place = await newPlace();
@@ -63,10 +63,8 @@ describeStores('clients', (newPlace) => {
       expect(await updateAppliance(store, changed)).toBe(true);
       expect(await store.appliances()).toEqual([changed]);
       expect(await store.grants()).toEqual([{ grant, attempt: null }]);
-      expect(await updateAppliance(store, { ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(
-        true,
-      );
-      expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waitingSince: null }]);
+      expect(await updateAppliance(store, { ...changed, credentials: { kind: 'none' }, waiting: null })).toBe(true);
+      expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waiting: null }]);
     });
   });
 
@@ -90,7 +88,7 @@ describeStores('clients', (newPlace) => {
       await using store = await place.open();
       expect(await store.appliances()).toMatchObject([
         HEATER,
-        { id: WALLBOX.id, name: 'wallbox', credentials: { kind: 'none' }, origin: 'added', waitingSince: null },
+        { id: WALLBOX.id, name: 'wallbox', credentials: { kind: 'none' }, origin: 'added', waiting: null },
       ]);
       expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
       expect(await store.grants()).toEqual([{ grant, attempt: null }]);
