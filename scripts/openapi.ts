@@ -4,13 +4,12 @@ import { openApiDocument as emulatorDocument } from '../src/emulator/openapi/doc
 import { openApiDocument as hubDocument } from '../src/lan/openapi/document.ts';
 import { version } from '../src/system/version.ts';
 
-/** Example addresses: a running emulator or hub inserts its own. */
+/** Example addresses: a running emulator inserts its own. */
 const emulator = { base: 'http://127.0.0.1:8080', frontend: 'http://127.0.0.1:8081' };
-const hub = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
 
 function write(name: string, document: unknown): void {
   writeFileSync(join(import.meta.dirname, '../docs', name), `${JSON.stringify(document, null, 2)}\n`);
 }
 
 write('openapi-emulator.json', emulatorDocument(emulator, version()));
-write('openapi-hub.json', hubDocument(hub, version()));
+write('openapi-hub.json', hubDocument(version()));

@@ -7,20 +7,19 @@ import type { Clock, Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
+import { version } from '../system/version.ts';
 import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
-import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, tlsOptions } from './tls.ts';
 
 /** The pages for browsers on the two listeners. */
 interface HubPages extends NotFoundPage {
   /** @param httpsPort of the other listener */
   registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
-  /** @param httpPort of the other listener */
-  registerHttpsRoutes(app: FastifyInstance, httpPort: number): void;
+  registerHttpsRoutes(app: FastifyInstance): void;
 }
 
 export interface LanServerOptions {
@@ -65,7 +64,7 @@ export async function startLanServer(options: LanServerOptions): Promise<LanServ
   const { http, https } = options.ports;
   let { leaf } = options;
   const isForAddress = (address: string) => new X509Certificate(leaf.certificate).checkIP(address) !== undefined;
-  const secure = await createRequestListener(options, (app) => serveHttpsRoutes(app, options, isForAddress, http.port));
+  const secure = await createRequestListener(options, (app) => serveHttpsRoutes(app, options, isForAddress));
   const plain = await createRequestListener(options, (app) => options.pages.registerHttpRoutes(app, https.port));
   const createSecure = () => createSecureServer({ ...HTTPS_OPTIONS, ...tlsOptions(leaf) }, secure);
   const listeners = {
@@ -128,11 +127,23 @@ function serveHttpsRoutes(
   app: FastifyInstance,
   { service, pages, ...environment }: LanServerOptions,
   isForAddress: (address: string) => boolean,
-  httpPort: number,
 ): void {
   const isOwn = ({ hostname, socket }: FastifyRequest) =>
     isVerifiedOwnHost(hostname, socket.localAddress, isForAddress);
   serveOAuthEndpoints(app, service, isOwn, environment);
-  serveOpenApi(app, httpPort);
-  pages.registerHttpsRoutes(app, httpPort);
+  serveOpenApi(app);
+  pages.registerHttpsRoutes(app);
+}
+
+/** The description is generated on the first request, because most hubs never get one. */
+function serveOpenApi(app: FastifyInstance): void {
+  let generated: Promise<Buffer> | undefined;
+  const generate = async () => {
+    const { openApiDocument } = await import('./openapi/document.ts');
+    return Buffer.from(JSON.stringify(openApiDocument(version())));
+  };
+  app.get('/openapi.json', { exposeHeadRoute: true }, async (_request, reply) => {
+    generated ??= generate();
+    return reply.type('application/json; charset=utf-8').send(await generated);
+  });
 }

@@ -22,16 +22,6 @@ export function setCallbackCookie(reply: FastifyReply, name: string, value: Secr
 /** The cookie that marks a browser which the hub itself sent to the portal. */
 export const BROWSER_TOKEN_COOKIE = 'latchkey-sent';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The route is only for browsers, so the hub's OpenAPI document leaves it out. */
-    readonly forPeople?: true;
-  }
-}
-
-/** The options of a route that is only for browsers. */
-export const BROWSER_ROUTE = { config: { forPeople: true } } as const;
-
 /** The status for a body that is not a form (415) or that cannot be parsed (400). */
 export type FormErrorStatus = 400 | 415;
 

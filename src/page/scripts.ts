@@ -3,7 +3,6 @@ import { stripTypeScriptTypes } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { BROWSER_ROUTE } from './http.ts';
 
 /** `.ts` if the hub runs from its sources, `.js` if it was built. */
 const EXTENSION = extname(import.meta.filename);
@@ -16,7 +15,7 @@ const IDIOMORPH = 'idiomorph.js';
 
 /** Serves the page's scripts. They need no sign-in, because they are the same on every hub. */
 export function serveScripts(app: FastifyInstance): void {
-  app.get<{ readonly Params: { readonly file: string } }>('/page/:file', BROWSER_ROUTE, async (request, reply) => {
+  app.get<{ readonly Params: { readonly file: string } }>('/page/:file', async (request, reply) => {
     const script = await readScript(request.params.file);
     if (script === null) return reply.code(404).send();
     return reply

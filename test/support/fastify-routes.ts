@@ -5,8 +5,6 @@ import type { FastifyInstance } from 'fastify';
 interface FoundRoute {
   readonly method: string;
   readonly path: string;
-  /** Whether it is a page for people, and no part of an API. */
-  readonly isForPeople: boolean;
 }
 
 /** Runs `start`. @returns its result, and for each server that it created, in order, its routes */
@@ -18,9 +16,8 @@ export async function findRoutes<Started>(
     const { fastify: app } = message as { fastify: FastifyInstance };
     const found: FoundRoute[] = [];
     routes.push(found);
-    app.addHook('onRoute', ({ method, url, config }) => {
-      for (const one of [method].flat())
-        found.push({ method: one, path: url, isForPeople: config?.forPeople === true });
+    app.addHook('onRoute', ({ method, url }) => {
+      for (const one of [method].flat()) found.push({ method: one, path: url });
     });
   };
   diagnostics.subscribe('fastify.initialization', watch);

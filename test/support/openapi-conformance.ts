@@ -1,5 +1,4 @@
 import { fastify } from 'fastify';
-import { findRoutes } from './fastify-routes.ts';
 
 interface Media {
   readonly schema?: Record<string, unknown>;
@@ -74,19 +73,4 @@ export class OpenApiConformance {
     const result = await this.#validator.inject({ method: 'POST', url: '/', payload });
     return result.body === '[true]';
   }
-}
-
-/**
- * Runs `start`.
- * @returns its result, and for each server that it created, in order, the paths of its routes in OpenAPI syntax
- */
-export async function recordRoutes<Started>(
-  start: () => Promise<Started>,
-): Promise<{ readonly started: Started; readonly routes: readonly ReadonlySet<string>[] }> {
-  const { started, routes } = await findRoutes(start);
-  const described = routes.map((found) => {
-    const paths = found.filter(({ isForPeople }) => !isForPeople).map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'));
-    return new Set(paths);
-  });
-  return { started, routes: described };
 }

@@ -76,13 +76,6 @@ export const RevocationFormSchema = v.object({
   token_type_hint: v.optional(text('access_token or refresh_token; the hub ignores it and tries both')),
 });
 
-/** `/pair`: the form of the verification page, or the query of a link to it (RFC 8628, 3.3). */
-export const UserCodeFormSchema = v.object({
-  user_code: v.optional(
-    text('The user_code from the device authorization response, in any spelling; without it the page asks for it'),
-  ),
-});
-
 /** The parameters of a form, or an `error_description` that says what is wrong (RFC 6749, 5.2). */
 export type FormValidation<Form> =
   | { readonly kind: 'read'; readonly form: Form }

@@ -1,8 +1,7 @@
-import type { ResponseDescription } from '../../system/http/openapi.ts';
+import type { OperationDescription, ResponseDescription } from '../../system/http/openapi.ts';
 import { RegistrationRequestSchema } from '../oauth/client-metadata.ts';
 import type { OAuthErrorCode } from '../oauth/errors.ts';
 import { DeviceAuthorizationFormSchema, RevocationFormSchema, TokenFormSchema } from '../oauth/request-schemas.ts';
-import type { HubOperation } from './operation.ts';
 import {
   DeviceAuthorizationResponseSchema,
   errorResponseSchema,
@@ -11,6 +10,15 @@ import {
   RevocationResponseSchema,
   TokenResponseSchema,
 } from './response-schemas.ts';
+
+/**
+ * One method of an OAuth endpoint. Its responses leave out those that every path may give (400 for a request that is not
+ * valid HTTP, 404 for an unknown path, 405, 413, 421).
+ */
+interface OAuthOperation extends OperationDescription {
+  /** The credentials that the operation accepts; default: none. */
+  readonly security?: 'client' | 'invite';
+}
 
 const noStoreHeaders = { 'cache-control': 'no-store' };
 const retryAfterHeaders = { ...noStoreHeaders, 'retry-after': 'Seconds' };
@@ -46,14 +54,11 @@ const clientAuthenticationResponses = {
   413: tooLarge,
 } as const;
 
-const httpsOnly = ['https'] as const;
-
 /** The operations of the OAuth authorization server. */
-export const oauthOperations: readonly HubOperation[] = [
+export const oauthOperations: readonly OAuthOperation[] = [
   {
     method: 'get',
     path: '/.well-known/oauth-authorization-server',
-    ports: httpsOnly,
     id: 'metadata',
     summary: 'Authorization server metadata (RFC 8414)',
     responses: {
@@ -63,7 +68,6 @@ export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'post',
     path: '/oauth/token',
-    ports: httpsOnly,
     id: 'token',
     summary: 'Get an access token (RFC 6749, 4.4 and 6; RFC 8628, 3.4)',
     security: 'client',
@@ -89,7 +93,6 @@ export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'post',
     path: '/oauth/device_authorization',
-    ports: httpsOnly,
     id: 'deviceAuthorization',
     summary: 'Start a pairing with the device flow (RFC 8628, 3.1)',
     security: 'client',
@@ -109,7 +112,6 @@ export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'post',
     path: '/oauth/revoke',
-    ports: httpsOnly,
     id: 'revoke',
     summary: 'Report that the cloud rejected the access token, or revoke a refresh token (RFC 7009)',
     description:
@@ -131,7 +133,6 @@ export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'post',
     path: '/oauth/register',
-    ports: httpsOnly,
     id: 'register',
     summary: 'Register an appliance (RFC 7591)',
     description:

@@ -8,7 +8,7 @@ import type { BatchForBrowser, PairingBatch } from '../../core/pairings/pairing-
 import { unmapIpv4 } from '../../system/addresses.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
-import { BROWSER_ROUTE, BROWSER_TOKEN_COOKIE, cookieValue, setCallbackCookie } from '../http.ts';
+import { BROWSER_TOKEN_COOKIE, cookieValue, setCallbackCookie } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
 import { sendToPortal } from '../portal-link.ts';
 import type { Texts } from '../texts/en.ts';
@@ -67,7 +67,7 @@ export function serveStatefulCallback(
   hubName: string,
   hubUrl: (request: FastifyRequest) => string,
 ): void {
-  app.get('/callback', BROWSER_ROUTE, async (request, reply) => {
+  app.get('/callback', async (request, reply) => {
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
     const sendError = (status: number, heading: string, text: string) =>
@@ -96,7 +96,7 @@ export function serveNextLogin(
   hubUrl: (request: FastifyRequest) => string,
 ): void {
   // The nonce is not a credential, because everybody who saw the link knows it.
-  app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', BROWSER_ROUTE, async (request, reply) => {
+  app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', async (request, reply) => {
     const { nonce } = request.params;
     const context = pageContext(hubName, request);
     const isRetry = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';

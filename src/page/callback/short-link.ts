@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { sendMessagePage } from '../document.ts';
-import { BROWSER_ROUTE } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { sendToPortal } from '../portal-link.ts';
 import { pairingMessage } from './pairing-messages.ts';
@@ -21,36 +20,32 @@ export function serveShortLink(
   service: Pick<LanService, 'findPairingByShortKey' | 'browserToken'>,
   hubName: string,
 ): void {
-  app.get<{ Params: { key: string } }>(
-    '/l/:key',
-    { ...BROWSER_ROUTE, exposeHeadRoute: true },
-    async (request, reply) => {
-      const found = await service.findPairingByShortKey(request.params.key);
-      const context = pageContext(hubName, request);
-      const { shortLink: texts, result } = context.texts;
-      if (found === null) {
-        return sendMessagePage(reply, 404, context, {
-          severity: 'bad',
-          heading: result.unknownLink,
-          text: result.unknownLinkText,
-        });
-      }
-      const { pairing, authorizeUrl, userCode } = found;
-      const { kind } = pairing.step;
-      if (kind === 'exchanging' || kind === 'ended') {
-        return sendMessagePage(reply, 200, context, pairingMessage(pairing, found, context.texts));
-      }
-      if (authorizeUrl === null) {
-        const { waitingForPortal: heading, waitingForPortalText: text } = texts;
-        return sendMessagePage(reply, 200, context, {
-          severity: 'waiting',
-          heading,
-          text,
-          reloadAfter: RELOAD_SECONDS,
-        });
-      }
-      const link = { authorizeUrl, ...(userCode !== null && { userCode }) };
-      return sendToPortal(reply, context, link, service.browserToken(pairing.id));
-    },
-  );
+  app.get<{ Params: { key: string } }>('/l/:key', { exposeHeadRoute: true }, async (request, reply) => {
+    const found = await service.findPairingByShortKey(request.params.key);
+    const context = pageContext(hubName, request);
+    const { shortLink: texts, result } = context.texts;
+    if (found === null) {
+      return sendMessagePage(reply, 404, context, {
+        severity: 'bad',
+        heading: result.unknownLink,
+        text: result.unknownLinkText,
+      });
+    }
+    const { pairing, authorizeUrl, userCode } = found;
+    const { kind } = pairing.step;
+    if (kind === 'exchanging' || kind === 'ended') {
+      return sendMessagePage(reply, 200, context, pairingMessage(pairing, found, context.texts));
+    }
+    if (authorizeUrl === null) {
+      const { waitingForPortal: heading, waitingForPortalText: text } = texts;
+      return sendMessagePage(reply, 200, context, {
+        severity: 'waiting',
+        heading,
+        text,
+        reloadAfter: RELOAD_SECONDS,
+      });
+    }
+    const link = { authorizeUrl, ...(userCode !== null && { userCode }) };
+    return sendToPortal(reply, context, link, service.browserToken(pairing.id));
+  });
 }

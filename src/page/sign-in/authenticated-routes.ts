@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
-import { BROWSER_ROUTE, readFormBody } from '../http.ts';
+import { readFormBody } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
 import { crossSiteConfirmationRedirect, isCrossSiteEmbedding } from '../request-origin.ts';
 import type { PageAuthentication } from './page-authentication.ts';
@@ -54,7 +54,7 @@ export class AuthenticatedRoutes {
    * @param path a Fastify route path
    */
   page(path: string, handler: (req: AuthenticatedRequest) => Promise<FastifyReply>): void {
-    this.#app.get(path, { ...BROWSER_ROUTE, exposeHeadRoute: true }, async (request, reply) => {
+    this.#app.get(path, { exposeHeadRoute: true }, async (request, reply) => {
       const authentication = this.#authentication;
       const context = pageContext(this.#hub.hubName, request);
       if (isCrossSiteEmbedding(request)) return sendCsrfFailure(reply, context, authentication.submittingPage(request));
@@ -69,7 +69,7 @@ export class AuthenticatedRoutes {
 
   /** Serves a form, which carries the session's CSRF token in `csrf`. @param path a Fastify route path */
   form(path: string, handler: (submission: FormSubmission) => Promise<FastifyReply>): void {
-    this.#app.post(path, BROWSER_ROUTE, async (request, reply) => {
+    this.#app.post(path, async (request, reply) => {
       const authentication = this.#authentication;
       const context = pageContext(this.#hub.hubName, request);
       const page = authentication.submittingPage(request);

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BrowserInfo, type BrowserSession, browserName, type SetupAccess } from '../../core/setup-access.ts';
-import { BROWSER_ROUTE, cookieValue, readFormBody } from '../http.ts';
+import { cookieValue, readFormBody } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
 import { AuthenticatedRoutes, type GuardedHub } from './authenticated-routes.ts';
@@ -48,7 +48,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     return reply.header('cache-control', 'no-store');
   };
 
-  app.get('/sign-in', { ...BROWSER_ROUTE, exposeHeadRoute: true }, async (request, reply) => {
+  app.get('/sign-in', { exposeHeadRoute: true }, async (request, reply) => {
     const query = URL.parse(request.url, 'https://hub.invalid')?.searchParams;
     const next = safeRedirectPath(query?.get('next') ?? undefined);
     const cookie = readSessionCookie(request);
@@ -56,7 +56,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     return sendSignInPage(reply, 200, contextOf(request), next, { kind: query?.has('out') ? 'signed_out' : 'asked' });
   });
 
-  app.post('/sign-in', BROWSER_ROUTE, async (request, reply) => {
+  app.post('/sign-in', async (request, reply) => {
     const context = contextOf(request);
     if (!isSameOrigin(request)) return sendCsrfFailure(reply, context, '/');
     const form = readFormBody(request);
@@ -76,7 +76,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     }
   });
 
-  app.get<{ readonly Params: { readonly token: string } }>('/sign-in/:token', BROWSER_ROUTE, async (request, reply) => {
+  app.get<{ readonly Params: { readonly token: string } }>('/sign-in/:token', async (request, reply) => {
     // A prefetch must not use up the address, which works only once.
     if (isPrefetch(request)) return reply.code(503).header('cache-control', 'no-store').send();
     const session = await access.redeemSignInToken(request.params.token, browserInfo(request));

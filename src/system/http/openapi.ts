@@ -8,7 +8,7 @@ export type JsonObject = Record<string, unknown>;
 export interface ResponseDescription {
   readonly description: string;
   /** A schema of the JSON body, or the media type of another body. */
-  readonly body?: GenericSchema | `text/${string}` | 'application/x-pem-file';
+  readonly body?: GenericSchema | `text/${string}`;
   /** Descriptions of headers that matter to a client, by name. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -19,7 +19,7 @@ type ObjectSchema = StrictObjectSchema<ObjectEntries, undefined>;
 /** One method of one path. */
 export interface OperationDescription {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
-  /** The path, with its parameters in braces (RFC 6570): `/callback/{nonce}`. */
+  /** The path, with its parameters in braces (RFC 6570): `/grants/{id}`. */
   readonly path: string;
   /** The unique `operationId`, for code generators. */
   readonly id: string;
