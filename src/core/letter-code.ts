@@ -16,8 +16,8 @@ interface LetterCodeFormat {
   parse(typed: string): string | null;
 }
 
-/** The hub's setup code, such as `WDJB-MJHT-BCDF`: 51 bits, because it is long-lived; rate limits prevent guessing. */
-export const SETUP_CODE_FORMAT = letterCodeFormat(3);
+/** The hub's setup code, such as `WDJB-MJHT-BCDF-GHJK`: 69 bits, because it is long-lived and nobody may guess it. */
+export const SETUP_CODE_FORMAT = letterCodeFormat(4);
 
 /**
  * A user code of the device flow, such as `WDJB-MJHT`: 34 bits, because it is valid for minutes; rate limits prevent

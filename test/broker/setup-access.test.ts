@@ -18,7 +18,7 @@ import { memoryStateFolder } from '../support/state-folder.ts';
 
 const PHONE = '192.168.1.20';
 const OTHER_DEVICE = '192.168.1.66';
-const WRONG = 'BBBB-BBBB-BBBB';
+const WRONG = 'BBBB-BBBB-BBBB-BBBB';
 
 const browserAt = (address: string, browser: string | null = null): BrowserInfo => ({ address, browser });
 
@@ -146,7 +146,7 @@ describe('setup code', () => {
 
   it('a power cut in the middle of a rotation of the setup code still ends the sessions', async () => {
     const session = await signIn();
-    await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
+    await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP-QRST');
     await restart();
     expect(isSignedIn(session)).toBe(false);
   });

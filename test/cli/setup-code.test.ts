@@ -4,13 +4,13 @@ import { shareFakeAdministration, startOnTerminal } from './command.ts';
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.administration.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
+  hub.administration.setup = { code: 'BCDF-GHJK-LMNP-QRST', page: 'https://192.168.1.7:8443/', rotations: 0 };
 });
 
 test('setup-code on a terminal also shows the address of the page, and a QR code that signs a phone in once', async () => {
   const { status, stdout } = await startOnTerminal(['setup-code'], hub.env, 80).ended;
   expect(status).toBe(0);
-  expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP\r\n');
+  expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP-QRST\r\n');
   expect(stdout).toMatch(/Page {9}https:\/\/192\.168\.1\.7:8443\/\r\n$/);
   expect(stdout).toMatch(/ https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\r\n/);
   expect(stdout).toContain('It works once, within 10 min.');
@@ -23,11 +23,11 @@ test('setup-code on a terminal also shows the address of the page, and a QR code
 });
 
 test('setup-code prints only the code without a terminal, and with --json one object', async () => {
-  expect(await hub.latchkey('setup-code')).toMatchObject({ status: 0, stdout: 'BCDF-GHJK-LMNP\n', stderr: '' });
+  expect(await hub.latchkey('setup-code')).toMatchObject({ status: 0, stdout: 'BCDF-GHJK-LMNP-QRST\n', stderr: '' });
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
-    code: 'BCDF-GHJK-LMNP',
+    code: 'BCDF-GHJK-LMNP-QRST',
     page: 'https://192.168.1.7:8443/',
     sign_in: expect.stringMatching(/^https:\/\/192\.168\.1\.7:8443\/sign-in\//),
     expires_in: 600,
@@ -36,10 +36,10 @@ test('setup-code prints only the code without a terminal, and with --json one ob
 
 test('setup-code --rotate prints a new code without a question, and says that everybody is signed out', async () => {
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--rotate');
-  expect({ status, stdout }).toEqual({ status: 0, stdout: 'QRST-VWXZ-BCDF\n' });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'QRST-VWXZ-BCDF-GHJK\n' });
   expect(stderr).toBe('there is a new setup code, and everybody was signed out of the page\n');
   expect(hub.administration.setup.rotations).toBe(1);
   expect(JSON.parse((await hub.latchkey('setup-code', '--rotate', '--json')).stdout)).toMatchObject({
-    code: 'QRST-VWXZ-BCDF',
+    code: 'QRST-VWXZ-BCDF-GHJK',
   });
 });

@@ -64,7 +64,7 @@ export class FakeAdministration implements Administration {
     ...{ configFile: '/etc/latchkey/latchkey.toml', uptime: 7384 },
   };
 
-  setup = { code: 'BCDF-GHJK-LMNP', page: PAGE, rotations: 0 };
+  setup = { code: 'BCDF-GHJK-LMNP-QRST', page: PAGE, rotations: 0 };
 
   constructor() {
     rememberSecrets([this.accessToken]);
@@ -79,7 +79,7 @@ export class FakeAdministration implements Administration {
   }
 
   async rotateSetupCode() {
-    this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF', rotations: this.setup.rotations + 1 };
+    this.setup = { ...this.setup, code: 'QRST-VWXZ-BCDF-GHJK', rotations: this.setup.rotations + 1 };
     return this.setupCode();
   }
 

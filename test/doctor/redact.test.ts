@@ -28,7 +28,7 @@ it.each([
   ['see https://host/x?code=1&state=2 there', 'see https://host/x?[removed] there'],
   ['GET /callback/abc?code=1 HTTP/1.1', 'GET /callback/[removed]?[removed] HTTP/1.1'],
   ['type WDJB-MJHT now', 'type [removed] now'],
-  ['the code BCDF-GHJK-LMNP', 'the code [removed]'],
+  ['the code BCDF-GHJK-LMNP-QRST', 'the code [removed]'],
   ['eyJhbGciOiJub25l.e30.', '[removed]'],
   ['without a digit: RuelxibihsscUU+kZPWT+PRmnjw=', 'without a digit: [removed]'],
   ['-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----', '[removed]'],

@@ -7,7 +7,7 @@ import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
-const WRONG = 'BBBB-BBBB-BBBB';
+const WRONG = 'BBBB-BBBB-BBBB-BBBB';
 /** No response may contain this unescaped. */
 const SCRIPT = '"><script>alert(1)</script>';
 

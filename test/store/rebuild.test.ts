@@ -25,7 +25,7 @@ async function createStoreWithSnapshot() {
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await addAppliance(store, appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
+  await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP-QRST');
   await store.saveSetting(PAGE_SESSIONS_SETTING, 'who was signed in');
   for (const session of SESSIONS) await store.saveSession(session);
   await store.saveInvite({ ...INVITE, hash: 'used up since' });
@@ -78,8 +78,8 @@ describe('rebuilt store', () => {
     ]) {
       damage();
       const [sessions, code] = await settings();
-      expect([sessions, code]).toEqual([null, 'BCDF-GHJK-LMNP']);
-      expect(await settings()).toEqual([null, 'BCDF-GHJK-LMNP', false]);
+      expect([sessions, code]).toEqual([null, 'BCDF-GHJK-LMNP-QRST']);
+      expect(await settings()).toEqual([null, 'BCDF-GHJK-LMNP-QRST', false]);
     }
   });
 

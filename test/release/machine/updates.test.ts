@@ -59,7 +59,7 @@ describe('an update of the package', () => {
       ca_fingerprint: before.hub.ca_fingerprint,
     });
     expect(after.version).toBe(packages.to.version.replace('~', '-'));
-    expect((await hub.latchkey('setup-code')).stdout).toMatch(/^(-?[A-Z]{4}){3}\n$/);
+    expect((await hub.latchkey('setup-code')).stdout).toMatch(/^(-?[A-Z]{4}){4}\n$/);
     expect((await hub.appliance('wallbox')).state).toBe('active');
     expect((await hub.token(wallbox))['access_token']).toBe(token);
     expect(await hub.whoami(String(token))).toBe('200');

@@ -5,7 +5,7 @@ export const signIn: typeof english.signIn = {
   whereToFindCode:
     'Wer den Hub eingerichtet hat, hat sich den Code vielleicht notiert. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
   label: 'Einrichtungscode',
-  hint: 'Zwölf Buchstaben; Großschreibung und Bindestriche spielen keine Rolle.',
+  hint: 'Sechzehn Buchstaben; Großschreibung und Bindestriche spielen keine Rolle.',
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',
   wrong: 'Das ist nicht der Einrichtungscode dieses Hubs. Vergleichen Sie ihn Buchstabe für Buchstabe.',

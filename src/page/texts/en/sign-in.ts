@@ -4,7 +4,7 @@ export const signIn = {
   whereToFindCode:
     'The person who set the hub up may have noted the code. On the hub itself, this command shows the code and a one-time address:',
   label: 'Setup code',
-  hint: 'Twelve letters; capitals and dashes do not matter.',
+  hint: 'Sixteen letters; capitals and dashes do not matter.',
   button: 'Sign in',
   missing: 'Type the setup code first.',
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
