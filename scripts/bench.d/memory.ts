@@ -12,7 +12,7 @@ import { HubProcess } from '../../test/support/hub-process.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
 import { tokenRequest } from './load.ts';
 
-/** The hub's connection limits for each of its ports: 250 per device, and 1000 in total. */
+/** The hub's connection limits for each of its ports: 250 per address, and 1000 in total. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const CONNECTIONS_PER_DEVICE = 250;
 /** The header of a TLS record that announces a handshake of 512 bytes, without the handshake. */

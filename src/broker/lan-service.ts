@@ -106,14 +106,11 @@ export function createLanService(
     get caFingerprint() {
       return caFingerprint();
     },
-    get isRegistrationOpen() {
-      return registrations.remainingOpenMs > 0;
-    },
     isInvite: (token) => registrations.isInvite(token),
-    async register(metadata, token, from) {
-      let registration = await registrations.register(metadata, token, from);
+    async register(metadata, token, address) {
+      let registration = await registrations.register(metadata, token, address);
       if (registration.kind === 'token_refused' && (await broker.newsLook.take())) {
-        registration = await registrations.register(metadata, token, from);
+        registration = await registrations.register(metadata, token, address);
       }
       broker.notices.scheduleCheck();
       return registration;

@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portals/identity.ts';
 import type { ConnectionEvent } from '../core/reports/connection-event.ts';
 import type { SiteNews } from '../core/site.ts';
-import { type SignInState, StoredSetupAccess } from './access/setup-access.ts';
+import { type SignInTokens, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { Sessions } from './appliances/sessions.ts';
@@ -72,8 +72,7 @@ export interface BrokerHandover {
   readonly registeredCount: number;
   /** When each portal last responded in normal service, by its name. */
   readonly portalsReached: ReadonlyMap<string, Instant>;
-  /** One-time addresses, and the throttle for wrong setup codes. */
-  readonly signInState: SignInState;
+  readonly signInTokens: SignInTokens;
 }
 
 /**
@@ -217,7 +216,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
   const registrations = await Registrations.load({ environment, store, connections, appliances, scheduler });
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
-  const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
+  const access = await StoredSetupAccess.load(store, environment, predecessor?.signInTokens);
   store.watch({ returned: () => void access.onStoreWritable() });
   reportDamage(store, connections, (id) => appliances.byId(id)?.name ?? id, log);
 
@@ -268,7 +267,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       ...{ previouslyKnown, referenceClock, portalsReached },
       registrationOpenMs: registrations.remainingOpenMs,
       registeredCount: registrations.registeredCount,
-      signInState: access.signInState,
+      signInTokens: access.signInTokens,
     }),
     async [Symbol.asyncDispose]() {
       // Stop refreshes first: one that started while disposal waits for a code exchange would have to be awaited too.

@@ -1,4 +1,4 @@
-import type { Appliance, RegistrantAddress } from './appliances/appliance.ts';
+import type { Appliance } from './appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from './appliances/registration.ts';
 import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
@@ -213,15 +213,14 @@ export interface LanService {
 
   /** The CA pin, for the registration response: base64url SHA-256 of the CA's public key. */
   readonly caFingerprint: string;
-  /** Whether any appliance may register, without an initial access token. */
-  readonly isRegistrationOpen: boolean;
   /** Whether this is an unused initial access token (RFC 7591, 3). */
   isInvite(token: string): boolean;
   /**
    * @param token the initial access token; null if the request has none
+   * @param address see {@link Appliance.waiting}
    * @throws Failure `not_allowed` if the hub accepts no more appliances, or as {@link Store}
    */
-  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult>;
+  register(metadata: ClientMetadata, token: string | null, address: string): Promise<RegistrationResult>;
 
   /** The pairing of a user code, as it was typed; null for a code that the hub did not issue. */
   findPairingByUserCode(userCode: string): Promise<FoundDeviceFlow | null>;

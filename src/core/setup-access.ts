@@ -37,16 +37,13 @@ export interface SignedInBrowser extends BrowserInfo {
 export type SignInResult =
   | { readonly kind: 'signed_in'; readonly session: BrowserSession }
   | { readonly kind: 'wrong' }
-  /** Too many wrong codes: for `retryAfter` whole seconds the hub checks no code, not even the right one. */
+  /** Too many wrong codes from this address: for `retryAfter` whole seconds the hub checks none, not even the right one. */
   | { readonly kind: 'locked'; readonly retryAfter: number };
 
 /** Access to the hub's page, by the setup code or a one-time address. */
 export interface SetupAccess {
-  /**
-   * @param code as it was typed
-   * @param browserCookie see {@link browserCookie}; null if the browser has none
-   */
-  signIn(code: string, from: BrowserInfo, browserCookie: string | null): Promise<SignInResult>;
+  /** @param code as it was typed */
+  signIn(code: string, from: BrowserInfo): Promise<SignInResult>;
   /** Signs in with the token of a one-time address, and invalidates the token. Null if the token is not valid. */
   redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null>;
   /** The session of a cookie; null if there is none, or it has ended. */
@@ -58,12 +55,6 @@ export interface SetupAccess {
   signOutBrowser(id: string): Promise<void>;
   /** Signs out all browsers except the one of this session. */
   signOutOthers(session: BrowserSession): Promise<void>;
-  /**
-   * A cookie that identifies a browser that has signed in. At its next sign-in such a browser has its own limit of
-   * wrong codes, which the wrong codes of others do not affect. The cookie grants no access, and outlives the session.
-   * @param present the cookie that the browser sent; null if it has none
-   */
-  browserCookie(present: string | null): Secret;
   /**
    * The CSRF token of somebody whom a reverse proxy has signed in: the same in each run of the hub, and different for
    * each user.

@@ -1,30 +1,19 @@
 import type { Socket } from 'node:net';
-import { admit, type QuotaHolder } from '../system/limits/fair-share.ts';
-import { rateLimitKeys } from '../system/limits/rate-limit-keys.ts';
+import { rateLimitKey } from '../system/limits/rate-limit-key.ts';
 
 /** Maximum numbers of simultaneous connections. */
 export interface ConnectionLimits {
   readonly total: number;
-  readonly perDevice: number;
+  readonly perAddress: number;
 }
 
-const DEFAULT_LIMITS: ConnectionLimits = { total: 1000, perDevice: 250 };
+const DEFAULT_LIMITS: ConnectionLimits = { total: 1000, perAddress: 250 };
 
-/** The quota for all connections together. */
-const TOTAL_KEY = 'all';
-
-interface TrackedConnection extends QuotaHolder {
-  readonly socket: Socket;
-}
-
-/**
- * Limits the connections of a server, so that no device can lock the others out: if there are too many, the device with
- * the most connections loses its oldest one to a device with fewer.
- */
+/** Limits the connections of a server, in all and from each address. */
 export class ConnectionLimiter {
   readonly #limits: ConnectionLimits;
-  /** Oldest first. */
-  readonly #connections = new Set<TrackedConnection>();
+  /** The address that each connection counts for. */
+  readonly #connections = new Map<Socket, string>();
   /** Called when the last connection closes; null while new ones are expected. */
   #onDrained: (() => void) | null = null;
 
@@ -38,21 +27,23 @@ export class ConnectionLimiter {
 
   /** The open connections, including those in the TLS handshake. */
   get sockets(): readonly Socket[] {
-    return [...this.#connections].map(({ socket }) => socket);
+    return [...this.#connections.keys()];
   }
 
-  /**
-   * Admits or closes a new connection; to admit it, may close a connection of another device. @returns whether it is
-   * admitted
-   */
+  /** Admits or closes a new connection. @returns whether it is admitted */
   admit(socket: Socket): boolean {
-    const connection = this.#track(socket);
-    if (connection === null) {
+    const { remoteAddress } = socket;
+    // Without an address: the client has reset the connection already.
+    const key = remoteAddress === undefined ? null : rateLimitKey(remoteAddress);
+    if (key === null || this.#isFull(key)) {
       socket.destroy();
       return false;
     }
-    this.#connections.add(connection);
-    socket.once('close', () => this.#untrack(connection));
+    this.#connections.set(socket, key);
+    socket.once('close', () => {
+      this.#connections.delete(socket);
+      if (this.size === 0) this.#onDrained?.();
+    });
     return true;
   }
 
@@ -64,24 +55,8 @@ export class ConnectionLimiter {
     await promise;
   }
 
-  #track(socket: Socket): TrackedConnection | null {
-    const { remoteAddress } = socket;
-    // The client has reset the connection already.
-    if (remoteAddress === undefined) return null;
-    const { total, perDevice } = this.#limits;
-    const device = rateLimitKeys(remoteAddress).map(({ key, weight }) => ({ key, limit: weight * perDevice }));
-    const quotas = [{ key: TOTAL_KEY, limit: total }, ...device];
-    const admission = admit(quotas, [...this.#connections]);
-    if (admission.kind === 'full') return null;
-    if (admission.kind === 'instead_of') {
-      this.#untrack(admission.holder);
-      admission.holder.socket.destroy();
-    }
-    return { socket, keys: quotas.map(({ key }) => key) };
-  }
-
-  #untrack(connection: TrackedConnection): void {
-    this.#connections.delete(connection);
-    if (this.size === 0) this.#onDrained?.();
+  #isFull(key: string): boolean {
+    const { total, perAddress } = this.#limits;
+    return this.size >= total || [...this.#connections.values()].filter((other) => other === key).length >= perAddress;
   }
 }

@@ -88,7 +88,7 @@ export class IngressServer implements AsyncDisposable {
         allowHalfOpen: true,
         timers,
         // All users come through the one proxy.
-        limits: { total: MAX_CONNECTIONS, perDevice: MAX_CONNECTIONS },
+        limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
         refusal: (connection) => this.#refusal(connection),
       });
       this.#opened = { socket, listener };

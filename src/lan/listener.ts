@@ -30,7 +30,7 @@ const LINGER_TIMEOUT = 1000;
 const HTTP_ON_TLS_ERROR = 'ERR_SSL_HTTP_REQUEST';
 
 /** Refused connections at a time. They have limits of their own, so that they take no places of those who are served. */
-const REFUSED_LIMITS: ConnectionLimits = { total: 50, perDevice: 10 };
+const REFUSED_LIMITS: ConnectionLimits = { total: 50, perAddress: 10 };
 const REQUEST_TIMEOUT_RESPONSE = ['408 Request Timeout', 'The request took too long.'] as const;
 
 /** Responses to errors that occur before a request is complete; all other errors are bad requests. */

@@ -1,6 +1,5 @@
 // Connections and the appliances that use them, in virtual time, on a real store.
 import { describe, expect, test } from 'vitest';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 import { administrationOf, requestToken } from './broker-services.ts';
 
@@ -8,7 +7,7 @@ import { administrationOf, requestToken } from './broker-services.ts';
 async function registerWaiting({ run: { registrations } }: BrokerHarness, clientName: string): Promise<string> {
   registrations.setOpenFor(60_000);
   const metadata = { clientName, scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
-  const result = await registrations.register(metadata, null, sampleRegistrant(`the device ${clientName}`));
+  const result = await registrations.register(metadata, null, `the device ${clientName}`);
   if (result.kind !== 'registered') throw new Error(`not registered: ${result.kind}`);
   return result.clientId;
 }

@@ -6,7 +6,6 @@ import { drain } from '../../src/hub/handover.ts';
 import { MINUTE } from '../core/samples.ts';
 import { OtherClient } from '../support/other-client.ts';
 import { httpResponse } from '../support/raw-server.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
 import { administrationOf } from './broker-services.ts';
 
@@ -119,7 +118,7 @@ describe('import of a grant', () => {
     const { registrations } = harness.run;
     registrations.setOpenFor(MINUTE);
     const metadata = { clientName: 'cloud', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
-    await registrations.register(metadata, null, sampleRegistrant('a stranger'));
+    await registrations.register(metadata, null, 'a stranger');
     expect(await importTo(harness, other.refreshToken)).toMatchObject({ state: 'active', appliances: [] });
     expect(harness.run.appliances.list().map(({ name }) => name)).toEqual(['cloud-2']);
     // The stranger is not approved in time.

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 import { BrokerHarness, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 /** A broker with three unpaired appliances. The redirect URL contains the nonce. */
@@ -164,7 +163,7 @@ describe('pairing batch', () => {
     const { appliances, pairingBatches: batches } = harness.run;
     await harness.pairAgain('battery');
     const wallbox = appliances.get('wallbox');
-    const waiting = { since: harness.time.now(), from: sampleRegistrant('192.168.1.20') };
+    const waiting = { since: harness.time.now(), from: '192.168.1.20' };
     await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waiting }] });
     await harness.restart();
     const batch = await beginBatch(harness);

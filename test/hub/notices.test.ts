@@ -139,7 +139,7 @@ test('the hub sends a notice at once when an appliance asks to join', async () =
 
 test('wrong setup codes lead to one notice with the address, and status ends with 0', async () => {
   await using attacker = await PageVisitor.open(hub, '127.0.0.66');
-  for (let count = 0; count < 8; count++) await attacker.signIn('BBBB-BBBB-BBBB');
+  for (let count = 0; count < 15; count++) await attacker.signIn('BBBB-BBBB-BBBB-BBBB');
   const { status, stdout } = await hub.cli('status', '--json');
   expect(status).toBe(0);
   const expected = { severity: 'warning', appliance: null, message: expect.stringContaining('from 127.0.0.66') };

@@ -3,7 +3,6 @@ import { hasScopeChanged } from '../../src/core/grants/grant.ts';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
 import { BrokerHarness } from '../broker/broker-harness.ts';
 import { logTo } from '../support/log-to.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 
 /** Declares the connection of an appliance, with this scope. */
 async function declare(home: BrokerHarness, name: string, scope: string): Promise<void> {
@@ -31,7 +30,7 @@ test('at its start the hub pairs each unpaired appliance, except one that waits 
   await home.run.registrations.register(
     { clientName: 'lamp', scope: null, softwareId: null, keys: [] },
     null,
-    sampleRegistrant('a-device'),
+    'a-device',
   );
   const links = await start(home);
   expect(Object.keys(links)).toEqual(['wallbox']);

@@ -12,7 +12,7 @@ const APPLIANCES = IS_LONG_FORM ? 1000 : 70;
 const LIFETIME = 3_600_000;
 /** The portal's response time, in ms, as over the internet. */
 const PORTAL_TAKES = 100;
-/** The hub accepts 250 connections of one device, and 1000 in total. */
+/** The hub accepts 250 connections of one address, and 1000 in total. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const CONNECTIONS = 240;
 

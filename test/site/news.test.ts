@@ -56,8 +56,7 @@ test('a hub that no notification reaches looks for what its appliances have got 
   const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
   const { token } = await a.administration.invite(request);
   const metadata = { clientName: 'heater', scope: null, softwareId: null, keys: null };
-  const from = { address: '192.168.1.20', shares: ['192.168.1.20'] };
-  expect(await c.service.register(metadata, token.reveal(), from)).toMatchObject({ kind: 'registered' });
+  expect(await c.service.register(metadata, token.reveal(), '192.168.1.20')).toMatchObject({ kind: 'registered' });
 });
 
 test('the status shows the tokens that all hubs have issued', async () => {

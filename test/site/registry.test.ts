@@ -25,7 +25,7 @@ async function runOnSite({ url }: { readonly url: string }, ...statements: reado
 }
 
 const METADATA = { clientName: 'wallbox', scope: null, softwareId: null, keys: null };
-const PHONE = { address: '192.168.1.20', shares: ['192.168.1.20'] };
+const PHONE = '192.168.1.20';
 
 /** The stored hash of an appliance's secret. */
 function secretOf(appliance: Appliance | undefined): string | undefined {

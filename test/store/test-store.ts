@@ -13,7 +13,6 @@ import { openStore } from '../../src/store/sqlite/open-store.ts';
 import { SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { storeFiles } from '../../src/store/store-files.ts';
 import { instantAt } from '../core/samples.ts';
-import { sampleRegistrant } from '../support/registration-samples.ts';
 
 export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
@@ -72,7 +71,7 @@ export const FRIDGE: Appliance = {
     ],
   },
   origin: 'registered',
-  waiting: { since: instantAt(70), from: sampleRegistrant('192.168.1.30') },
+  waiting: { since: instantAt(70), from: '192.168.1.30' },
   softwareId: 'fridge-2',
 };
 

@@ -16,8 +16,6 @@ export class PageVisitor implements AsyncDisposable {
   readonly #agent: Agent;
   /** The session cookie, `name=value`; null if it has none. */
   cookie: string | null = null;
-  /** The cookie that outlives the session, in the same form. */
-  browserCookie: string | null = null;
 
   private constructor(origin: string, agent: Agent) {
     this.origin = origin;
@@ -85,11 +83,10 @@ export class PageVisitor implements AsyncDisposable {
     headers: Record<string, string>,
     body?: string,
   ): Promise<PageResponse> {
-    const cookies = [this.cookie, this.browserCookie].filter((cookie) => cookie !== null);
     const response = await request(this.origin + path, {
       method,
       dispatcher: this.#agent,
-      headers: { ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers },
+      headers: { ...(this.cookie !== null && { cookie: this.cookie }), ...headers },
       ...(body !== undefined && { body }),
     });
     return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
@@ -97,10 +94,8 @@ export class PageVisitor implements AsyncDisposable {
 
   #keep(seen: PageResponse): PageResponse {
     for (const line of [seen.headers['set-cookie'] ?? []].flat()) {
-      const cookie = line.split(';')[0] ?? '';
-      if (cookie.startsWith('__Host-latchkey-known=')) this.browserCookie = cookie;
-      else this.cookie = cookie;
-      rememberSecrets([cookie.split('=').slice(1).join('=')]);
+      this.cookie = line.split(';')[0] ?? '';
+      rememberSecrets([this.cookie.split('=').slice(1).join('=')]);
     }
     return seen;
   }

@@ -1,10 +1,4 @@
-import type { RegistrantAddress } from '../../src/core/appliances/appliance.ts';
 import type { PendingApproval } from '../../src/core/appliances/appliance-status.ts';
-
-/** A device that shares no wider quota. @param address any text that no other device has */
-export function sampleRegistrant(address: string): RegistrantAddress {
-  return { address, shares: [address] };
-}
 
 /** A waiting appliance as `status` reports it. */
 export function waitingForApproval(changes: Partial<PendingApproval> = {}): PendingApproval {

@@ -1,5 +1,4 @@
 import { PAGE_SESSIONS_SETTING } from '../../core/backup-contents.ts';
-import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { SETUP_CODE_FORMAT } from '../../core/letter-code.ts';
 import { Secret } from '../../core/secret.ts';
@@ -11,26 +10,29 @@ import type {
   SignInResult,
 } from '../../core/setup-access.ts';
 import type { SiteNews } from '../../core/site.ts';
-import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
+import { ClientRateLimiter, WRONG_CODE_LIMIT } from '../../system/limits/client-rate-limiter.ts';
+import { hmacSha256, sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
-import { KnownBrowsers } from './known-browsers.ts';
-import { type LoginSource, LoginThrottle, loginSourceForAddress, loginSourceForBrowser } from './login-throttle.ts';
 import { PageSessions } from './page-sessions.ts';
 
 /** The store's setting with the setup code. */
 const SETUP_CODE_SETTING = 'setup_code';
-/** The store's setting with the key of the known browsers' cookies. */
-const BROWSER_KEY_SETTING = 'known_browsers_key';
+/** The store's setting with the key of the CSRF tokens of people whom a reverse proxy has signed in. */
+const CSRF_KEY_SETTING = 'csrf_key';
+/** Bytes of that key. */
+const CSRF_KEY_BYTES = 32;
 /** Bytes of the token of a one-time address: few, so that its QR code has few modules. */
 const TOKEN_BYTES = 16;
 /** How long a token is valid, in ms. */
 const TOKEN_LIFETIME = 600_000;
 /** The most tokens that are valid at once; beyond that the oldest is dropped. */
 const MAX_TOKENS = 5;
+/** Too many wrong codes count as over after this long without another one, in ms. */
+const WRONG_CODES_TIMEOUT = 2 * 3_600_000;
 
 /** The tokens of one-time addresses, only in memory. Times are ms on the boot clock. */
-class SignInTokens {
+export class SignInTokens {
   /** Expiry by hash, the oldest first. */
   readonly #expiries = new Map<string, number>();
 
@@ -58,58 +60,62 @@ class SignInTokens {
   }
 }
 
-/** The part of the sign-in state that no store holds. */
-export class SignInState {
-  readonly tokens = new SignInTokens();
-  readonly loginThrottle = new LoginThrottle();
-}
-
 type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
 type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
+
+/** Too many wrong setup codes from one address. Times are ms on the boot clock. */
+interface WrongCodes {
+  readonly address: string;
+  readonly startedAt: number;
+  readonly lastAt: number;
+}
 
 /** The setup code, the browsers that are signed in with it, and the failed attempts. */
 export class StoredSetupAccess implements SetupAccess {
   readonly #store: AccessStore;
   readonly #environment: AccessEnvironment;
   readonly #sessions: PageSessions;
-  readonly #browsers: KnownBrowsers;
+  readonly #csrfKey: string;
   /** Handed over to the hub that replaces this one. */
-  readonly signInState: SignInState;
+  readonly signInTokens: SignInTokens;
+  readonly #wrongCodeLimiter: ClientRateLimiter;
+  #wrongCodes: WrongCodes | null = null;
   #code: string;
 
   private constructor(
     store: AccessStore,
     environment: AccessEnvironment,
     sessions: PageSessions,
-    browsers: KnownBrowsers,
-    signInState: SignInState,
+    csrfKey: string,
+    signInTokens: SignInTokens,
     code: string,
   ) {
     this.#store = store;
     this.#environment = environment;
     this.#sessions = sessions;
-    this.#browsers = browsers;
-    this.signInState = signInState;
+    this.#csrfKey = csrfKey;
+    this.signInTokens = signInTokens;
+    this.#wrongCodeLimiter = new ClientRateLimiter('too_many_wrong_setup_codes', WRONG_CODE_LIMIT, environment);
     this.#code = code;
   }
 
   /**
    * Loads the setup code, or creates it at the first start.
-   * @param signInState of the previous hub in the same process
+   * @param signInTokens of the previous hub in the same process
    */
   static async load(
     store: AccessStore,
     environment: AccessEnvironment,
-    signInState = new SignInState(),
+    signInTokens = new SignInTokens(),
   ): Promise<StoredSetupAccess> {
     const { random } = environment;
     const parseCode = (text: string) => SETUP_CODE_FORMAT.parse(text);
     const createCode = () => SETUP_CODE_FORMAT.generate(random);
     const code = await loadOrCreate(SETUP_CODE_SETTING, parseCode, createCode, store, environment);
-    const createKey = () => KnownBrowsers.generateKey(random);
-    const key = await loadOrCreate(BROWSER_KEY_SETTING, (text) => text, createKey, store, environment);
+    const createKey = () => random.token(CSRF_KEY_BYTES);
+    const csrfKey = await loadOrCreate(CSRF_KEY_SETTING, (text) => text, createKey, store, environment);
     const sessions = await PageSessions.load(store, environment, code);
-    return new StoredSetupAccess(store, environment, sessions, new KnownBrowsers(key, random), signInState, code);
+    return new StoredSetupAccess(store, environment, sessions, csrfKey, signInTokens, code);
   }
 
   /** Whether any browser had signed in before this run; otherwise the log says where to start. */
@@ -122,61 +128,40 @@ export class StoredSetupAccess implements SetupAccess {
     return new Secret(this.#code);
   }
 
-  async signIn(typed: string, from: BrowserInfo, browserCookie: string | null = null): Promise<SignInResult> {
-    const { clock, log } = this.#environment;
-    const { loginThrottle } = this.signInState;
-    const isLocked = ({ uptime }: Instant) =>
-      loginThrottle.remainingLockMs(this.#sourceOf(from, browserCookie, uptime), uptime) > 0;
-    // Before the attempt is checked and counted, which must happen at once: others may arrive meanwhile.
-    if (this.#store.site !== null && !isLocked(clock.now())) await this.#learnNewCode();
-    const now = clock.now().uptime;
-    const source = this.#sourceOf(from, browserCookie, now);
-    const locked = loginThrottle.remainingLockMs(source, now);
-    if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
-    if (!timingSafeEqualText(SETUP_CODE_FORMAT.parse(typed) ?? '', this.#code)) {
-      const { lockedMs: lockedNow, logEntry } = loginThrottle.recordFailure(source, now);
-      if (logEntry !== null)
-        log.warn('too_many_wrong_setup_codes', { address: logEntry.address, count: logEntry.count });
-      return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };
-    }
-    loginThrottle.reset(source);
-    log.info('signed_in', { address: from.address, by: 'setup_code' });
+  async signIn(typed: string, from: BrowserInfo): Promise<SignInResult> {
+    const { address } = from;
+    const before = this.#wrongCodeLimiter.peek(address);
+    if (!before.ok) return this.#refuse(address, before.retryAfter);
+    await this.#learnNewCode();
+    // Checked and counted at once: other attempts may have arrived meanwhile.
+    const isRight = timingSafeEqualText(SETUP_CODE_FORMAT.parse(typed) ?? '', this.#code);
+    const allowed = isRight ? this.#wrongCodeLimiter.peek(address) : this.#wrongCodeLimiter.take(address);
+    if (!allowed.ok) return this.#refuse(address, allowed.retryAfter);
+    if (!isRight) return { kind: 'wrong' };
+    this.#environment.log.info('signed_in', { address, by: 'setup_code' });
     return { kind: 'signed_in', session: await this.#sessions.create(from) };
   }
 
-  /** What a wrong code counts against. @param now on the boot clock, in ms */
-  #sourceOf({ address }: BrowserInfo, browserCookie: string | null, now: number): LoginSource {
-    const browser = browserCookie === null ? null : this.#browsers.verifyCookie(browserCookie, this.#code);
-    const addressSource = loginSourceForAddress(address);
-    // A known browser's separate attempts are used only while its address is locked.
-    const countByBrowser = browser !== null && this.signInState.loginThrottle.remainingLockMs(addressSource, now) > 0;
-    return countByBrowser ? loginSourceForBrowser(browser, address) : addressSource;
-  }
-
-  /**
-   * The current burst of wrong codes: the source of the last ones and its start in ms since 1970; null if there is
-   * none.
-   */
-  failedLoginBurst(): { readonly address: string; readonly since: number } | null {
+  /** The last address with too many wrong codes, and since when there are any, in ms since 1970; null if there are none. */
+  tooManyWrongCodes(): { readonly address: string; readonly since: number } | null {
     const { uptime, wall } = this.#environment.clock.now();
-    const burst = this.signInState.loginThrottle.burst(uptime);
-    return burst === null ? null : { address: burst.address, since: wall - (uptime - burst.startedAt) };
+    const recent = this.#recentWrongCodes(uptime);
+    return recent === null ? null : { address: recent.address, since: wall - (uptime - recent.startedAt) };
   }
 
   /** The token of a new one-time address, and its lifetime in ms. */
   issueSignInToken(): { readonly token: Secret; readonly lifetime: number } {
     const { clock, random } = this.#environment;
     const token = random.token(TOKEN_BYTES);
-    this.signInState.tokens.add(token, clock.now().uptime);
+    this.signInTokens.add(token, clock.now().uptime);
     return { token: new Secret(token), lifetime: TOKEN_LIFETIME };
   }
 
   async redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null> {
     const { clock, log } = this.#environment;
-    const { tokens } = this.signInState;
-    if (!tokens.has(token)) return null;
+    if (!this.signInTokens.has(token)) return null;
     await this.#learnNewCode();
-    if (!tokens.consume(token, clock.now().uptime)) return null;
+    if (!this.signInTokens.consume(token, clock.now().uptime)) return null;
     log.info('signed_in', { address: from.address, by: 'sign_in_link' });
     return this.#sessions.create(from);
   }
@@ -201,17 +186,12 @@ export class StoredSetupAccess implements SetupAccess {
     return this.#sessions.endOthers(session);
   }
 
-  browserCookie(cookie: string | null): Secret {
-    const isKnown = cookie !== null && this.#browsers.verifyCookie(cookie, this.#code) !== null;
-    return isKnown ? new Secret(cookie) : this.#browsers.createCookie(this.#code);
-  }
-
   proxiedCsrfToken(user: string): string {
-    return this.#browsers.proxiedUserToken(user);
+    return hmacSha256(this.#csrfKey, user);
   }
 
   /**
-   * Replaces the setup code. This ends all sessions, one-time addresses and known browsers.
+   * Replaces the setup code. This ends all sessions and one-time addresses.
    * @throws Failure `store_unwritable`: nothing has changed then
    */
   async rotate(): Promise<void> {
@@ -219,7 +199,7 @@ export class StoredSetupAccess implements SetupAccess {
     const code = SETUP_CODE_FORMAT.generate(random);
     await this.#store.saveSetting(SETUP_CODE_SETTING, code);
     this.#code = code;
-    this.signInState.tokens.clear();
+    this.signInTokens.clear();
     await this.#sessions.endAll(code);
     log.warn('setup_code_rotated', { what_to_do: '"latchkey setup-code" shows it' });
   }
@@ -238,6 +218,16 @@ export class StoredSetupAccess implements SetupAccess {
     if (all || settings.has(SETUP_CODE_SETTING) || settings.has(PAGE_SESSIONS_SETTING)) await this.#sessions.reload();
   }
 
+  #refuse(address: string, retryAfter: number): SignInResult {
+    const now = this.#environment.clock.now().uptime;
+    this.#wrongCodes = { address, startedAt: this.#recentWrongCodes(now)?.startedAt ?? now, lastAt: now };
+    return { kind: 'locked', retryAfter };
+  }
+
+  #recentWrongCodes(now: number): WrongCodes | null {
+    return this.#wrongCodes !== null && now - this.#wrongCodes.lastAt < WRONG_CODES_TIMEOUT ? this.#wrongCodes : null;
+  }
+
   /** On a site: no browser may sign in with a code that another hub has replaced a moment ago. */
   async #learnNewCode(): Promise<void> {
     if (this.#store.site === null) return;
@@ -249,7 +239,7 @@ export class StoredSetupAccess implements SetupAccess {
     const code = SETUP_CODE_FORMAT.parse((await this.#store.setting(SETUP_CODE_SETTING)) ?? '');
     if (code === null || code === this.#code) return;
     this.#code = code;
-    this.signInState.tokens.clear();
+    this.signInTokens.clear();
     this.#sessions.forgetAll(code);
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
-import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
 import { checkApplianceName } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 import { checkScope } from '../../core/connections/scope.ts';
@@ -129,10 +129,10 @@ export class Invites {
   }
 }
 
-/** The client that registers: its metadata and its address. */
+/** The client that registers: its metadata and its address, see {@link Appliance.waiting}. */
 export interface Registrant {
   readonly metadata: ClientMetadata;
-  readonly from: RegistrantAddress;
+  readonly address: string;
 }
 
 /** A used invite, and the registration that used it. */
@@ -189,9 +189,7 @@ export class RedeemedInvites {
   find(hash: string, registrant: Registrant, seenCount: number, now: number): RedeemedInvite | undefined {
     const found = this.#byHash.get(hash);
     if (found === undefined || found.sequenceNumber > seenCount || !this.canRetry(found, now)) return undefined;
-    const isSame = ({ metadata, from }: Registrant) =>
-      isDeepStrictEqual([metadata, from.shares], [found.registrant.metadata, found.registrant.from.shares]);
-    return isSame(registrant) ? found : undefined;
+    return isDeepStrictEqual(registrant, found.registrant) ? found : undefined;
   }
 
   /** Whether the appliance may still repeat its registration. @param now on the boot clock, in ms */

@@ -1,8 +1,6 @@
-import { isIPv4 } from 'node:net';
-import type { Appliance, RegistrantAddress } from '../../core/appliances/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import { messageOf } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
-import { type Admission, admit } from '../../system/limits/fair-share.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
@@ -21,7 +19,7 @@ interface PendingApprovalsContext {
 export interface WaitingAppliance {
   readonly appliance: Appliance;
   /** Where it registered from. */
-  readonly from: RegistrantAddress;
+  readonly from: string;
   /** Milliseconds until its approval times out. */
   readonly remainingMs: number;
 }
@@ -32,12 +30,9 @@ const APPROVAL_TIMEOUT = 24 * 3_600_000;
 const RETRY_INTERVAL = 60_000;
 /** The scheduler's key for the timeout. */
 const EXPIRY_TASK = 'approval timeout';
-/** The most appliances that may wait over each of IPv4 and IPv6: more than a home network (/24) has IPv4 addresses. */
-const MAX_PER_PROTOCOL = 300;
-/** The most that may wait from one device. */
-const MAX_PER_DEVICE = 5;
-/** The most that may wait from one network interface, or from one IPv6 network, where a device may use any address. */
-const MAX_PER_NETWORK = 15;
+/** The most appliances that may wait, in all and from one address. */
+const MAX_WAITING = 300;
+const MAX_WAITING_PER_ADDRESS = 5;
 
 /** The appliances that wait for an installer's approval; they are removed if they are not approved in time. */
 export class PendingApprovals {
@@ -63,6 +58,18 @@ export class PendingApprovals {
       const { since: begun, from } = appliance.waiting;
       return [{ appliance, from, remainingMs: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
     });
+  }
+
+  /**
+   * For how many ms no further appliance may wait; 0 if one may.
+   * @param address see {@link Appliance.waiting}
+   */
+  fullForMs(address: string): number {
+    const waiting = this.list();
+    const same = waiting.filter(({ from }) => from === address);
+    const isAddressFull = same.length >= MAX_WAITING_PER_ADDRESS;
+    if (!isAddressFull && waiting.length < MAX_WAITING) return 0;
+    return Math.max(1, Math.min(...(isAddressFull ? same : waiting).map(({ remainingMs }) => remainingMs)));
   }
 
   /**
@@ -101,29 +108,4 @@ export class PendingApprovals {
   #mayRemove(): Promise<boolean> {
     return this.#store.holdLease('cleanup').catch(() => false);
   }
-}
-
-/**
- * Whether one more appliance may wait for approval. If there are too many, the device with the most waiting appliances
- * loses its oldest one to a device with fewer. So every IPv4 address without a waiting appliance gets one, and over
- * IPv6 every link-layer address, however many IPv6 addresses another device takes. If link-layer addresses are unknown,
- * networks are compared, and then the addresses within a network.
- */
-export function admitRegistrant(
-  from: RegistrantAddress,
-  waiting: readonly WaitingAppliance[],
-): Admission<WaitingAppliance> {
-  const [protocol = '', ...quotaNames] = quotaKeys(from);
-  const quotas = quotaNames.map((key, index) => ({
-    key,
-    limit: index === quotaNames.length - 1 ? MAX_PER_DEVICE : MAX_PER_NETWORK,
-  }));
-  const oldestFirst = waiting.toSorted((one, other) => one.remainingMs - other.remainingMs);
-  const holders = oldestFirst.map((each) => ({ ...each, keys: quotaKeys(each.from) }));
-  return admit([{ key: protocol, limit: MAX_PER_PROTOCOL }, ...quotas], holders);
-}
-
-/** The quotas that an appliance counts against. */
-function quotaKeys({ address, shares }: RegistrantAddress): readonly string[] {
-  return [isIPv4(address) ? 'IPv4' : 'IPv6', ...shares];
 }

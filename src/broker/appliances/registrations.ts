@@ -1,11 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
-import type {
-  Appliance,
-  ClientCredentials,
-  ConnectionChoice,
-  RegistrantAddress,
-} from '../../core/appliances/appliance.ts';
+import type { Appliance, ClientCredentials, ConnectionChoice } from '../../core/appliances/appliance.ts';
 import {
   type ClientMetadata,
   deriveApplianceName,
@@ -28,7 +23,7 @@ import {
   RedeemedInvites,
   type Registrant,
 } from './invites.ts';
-import { admitRegistrant, PendingApprovals } from './pending-approvals.ts';
+import { PendingApprovals } from './pending-approvals.ts';
 
 /** What registrations need. */
 export interface RegistrationContext extends InvitesContext {
@@ -97,11 +92,12 @@ export class Registrations {
 
   /**
    * @param token the initial access token; null if the request had none
+   * @param address see {@link Appliance.waiting}
    * @throws Failure as {@link Appliances.insert}
    */
-  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult> {
+  register(metadata: ClientMetadata, token: string | null, address: string): Promise<RegistrationResult> {
     const seenCount = this.#redeemedInvites.count;
-    const registered = this.#queue.then(() => this.#registerOnce({ metadata, from }, token, seenCount));
+    const registered = this.#queue.then(() => this.#registerOnce({ metadata, address }, token, seenCount));
     this.#queue = registered.catch(() => undefined);
     return registered;
   }
@@ -166,23 +162,14 @@ export class Registrations {
     return registration;
   }
 
-  async #registerOpen({ metadata, from }: Registrant): Promise<RegistrationResult> {
-    const { appliances, environment } = this.#context;
-    const admission = admitRegistrant(from, this.#pendingApprovals.list());
-    if (admission.kind === 'full') {
-      const until = Math.min(...admission.quotaHolders.map(({ remainingMs: remaining }) => remaining));
-      return { kind: 'full', retryAfter: Math.max(1, Math.min(MAX_RETRY_AFTER, Math.ceil(until / 1000))) };
-    }
-    if (admission.kind === 'instead_of') {
-      const { appliance } = admission.holder;
-      await appliances.remove(appliance);
-      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
-    }
+  async #registerOpen({ metadata, address }: Registrant): Promise<RegistrationResult> {
+    const fullForMs = this.#pendingApprovals.fullForMs(address);
+    if (fullForMs > 0) return { kind: 'full', retryAfter: Math.min(MAX_RETRY_AFTER, Math.ceil(fullForMs / 1000)) };
     const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const registration = await this.#insertAppliance(metadata, {
       name,
       choice: { connection: null, scope: metadata.scope, portal: null },
-      waitsFrom: from,
+      waitsFrom: address,
     });
     if (registration.kind === 'registered') this.#registeredCount += 1;
     this.#pendingApprovals.scheduleExpiry();
@@ -287,8 +274,8 @@ export class Registrations {
     metadata: ClientMetadata,
     options: Pick<Appliance, 'name'> & {
       readonly choice: ConnectionChoice;
-      /** Null if it needs no approval. */
-      readonly waitsFrom: RegistrantAddress | null;
+      /** The address of an appliance that needs approval; null if it needs none. */
+      readonly waitsFrom: string | null;
       readonly invite?: string;
     },
   ): Promise<RegistrationResult> {
@@ -306,7 +293,7 @@ export class Registrations {
       connection: connection.id,
       credentials,
       origin: 'registered',
-      waiting: waitsFrom && { since: this.#now(), from: waitsFrom },
+      waiting: waitsFrom === null ? null : { since: this.#now(), from: waitsFrom },
       softwareId,
     };
     if (!(await appliances.insert(appliance, connection, invite))) return nameTakenResult(name);
@@ -314,7 +301,7 @@ export class Registrations {
       appliance: name,
       client_id: id,
       software_id: softwareId,
-      address: waitsFrom?.address,
+      address: waitsFrom ?? undefined,
       waits_for_approval: needsApproval,
       repeated: false,
     });

@@ -73,7 +73,7 @@ function registrationFields({ clientId, softwareId, waiting }: Appliance): Pick<
       since: rfc3339(waiting.since.wall),
       softwareId,
       comparisonCode: comparisonCode(clientId),
-      address: waiting.from.address,
+      address: waiting.from,
     },
   };
 }

@@ -13,7 +13,7 @@ import type { NoticeInput } from '../reports/notices.ts';
 
 /** What the facts are taken from, besides the status of all. */
 interface NoticeSources {
-  readonly access: Pick<StoredSetupAccess, 'failedLoginBurst'>;
+  readonly access: Pick<StoredSetupAccess, 'tooManyWrongCodes'>;
   readonly grants: Pick<Grants, 'get' | 'schedule'>;
   readonly environment: Pick<Environment, 'clock'>;
 }
@@ -50,7 +50,7 @@ export async function collectNoticeInput(
   page: string,
 ): Promise<NoticeInput> {
   const now = environment.clock.now();
-  const wrongCodes = access.failedLoginBurst();
+  const wrongCodes = access.tooManyWrongCodes();
   const conditions = deriveConditions({
     connections: connections.map(([, status]) => status),
     appliances,

@@ -19,24 +19,12 @@ export interface Appliance {
    */
   readonly origin: ApplianceOrigin;
   /**
-   * Since when a registered appliance waits for an installer's approval, and where it registered from; null if it does
-   * not wait.
+   * Since when a registered appliance waits for an installer's approval, and the address that it registered from (for an
+   * IPv6 address outside the hub's networks the /64 network); null if it does not wait.
    */
-  readonly waiting: { readonly since: Instant; readonly from: RegistrantAddress } | null;
+  readonly waiting: { readonly since: Instant; readonly from: string } | null;
   /** Its `software_id` (RFC 7591, 2), which the installer sees. */
   readonly softwareId: string | null;
-}
-
-/** Where a registration came from. */
-export interface RegistrantAddress {
-  /** The IP address. */
-  readonly address: string;
-  /**
-   * The keys of its quotas, the widest first. For an IPv6 address on the hub's own networks, where a device may take
-   * any address: its link-layer address, or its network if that is unknown, then the address. Otherwise a single key:
-   * the IPv4 address, or the network of a remote IPv6 address.
-   */
-  readonly shares: readonly string[];
 }
 
 type ApplianceOrigin = 'added' | 'registered' | 'declared';

@@ -47,9 +47,7 @@ export const applianceEvents = {
   appliance_approved: event('info', 'Somebody approved an appliance that registered itself.', { appliance, user }),
   appliance_removed: event(['info', 'warn'], 'An appliance was removed.', {
     appliance,
-    reason: text(
-      '`request`, `approval_timeout` (not approved in time) or `approval_quota` (its device had too many pending registrations)',
-    ),
+    reason: text('`request` or `approval_timeout` (not approved in time)'),
     user,
   }),
   appliance_removal_failed: event(

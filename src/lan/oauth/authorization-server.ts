@@ -1,7 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
-import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
+import {
+  ClientRateLimiter,
+  type RateLimiterContext,
+  WRONG_CODE_LIMIT,
+} from '../../system/limits/client-rate-limiter.ts';
 import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { createClientAuthenticator, type OwnHostPredicate } from './client-authentication.ts';
 import { serveDeviceAuthorizationEndpoint } from './device-authorization.ts';
@@ -10,9 +14,6 @@ import { serveRegistrationEndpoint } from './registration.ts';
 import { serveRevocationEndpoint } from './revocation.ts';
 import { serveMetadataEndpoint } from './server-metadata.ts';
 import { serveTokenEndpoint } from './token.ts';
-
-/** How often authentication may fail from one device. */
-const FAILED_AUTHENTICATION_LIMIT = { burst: 10, interval: 6000 };
 
 /** Registers the OAuth endpoints for appliances. */
 export function serveOAuthEndpoints(
@@ -24,7 +25,7 @@ export function serveOAuthEndpoints(
   const context: FormEndpointContext = {
     authenticate: createClientAuthenticator(service, isOwn, environment.usedAssertions),
     onAuthenticated: (appliance) => service.recordAuthentication(appliance),
-    failureLimiter: new ClientRateLimiter('too_many_failed_authentications', FAILED_AUTHENTICATION_LIMIT, environment),
+    failureLimiter: new ClientRateLimiter('too_many_failed_authentications', WRONG_CODE_LIMIT, environment),
     clock: environment.clock,
   };
   app.removeAllContentTypeParsers();

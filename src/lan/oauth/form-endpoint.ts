@@ -22,7 +22,7 @@ export interface FormEndpointContext {
   readonly authenticate: ClientAuthenticator;
   /** Called for every authenticated request, whatever its result. */
   readonly onAuthenticated: (appliance: Appliance) => void;
-  /** Limits failed authentications per device. Successful ones are never limited. */
+  /** Limits failed authentications per address. Successful ones are never limited. */
   readonly failureLimiter: ClientRateLimiter;
   readonly clock: Clock;
 }

@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { unmapIpv4 } from '../../system/addresses.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import { mediaTypeOf } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
-import { NeighbourTable } from '../../system/limits/neighbour-table.ts';
-import { rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
+import { rateLimitKey } from '../../system/limits/rate-limit-key.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import { createErrorHandler, sendError, sendUnavailable, setNoStore } from './errors.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
@@ -16,7 +14,7 @@ const JSON_TYPE = 'application/json';
 /** RFC 6750, 2.1. */
 const BEARER_PATTERN = /^bearer +([\w.~+/-]+=*)$/i;
 const CHALLENGE = 'Bearer realm="latchkey"';
-/** How often one device may try to register without a valid initial access token. */
+/** How often one address may try to register without a valid initial access token. */
 const UNINVITED_REGISTRATION_LIMIT = { burst: 10, interval: 60_000 };
 /** `Retry-After` while the hub can't write its store, in seconds. */
 const STORE_RETRY_AFTER = 60;
@@ -33,7 +31,6 @@ export function serveRegistrationEndpoint(
   environment: RateLimiterContext,
 ): void {
   const limit = new ClientRateLimiter('too_many_registrations', UNINVITED_REGISTRATION_LIMIT, environment);
-  const neighbours = new NeighbourTable();
   app.post('/oauth/register', {
     errorHandler: createErrorHandler(JSON_TYPE),
     async handler(request, reply) {
@@ -47,34 +44,26 @@ export function serveRegistrationEndpoint(
       }
       const metadata = parseClientMetadata(body);
       if (metadata.kind === 'invalid') return sendError(reply, 'invalid_client_metadata', metadata.description);
-      return register({ service, limit, neighbours }, request, reply, metadata);
+      return register({ service, limit }, request, reply, metadata);
     },
   });
 }
 
 async function register(
-  { service, limit, neighbours }: { service: LanService; limit: ClientRateLimiter; neighbours: NeighbourTable },
+  { service, limit }: { readonly service: LanService; readonly limit: ClientRateLimiter },
   { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
   { metadata, method }: Extract<ReturnType<typeof parseClientMetadata>, { kind: 'read' }>,
 ): Promise<FastifyReply> {
   const token = authorization === undefined ? null : (BEARER_PATTERN.exec(authorization.trim())?.[1] ?? '');
   const isInvited = token !== null && service.isInvite(token);
-  const address = unmapIpv4(socket.remoteAddress ?? '');
-  const keys = rateLimitKeys(address);
-  const mayRegister = token === null && service.isRegistrationOpen;
-  // A single key is an IPv4 address or a distant network: the link-layer address would add nothing.
-  const linkLayerAddress = mayRegister && keys.length > 1 ? await neighbours.findLinkLayerAddress(address) : null;
-  // A known link-layer address is the only key, so that one device can't use up the limit of the whole IPv6 network.
-  const limited = linkLayerAddress === null ? keys : [{ key: linkLayerAddress, weight: 1 }];
-  const allowed = isInvited ? { ok: true as const } : limit.take(address, limited);
+  const address = socket.remoteAddress ?? '';
+  const allowed = isInvited ? { ok: true as const } : limit.take(address);
   if (!allowed.ok) {
     const what = 'too many registrations from this address: wait, and try again';
     return sendUnavailable(reply, allowed.retryAfter, what, 429);
   }
-  const shares = linkLayerAddress === null ? keys.map(({ key }) => key) : [linkLayerAddress, address];
-  const from = { address, shares };
-  const registration = await service.register(metadata, token, from).catch((error: unknown) => {
+  const registration = await service.register(metadata, token, rateLimitKey(address)).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
   });

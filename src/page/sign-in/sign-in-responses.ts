@@ -21,9 +21,8 @@ export function readSessionCookie(request: FastifyRequest): string | null {
 
 /** Why the sign-in page is shown. */
 type SignInReason =
-  | { readonly kind: 'asked' | 'ended' | 'ended_meanwhile' | 'signed_out' | 'used_up' | 'missing' }
-  | { readonly kind: 'wrong'; readonly typed: string }
-  | { readonly kind: 'locked'; readonly retryAfter: number };
+  | { readonly kind: 'asked' | 'ended' | 'ended_meanwhile' | 'signed_out' | 'used_up' | 'missing' | 'locked' }
+  | { readonly kind: 'wrong'; readonly typed: string };
 
 /**
  * The page that takes the setup code. It shows only the hub's name.
@@ -124,7 +123,7 @@ function errorText(texts: Texts, reason: SignInReason): string | null {
     case 'wrong':
       return texts.signIn.wrong;
     case 'locked':
-      return texts.signIn.locked(formatDuration(texts, reason.retryAfter));
+      return texts.signIn.locked;
     default:
       return null;
   }
@@ -143,9 +142,4 @@ function statusText({ signIn }: Texts, { kind }: SignInReason): string | null {
     default:
       return null;
   }
-}
-
-/** A duration in words, rounded up. @param seconds an integer */
-function formatDuration({ signIn }: Texts, seconds: number): string {
-  return seconds < 100 ? signIn.seconds(seconds) : signIn.minutes(Math.ceil(seconds / 60));
 }

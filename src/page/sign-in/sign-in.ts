@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BrowserInfo, type BrowserSession, browserName, type SetupAccess } from '../../core/setup-access.ts';
-import { cookieValue, readFormBody } from '../http.ts';
+import { readFormBody } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
 import { AuthenticatedRoutes, type GuardedHub } from './authenticated-routes.ts';
@@ -16,10 +16,6 @@ import {
 
 /** What the prefix `__Host-` requires. With `SameSite=Strict` the requests of other sites do not carry the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict';
-/** The cookie by which the hub recognises a browser that has signed in before. */
-const KNOWN_BROWSER_COOKIE = '__Host-latchkey-known';
-/** Lifetime of that cookie in seconds: the longest that browsers keep a cookie (RFC 6265bis, 5.5). */
-const KNOWN_BROWSER_MAX_AGE = 400 * 86_400;
 
 /** Recognises browsers that have signed in with the setup code or a one-time address, by their session cookie. */
 function cookieAuthentication(access: SetupAccess): PageAuthentication {
@@ -39,14 +35,11 @@ function cookieAuthentication(access: SetupAccess): PageAuthentication {
 export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: GuardedHub): AuthenticatedRoutes {
   const guard = new AuthenticatedRoutes(app, cookieAuthentication(access), hub);
   const contextOf = (request: FastifyRequest) => pageContext(hub.hubName, request);
-  const withCookies = (request: FastifyRequest, reply: FastifyReply, { cookie, lifetime }: BrowserSession) => {
-    const browser = access.browserCookie(cookieValue(request, KNOWN_BROWSER_COOKIE)).reveal();
-    reply.header('set-cookie', [
-      `${SESSION_COOKIE}=${cookie.reveal()}; Max-Age=${lifetime}; ${COOKIE_ATTRIBUTES}`,
-      `${KNOWN_BROWSER_COOKIE}=${browser}; Max-Age=${KNOWN_BROWSER_MAX_AGE}; ${COOKIE_ATTRIBUTES}`,
-    ]);
-    return reply.header('cache-control', 'no-store');
-  };
+  const withCookie = (reply: FastifyReply, { cookie, lifetime }: BrowserSession) =>
+    reply.headers({
+      'set-cookie': `${SESSION_COOKIE}=${cookie.reveal()}; Max-Age=${lifetime}; ${COOKIE_ATTRIBUTES}`,
+      'cache-control': 'no-store',
+    });
 
   app.get('/sign-in', { exposeHeadRoute: true }, async (request, reply) => {
     const query = URL.parse(request.url, 'https://hub.invalid')?.searchParams;
@@ -64,15 +57,15 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     const next = safeRedirectPath(form.get('next'));
     const typed = form.get('code');
     if (typed === undefined) return sendSignInPage(reply, 400, context, next, { kind: 'missing' });
-    const result = await access.signIn(typed, browserInfo(request), cookieValue(request, KNOWN_BROWSER_COOKIE));
+    const result = await access.signIn(typed, browserInfo(request));
     switch (result.kind) {
       case 'signed_in':
-        return withCookies(request, reply, result.session).redirect(next, 303);
+        return withCookie(reply, result.session).redirect(next, 303);
       case 'wrong':
         return sendSignInPage(reply, 401, context, next, { kind: 'wrong', typed });
       case 'locked':
         reply.header('retry-after', result.retryAfter);
-        return sendSignInPage(reply, 429, context, next, result);
+        return sendSignInPage(reply, 429, context, next, { kind: 'locked' });
     }
   });
 
@@ -81,7 +74,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     if (isPrefetch(request)) return reply.code(503).header('cache-control', 'no-store').send();
     const session = await access.redeemSignInToken(request.params.token, browserInfo(request));
     if (session === null) return sendSignInPage(reply, 410, contextOf(request), '/', { kind: 'used_up' });
-    return withCookies(request, reply, session).redirect('/', 303);
+    return withCookie(reply, session).redirect('/', 303);
   });
 
   guard.form('/sign-out', async ({ request, reply }) => {

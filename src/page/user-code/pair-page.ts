@@ -2,7 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
 import type { SetupAccess } from '../../core/setup-access.ts';
-import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
+import {
+  ClientRateLimiter,
+  type RateLimiterContext,
+  WRONG_CODE_LIMIT,
+} from '../../system/limits/client-rate-limiter.ts';
 import { pairingMessage } from '../callback/pairing-messages.ts';
 import { sendMessagePage, sendPublicPage } from '../document.ts';
 import { readFormBody, readQuery } from '../http.ts';
@@ -26,9 +30,6 @@ import {
   userCodePage,
 } from './user-code-pages.ts';
 
-/** How many unknown codes one device may try. */
-const UNKNOWN_CODE_RATE_LIMIT = { burst: 10, interval: 6000 };
-
 /** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 /** `Retry-After` while too many pairings are open, in seconds. */
@@ -50,7 +51,7 @@ export function servePairPage(
   hubName: string,
   { access, administration, ...environment }: PairPageOptions,
 ): void {
-  const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODE_RATE_LIMIT, environment);
+  const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', WRONG_CODE_LIMIT, environment);
 
   /** The pairing of a user code; null if there is none or too many were tried, and then the response has been sent. */
   async function findPairing(
@@ -60,7 +61,7 @@ export function servePairPage(
   ): Promise<FoundDeviceFlow | null> {
     const address = request.socket.remoteAddress ?? '';
     const result = await service.findPairingByUserCode(userCode);
-    // After too many unknown codes, a device gets the same response for a valid one.
+    // After too many unknown codes, an address gets the same response for a valid one.
     const allowed = result === null ? unknownCodes.take(address) : unknownCodes.peek(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);

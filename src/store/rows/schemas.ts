@@ -78,9 +78,7 @@ export const applianceAttributes = {
     v.object({ kind: v.literal('none'), damaged }),
   ]),
   origin: v.picklist(['added', 'registered', 'declared']),
-  waiting: v.nullable(
-    v.object({ since: instantSchema, from: v.object({ address: v.string(), shares: v.array(v.string()) }) }),
-  ),
+  waiting: v.nullable(v.object({ since: instantSchema, from: v.string() })),
   softwareId: v.nullable(v.string()),
 };
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { type RateLimitKey, rateLimitKeys } from './rate-limit-keys.ts';
+import { rateLimitKey } from './rate-limit-key.ts';
 import { type RateLimit, type TokenBucket, TokenBuckets } from './token-bucket.ts';
 
 /** The dependencies of a {@link ClientRateLimiter}. */
@@ -10,17 +10,24 @@ export interface RateLimiterContext {
 }
 
 /** The events that a {@link ClientRateLimiter} may log. */
-type RateLimitEvent = 'too_many_failed_authentications' | 'too_many_registrations' | 'too_many_unknown_user_codes';
+type RateLimitEvent =
+  | 'too_many_failed_authentications'
+  | 'too_many_registrations'
+  | 'too_many_unknown_user_codes'
+  | 'too_many_wrong_setup_codes';
 
 /** Whether an action is allowed; if not, after how many whole seconds it is. */
 export type RateLimitResult = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
+
+/** How often one address may send a wrong code or secret. */
+export const WRONG_CODE_LIMIT: RateLimit = { burst: 10, interval: 6000 };
 
 /** Interval at which a burst that does not end is logged again, in ms. */
 const LOG_INTERVAL = 3_600_000;
 
 /**
- * Limits how often one device may do something, such as failing to authenticate. Exceeding the limit is logged once per
- * burst, with the key of the bucket; a burst has ended when the bucket is full again.
+ * Limits how often one address may do something, such as failing to authenticate. Exceeding the limit is logged once
+ * per burst; a burst has ended when the bucket is full again.
  */
 export class ClientRateLimiter {
   readonly #event: RateLimitEvent;
@@ -37,46 +44,38 @@ export class ClientRateLimiter {
     this.#context = context;
   }
 
-  /**
-   * Counts one action, if it is allowed.
-   * @param address of the peer, as reported by its socket
-   * @param keys that the action counts for, the widest first
-   */
-  take(address: string, keys: readonly RateLimitKey[] = rateLimitKeys(address)): RateLimitResult {
-    return this.#check(keys, 1);
+  /** Counts one action, if it is allowed. @param address of the peer, as reported by its socket */
+  take(address: string): RateLimitResult {
+    return this.#check(address, 1);
   }
 
   /** Whether {@link take} would allow an action. Counts nothing. */
   peek(address: string): RateLimitResult {
-    return this.#check(rateLimitKeys(address), 0);
+    return this.#check(address, 0);
   }
 
-  #check(keys: readonly RateLimitKey[], count: 0 | 1): RateLimitResult {
+  #check(address: string, count: 0 | 1): RateLimitResult {
     const now = this.#context.clock.now().uptime;
-    const buckets: TokenBucket[] = [];
-    // The widest first: a network that has exceeded its limit creates no further buckets, whatever addresses it uses.
-    for (const { key, weight } of keys) {
-      const limit = { burst: weight * this.#limit.burst, interval: this.#limit.interval / weight };
-      const bucket = this.#buckets.refill(key, limit, now);
-      if (bucket.tokens >= limit.burst) {
-        this.#logged.delete(bucket);
-        bucket.rejected = 0;
-      }
-      if (bucket.tokens < 1) {
-        this.#logRejection(bucket, key, limit, now);
-        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.tokens) * limit.interval) / 1000)) };
-      }
-      buckets.push(bucket);
+    const { burst, interval } = this.#limit;
+    const key = rateLimitKey(address);
+    const bucket = this.#buckets.refill(key, this.#limit, now);
+    if (bucket.tokens >= burst) {
+      this.#logged.delete(bucket);
+      bucket.rejected = 0;
     }
-    for (const bucket of buckets) bucket.tokens -= count;
+    if (bucket.tokens < 1) {
+      this.#logRejection(bucket, key, now);
+      return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.tokens) * interval) / 1000)) };
+    }
+    bucket.tokens -= count;
     return { ok: true };
   }
 
-  #logRejection(bucket: TokenBucket, address: string, { burst }: RateLimit, now: number): void {
+  #logRejection(bucket: TokenBucket, address: string, now: number): void {
     bucket.rejected += 1;
     const logged = this.#logged.get(bucket);
     if (logged !== undefined && now - logged < LOG_INTERVAL) return;
-    const count = bucket.rejected + (logged === undefined ? burst : 0);
+    const count = bucket.rejected + (logged === undefined ? this.#limit.burst : 0);
     this.#context.log.warn(this.#event, { address, count });
     this.#logged.set(bucket, now);
     bucket.rejected = 0;

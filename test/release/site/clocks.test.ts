@@ -5,12 +5,11 @@ import { monotonicNow, systemClock } from '../../../src/system/clock.ts';
 import { instantAt, sampleGrant, samplePairing } from '../../core/samples.ts';
 import { HUB_A, HUB_B, NO_INTERVALS, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, sampleSession, WALLBOX } from '../../store/test-store.ts';
-import { sampleRegistrant } from '../../support/registration-samples.ts';
 
 const siteServer = useSiteServer();
 const HOUR = 3_600_000;
 const { id } = WALLBOX;
-const from = sampleRegistrant('192.168.1.20');
+const from = '192.168.1.20';
 /** How exact ages are on a busy machine, in ms; the wrong ones are off by hours. */
 const TOLERANCE = 5000;
 /** A test waits so long for what usually takes a few seconds. */

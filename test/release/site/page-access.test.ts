@@ -29,7 +29,7 @@ function known(hubs: readonly SiteBroker[], sessions: readonly BrowserSession[])
   return hubs.map(({ broker }) => sessions.map(({ cookie }) => broker.access.findSession(cookie.reveal()) !== null));
 }
 
-test('two hubs that start at once have one setup code, one site id and one key for cookies of browsers', async () => {
+test('two hubs that start at once have one setup code, one site id and one key for CSRF tokens', async () => {
   const { url } = await (await siteServer()).createDatabase();
   const hubs = await Promise.all(
     ['latchkey-0000000a', 'latchkey-0000000b'].map((id) => startSiteBroker(addressOf(url), id)),

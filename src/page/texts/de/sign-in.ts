@@ -9,8 +9,8 @@ export const signIn: typeof english.signIn = {
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',
   wrong: 'Das ist nicht der Einrichtungscode dieses Hubs. Vergleichen Sie ihn Buchstabe für Buchstabe.',
-  locked: (time) =>
-    `Zu viele falsche Codes. Warten Sie ${time} und versuchen Sie es dann noch einmal. Bis dahin akzeptiert der Hub keinen Code, auch den richtigen nicht. Ein Einmal-Link von „sudo latchkey setup-code“ funktioniert trotzdem.`,
+  locked:
+    'Zu viele falsche Codes von dieser Adresse. Warten Sie zehn Sekunden und versuchen Sie es dann noch einmal. Bis dahin akzeptiert der Hub keinen Code, auch den richtigen nicht. Ein Einmal-Link von „sudo latchkey setup-code“ funktioniert trotzdem.',
   sessionEnded: 'Sie sind nicht mehr angemeldet. Melden Sie sich noch einmal an.',
   sessionEndedBeforeSubmit:
     'Sie sind nicht mehr angemeldet, deshalb wurde nichts geändert. Nach dem Anmelden öffnet sich wieder die Seite, von der Sie kamen.',
@@ -28,8 +28,6 @@ export const signIn: typeof english.signIn = {
     heading: 'Die Eingabe konnte nicht gelesen werden',
     text: 'Es wurde nichts geändert. Öffnen Sie die Seite neu und wiederholen Sie die Eingabe.',
   },
-  seconds: (count) => (count === 1 ? 'eine Sekunde' : `${count} Sekunden`),
-  minutes: (count) => (count === 1 ? 'eine Minute' : `${count} Minuten`),
 };
 
 export const signedInBrowsers: typeof english.signedInBrowsers = {

@@ -8,9 +8,8 @@ export const signIn = {
   button: 'Sign in',
   missing: 'Type the setup code first.',
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
-  /** @param time such as "30 seconds" */
-  locked: (time: string) =>
-    `Too many wrong codes. Wait ${time}, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “sudo latchkey setup-code” still works.`,
+  locked:
+    'Too many wrong codes from this address. Wait ten seconds, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “sudo latchkey setup-code” still works.',
   sessionEnded: 'You are no longer signed in. Sign in again.',
   /** After a form was sent. */
   sessionEndedBeforeSubmit:
@@ -29,8 +28,6 @@ export const signIn = {
     heading: 'What you sent could not be read',
     text: 'Nothing was changed. Open the page again and repeat what you did.',
   },
-  seconds: (count: number) => (count === 1 ? '1 second' : `${count} seconds`),
-  minutes: (count: number) => (count === 1 ? '1 minute' : `${count} minutes`),
 };
 
 /** The list of browsers that are signed in to the installer's page. */
