@@ -41,11 +41,6 @@ const PROGRAMS: readonly LongForm[] = [
     command: './scripts/fuzz',
     shows: 'a million mutated requests find no error in the emulator',
   },
-  {
-    name: 'mutation',
-    command: './scripts/mutate',
-    shows: 'which small changes of src/core and src/broker/grants no test notices',
-  },
   { name: 'bench', command: './scripts/bench', shows: 'speed and resource use, for docs/benchmarks.md' },
 ];
 

@@ -12,7 +12,7 @@ function manifest(file: string): Record<string, unknown> {
 }
 
 /** Each has packages of its own. Only those of the first are installed for everybody who develops. */
-const FOLDERS = ['.', 'scripts/runtime', 'scripts/mutate.d'];
+const FOLDERS = ['.', 'scripts/runtime'];
 
 describe.each(FOLDERS)('the packages of %s', (folder) => {
   test('the packages are locked by hash, and the lock file names no registry', () => {
