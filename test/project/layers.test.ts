@@ -1,7 +1,6 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Source, sourcesIn } from '../../scripts/architecture.d/sources.ts';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 /** What each folder of src may import besides itself and packages: the table in docs/architecture.md. */
@@ -115,11 +114,23 @@ describe('the layers of src', () => {
   });
 });
 
-test('the diagram in docs/architecture.md matches the sources', async () => {
-  const { stdout } = await runCommand(process.execPath, [join(root, 'scripts/architecture.ts')]);
-  const [drawn = 'none'] = /```mermaid\n.*?```/s.exec(stdout) ?? [];
-  expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
-});
+/** A source file, by its path in `src`, and the paths there that it imports. */
+interface Source {
+  readonly path: string;
+  readonly imports: readonly string[];
+}
+
+/** All source files of a checkout. @param checkout its folder */
+function sourcesIn(checkout: string): Source[] {
+  const src = join(checkout, 'src');
+  return globSync('**/*.ts', { cwd: src })
+    .sort()
+    .map((path) => {
+      const text = readFileSync(join(src, path), 'utf8');
+      const imports = text.matchAll(/(?:\bfrom|\bimport\(|^import) ?'(\.[^']+)'/gm);
+      return { path, imports: [...imports].map(([, to = '']) => normalize(join(dirname(path), to))) };
+    });
+}
 
 /**
  * The imports between folders of one layer that import each other, each pair of folders by two files. What is in a

@@ -4,7 +4,7 @@ import { hubEvents, listenerEvents, networkEvents } from './hub-events.ts';
 import { certificateEvents, storeEvents } from './store-events.ts';
 
 /**
- * Every event that the hub logs, by subject. scripts/log-events generates docs/log-events.md from this table. People
+ * Every event that the hub logs, by subject. docs/log-events.md is made from this table. People
  * alert on events and members: to rename or remove one is a breaking change.
  */
 export const eventsBySubject = {
