@@ -1,5 +1,4 @@
 // The endpoints and parameters in a program's OpenAPI document, which a run must reach.
-import type { JsonSchema } from './schemas.ts';
 
 /** An operation of the OpenAPI document, and how far it was reached. */
 export interface CoveredOperation {
@@ -11,9 +10,35 @@ export interface CoveredOperation {
   readonly unsent: Set<string>;
 }
 
-interface Described {
-  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+/** The part of JSON Schema that the OpenAPI documents use. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** An operation as an OpenAPI document describes it. */
+export interface OpenApiOperation {
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+    readonly schema: JsonSchema;
+  }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> };
+}
+
+/** The part of an OpenAPI document that describes requests. */
+export interface OpenApiDocument {
+  readonly paths: Readonly<
+    Record<string, { readonly servers?: readonly { readonly url: string }[] } & Record<string, OpenApiOperation>>
+  >;
 }
 
 const VERBS = ['get', 'post', 'put', 'patch', 'delete'];
@@ -29,7 +54,7 @@ export class OperationCoverage {
 
   /** @param description its OpenAPI document */
   constructor(description: unknown) {
-    const { paths } = description as { paths: Record<string, Record<string, Described>> };
+    const { paths } = description as OpenApiDocument;
     this.#paths = Object.entries(paths).flatMap(([path, item]) =>
       VERBS.flatMap((verb) => {
         const described = item[verb];
@@ -57,7 +82,7 @@ export class OperationCoverage {
   }
 }
 
-function taken({ parameters = [], requestBody }: Described): string[] {
+function taken({ parameters = [], requestBody }: OpenApiOperation): string[] {
   const inBody = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) => members(schema));
   return [...parameters.filter((one) => one.in !== 'path').map(({ name }) => name), ...inBody];
 }

@@ -1,227 +1,195 @@
-// Nearly valid requests for every endpoint of the portal.
+// Nearly valid requests for every operation of the emulator's OpenAPI document.
 import fc from 'fast-check';
+import { openApiDocument } from '../../../src/emulator/openapi/document.ts';
+import type { JsonSchema, OpenApiDocument, OpenApiOperation } from '../operations.ts';
 import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
 import {
   formWriter,
-  member,
-  mergedMembers,
+  jsonValue,
   mutatedText,
-  noMembers,
+  repeatedText,
   sometimes,
   specialText,
   textTemplate,
+  toLatin1,
   visibleText,
 } from '../texts.ts';
-import { apiPlans } from './api-plans.ts';
-import { type EmulatorFacts, valueGenerators } from './values.ts';
+import { type EmulatorFacts, memberValues, valueGenerators } from './values.ts';
 
-const HELPER = '/external/oauth2helper';
+const { paths } = openApiDocument({ base: 'base', frontend: 'frontend' }, '') as unknown as OpenApiDocument;
 
-/** Requests to the emulator. The weights let complete flows occur. */
+/** An operation that requests are planned for. */
+interface Operation extends OpenApiOperation {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly origins: readonly ('base' | 'frontend')[];
+}
+
+const OPERATIONS = Object.entries(paths).flatMap(([path, item]) => {
+  const { servers = [], ...verbs } = item;
+  const named = servers.map(({ url }) => (url === 'frontend' ? 'frontend' : 'base'));
+  const origins = named.length === 0 ? (['base'] as const) : named;
+  return Object.entries(verbs).map(([verb, operation]): Operation => {
+    const method = verb.toUpperCase();
+    return { ...operation, name: `${method} ${path}`, method, path, origins };
+  });
+});
+
+/** What is requested more or less often than others, so that complete flows occur. */
+const WEIGHTS: Readonly<Record<string, number>> = {
+  'POST /external/oauth2helper/config/{client_id}': 10,
+  'GET /external/oauth2helper/code/get/{client_id}': 10,
+  'GET /external/oauth2helper/code/set/{client_id}': 10,
+  'GET /sso/authorize': 10,
+  'POST /sso/authorize': 10,
+  'POST /sso/token': 25,
+  'POST /oauth2/token': 15,
+  'POST /_emulator/login': 10,
+  'GET /api/whoami': 10,
+  'POST /_emulator/device': 10,
+  'POST /_emulator/faults': 15,
+  'DELETE /_emulator/faults/{id}': 15,
+  'DELETE /_emulator/faults': 1,
+  // A valid reset is rare, because it invalidates all known values.
+  'POST /_emulator/reset': 1,
+};
+const USUAL_WEIGHT = 4;
+
+/** Requests to the emulator. */
 export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest> {
   return fuzzRequests((good) =>
     fc.oneof(
-      { arbitrary: helper(facts, good), weight: 3 },
-      { arbitrary: authorize(facts, good), weight: 2 },
-      { arbitrary: token(facts, good), weight: 3 },
-      { arbitrary: apiPlans(facts, good), weight: 3 },
-      whoami(facts, good),
-      revocation(facts, good),
-      oauth2(facts, good),
-      pages(good),
+      ...OPERATIONS.map((operation) => ({
+        arbitrary: plan(operation, facts, good),
+        weight: WEIGHTS[operation.name] ?? USUAL_WEIGHT,
+      })),
+      { arbitrary: otherPages(good), weight: 10 },
     ),
   );
 }
 
-function whoami(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { token } = valueGenerators(facts, good);
-  return requestPlan({
-    origin: 'base',
-    path: '/api/whoami',
-    heads: [textTemplate`Authorization: Bearer ${token('accessTokens')}`],
-  });
-}
-
-/** Mostly with an unknown token, so that the other requests have valid ones. */
-function revocation(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { client, token, odd } = valueGenerators(facts, good);
-  const body = fc
-    .record({
-      id: odd(20, client, fc.constant(facts.clientId)),
-      token: sometimes(10, sometimes(30, token('refreshTokens'), token('accessTokens')), visibleText(60)),
-      hint: fc.constantFrom('access_token', 'refresh_token', 'x'),
-      form: formWriter(good),
-    })
-    .map(({ id, token, hint, form }) =>
-      form({ client_id: id, client_secret: facts.clientSecret, token, token_type_hint: hint }),
+/** Requests of one operation. */
+function plan(operation: Operation, facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { parameters = [], requestBody, name, method, origins } = operation;
+  const values = memberValues(facts, good);
+  const inPath = parameters.filter((one) => one.in === 'path');
+  const path = fc
+    .tuple(...inPath.map((one) => values[one.name] ?? specialText))
+    .map((filled) =>
+      inPath.reduce((whole, one, index) => whole.replace(`{${one.name}}`, String(filled[index] ?? '')), operation.path),
     );
-  return requestPlan({ origin: 'base', method: 'POST', path: '/oauth2/revoke', heads: [FORM], body });
-}
-
-function helper(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { client, code, state } = valueGenerators(facts, good);
-  const odd = fc.oneof(
-    fc.constantFrom('http://127.0.0.1:1/cb', 'http://[', 'javascript:alert(1)'),
-    textTemplate`http://x/${visibleText(50)}`,
+  const required = parameters.filter((one) => one.required).map((one) => one.name);
+  const inQuery = parameters.filter((one) => one.in === 'query').map((one) => [one.name, one.schema] as const);
+  const query = members({ properties: Object.fromEntries(inQuery), required }, values, good).map((all) =>
+    Object.entries(all).map(([key, value]) => `${key}=${encodeURIComponent(toLatin1(String(value)))}`),
   );
-  const address = (good ? fc.constant('http://127.0.0.1:1/cb?a=b#c') : odd).map(encodeURIComponent);
-  const query = sometimes(50, textTemplate`?redirect_url=${address}`, fc.constant(''));
-  const what = fc.oneof(textTemplate`code=${code}`, fc.constantFrom('error=access_denied', ''));
-  const heads = [JSON_TYPE];
-  return fc.oneof(
-    requestPlan({
-      origin: 'base',
-      method: 'POST',
-      path: textTemplate`${fc.constant(HELPER)}/config/${client}${query}`,
-      heads,
-    }),
-    requestPlan({ origin: 'base', path: textTemplate`${fc.constant(HELPER)}/code/get/${client}?state=${state}` }),
-    requestPlan({
-      origin: 'base',
-      path: textTemplate`${fc.constant(HELPER)}/code/set/${client}?${what}&state=${state}`,
-    }),
-  );
-}
-
-/** The helper's flow, or that of a standard tool with the helper's address as its redirect_uri. */
-function authorize(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { client, state, entry, odd } = valueGenerators(facts, good);
-  const redirect = odd(50, specialText, fc.constant(callback(facts))).map(encodeURIComponent);
-  const scope = entry('Monitoring%20RemoteControl');
-  const ordinary = textTemplate`state=${entry('xyz')}&redirect_uri=${redirect}&scope=${scope}`;
-  const query = textTemplate`response_type=code&client_id=${client}&${sometimes(30, ordinary, textTemplate`state=${state}`)}`;
-  const path = textTemplate`/sso/authorize?${query}`;
-  const action = sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant(''));
-  const body = fc.tuple(formWriter(good), action).map(([form, chosen]) => {
-    return form({ username: facts.user, password: facts.password, action: chosen });
-  });
-  return sometimes(
-    40,
-    requestPlan({ origin: 'frontend', path }),
-    requestPlan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
-  );
-}
-
-function token(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { client, code, entry, token, odd } = valueGenerators(facts, good);
-  const { clientId, clientSecret } = facts;
-  const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
-  const scope = good ? fc.constant('Monitoring') : fc.constantFrom('', 'a b', 'a  b', '"');
-  const ordinary = entry(callback(facts)).map((redirect_uri) => ({ redirect_uri, access_type: 'offline' }));
-  const exchange = mergedMembers(
-    fc.constant({ grant_type: 'authorization_code' }),
-    member('code', code),
-    member('scope', scope),
-    sometimes(30, ordinary, noMembers),
-  );
+  const bearer = textTemplate`Authorization: Bearer ${valueGenerators(facts, good).token('accessTokens')}`;
   return fc
     .record({
-      id: odd(20, client, fc.constant(clientId)),
-      basic: sometimes(20, fc.constant(true), fc.constant(false)),
-      grant: sometimes(60, refresh, exchange),
-      form: formWriter(good),
+      origin: fc.constantFrom(...origins),
+      path,
+      query,
+      bearer: name === 'GET /api/whoami' ? bearer : fc.constant(''),
+      body: bodyOf(name, requestBody?.content ?? {}, facts, good),
     })
-    .map(({ id, basic, grant, form }): RequestPlan => {
-      const heads = [FORM, `Authorization: Basic ${Buffer.from(`${id}:${clientSecret}`).toString('base64')}`];
-      const credentials: Record<string, string> = basic ? {} : { client_id: id, client_secret: clientSecret };
-      const body = form({ ...credentials, ...grant });
-      return { origin: 'frontend', method: 'POST', path: '/sso/token', heads: basic ? heads : [FORM], body };
+    .map(({ origin, path, query, bearer, body }) => ({
+      ...{ origin, method, path: query.length === 0 ? path : `${path}?${query.join('&')}` },
+      ...{ heads: [bearer, ...body.heads], body: body.text },
+    }));
+}
+
+/** The body of a request, and the header lines that go with it. */
+interface Body {
+  readonly heads: readonly string[];
+  readonly text: string;
+}
+
+function bodyOf(
+  name: string,
+  content: NonNullable<OpenApiOperation['requestBody']>['content'],
+  facts: EmulatorFacts,
+  good: boolean,
+): fc.Arbitrary<Body> {
+  const values = memberValues(facts, good);
+  const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) => content[type]?.schema);
+  if (form !== undefined) {
+    const variants = (form.oneOf ?? [form]).map((schema) => members(schema, values, good));
+    const basic = sometimes(20, fc.constant(true), fc.constant(false));
+    return fc.tuple(fc.oneof(...variants), formWriter(good), basic).map(([all, write, isBasic]) => {
+      const { client_id: id, client_secret: secret, ...others } = all;
+      const texts = Object.fromEntries(Object.entries(all).map(([key, value]) => [key, String(value)]));
+      if (!isBasic || secret === undefined) return { heads: [FORM], text: write(texts) };
+      for (const key of Object.keys(texts)) if (!(key in others)) delete texts[key];
+      const credentials = Buffer.from(`${id}:${secret}`).toString('base64');
+      return { heads: [FORM, `Authorization: Basic ${credentials}`], text: write(texts) };
     });
+  }
+  if (json === undefined) return fc.constant({ heads: name.startsWith('POST ') ? [JSON_TYPE] : [], text: '' });
+  const all = name === 'POST /_emulator/faults' ? harmlessFault(json, facts, good) : members(json, values, good);
+  const right = all.map((one) => toLatin1(JSON.stringify(one)));
+  // A reset is mostly refused.
+  const rare = name === 'POST /_emulator/reset' ? sometimes(10, right, fc.constant('{"x":1}')) : right;
+  const odd = fc.oneof({ arbitrary: mutatedText(rare), weight: 9 }, repeatedText('[', 5000));
+  return (good ? rare : sometimes(40, odd, rare)).map((text) => ({ heads: [JSON_TYPE], text }));
 }
 
-const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
-
-/** The generic OAuth 2.0 server. */
-function oauth2(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
-  const { client, code, entry, token, odd } = valueGenerators(facts, good);
-  const { clientId, clientSecret, known, user, password } = facts;
-  const post = (path: string, members: fc.Arbitrary<Record<string, string>>) =>
-    fc
-      .record({ id: odd(20, client, fc.constant(clientId)), members, form: formWriter(good) })
-      .map(({ id, members: own, form }): RequestPlan => {
-        const body = form({ client_id: id, client_secret: clientSecret, ...own });
-        return { origin: 'frontend', method: 'POST', path, heads: [FORM], body };
-      });
-  const pages = (path: fc.Arbitrary<string>) => {
-    const action = sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant(''));
-    const body = fc.tuple(formWriter(good), action).map(([form, chosen]) => {
-      return form({ username: user, password, action: chosen });
-    });
-    return sometimes(
-      50,
-      requestPlan({ origin: 'frontend', path }),
-      requestPlan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
-    );
+/** Members that a schema describes: the required ones, and some of the others. */
+function members(
+  { properties = {}, required = [] }: JsonSchema,
+  values: ReturnType<typeof memberValues>,
+  good: boolean,
+): fc.Arbitrary<Readonly<Record<string, unknown>>> {
+  const always = new Set([...required, 'client_id', 'client_secret', 'username', 'password', 'redirect_uri']);
+  const all = Object.entries(properties).filter(([name]) => !good || values[name] !== null);
+  const optional = all.filter(([name]) => !always.has(name)).length;
+  const percent = Math.min(50, Math.ceil(300 / optional));
+  const one = ([name, schema]: readonly [string, JsonSchema]) => {
+    const right: fc.Arbitrary<unknown> = values[name] ?? matchingValue(schema);
+    const value = good || values[name] != null ? right : sometimes(20, jsonValue, right);
+    const member = value.map((chosen) => ({ [name]: chosen }));
+    return always.has(name) ? member : sometimes<object>(percent, member, fc.constant({}));
   };
-  const challenge = sometimes(30, entry('x'.repeat(43)), fc.constant(''));
-  const redirect = entry('https://tool.example/back').map(encodeURIComponent);
-  const authorize = textTemplate`/oauth2/authorize?response_type=code&client_id=${client}&redirect_uri=${redirect}&scope=${entry('a')}&state=${entry('s')}&code_challenge_method=S256&code_challenge=${challenge}`;
-  const device = sometimes(
-    80,
-    textTemplate`/oauth2/device?user_code=${entry(known.one('userCodes'))}`,
-    fc.constant('/oauth2/device'),
-  );
-  const exchange = code.map((one) => ({
-    grant_type: 'authorization_code',
-    code: one,
-    redirect_uri: 'https://tool.example/back',
-    code_verifier: 'x'.repeat(43),
-  }));
-  const poll = entry(known.one('deviceCodes')).map((one) => ({
-    grant_type: DEVICE_GRANT_TYPE,
-    device_code: one,
-    code_verifier: 'x'.repeat(43),
-  }));
-  const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
-  const pkce = challenge.map((one) => ({ code_challenge: one, code_challenge_method: one === '' ? '' : 'S256' }));
-  const scope = entry('read').map((one) => ({ scope: one }));
-  const assertion = {
-    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-    client_assertion: 'x.y.z',
-  };
-  /** No client of the fuzzed emulator has keys, so an assertion makes a request bad. */
-  const asserted = good ? noMembers : sometimes<Record<string, string>>(5, fc.constant(assertion), noMembers);
-  return fc.oneof(
-    requestPlan({
-      origin: 'frontend',
-      path: fc.constantFrom(
-        '/.well-known/oauth-authorization-server',
-        '/.well-known/openid-configuration',
-        '/oauth2/jwks',
-      ),
-    }),
-    { arbitrary: pages(authorize), weight: 2 },
-    { arbitrary: post('/oauth2/device_authorization', mergedMembers(scope, pkce, asserted)), weight: 2 },
-    { arbitrary: pages(device), weight: 2 },
-    {
-      arbitrary: post(
-        '/oauth2/token',
-        mergedMembers(fc.oneof<fc.Arbitrary<Record<string, string>>[]>(exchange, poll, refresh), asserted),
-      ),
-      weight: 4,
-    },
-    post('/oauth2/revoke', fc.constant({ token: 'unknown' })),
-  );
+  return fc.tuple(...all.map(one)).map((chosen) => Object.assign({}, ...chosen));
 }
 
-function callback({ baseUrl, clientId }: EmulatorFacts): string {
-  return `${baseUrl}${HELPER}/code/set/${clientId}`;
+/**
+ * Faults of each kind that never occur, and others that a mutation may trigger, which do not change the status of
+ * responses.
+ */
+function harmlessFault({ oneOf = [] }: JsonSchema, { victimId }: EmulatorFacts, good: boolean): fc.Arbitrary<object> {
+  const byChance = oneOf.filter(({ properties }) => properties?.['probability']);
+  const silent = fc.oneof(...byChance.map(matchingValue)).map((fault) => ({ ...(fault as object), probability: 0 }));
+  const endpoint = fc.constantFrom('token', '*');
+  const offset = fc.constantFrom(0, -3600, 1e10);
+  const right = fc.record({ kind: fc.constant('wrong_date'), endpoint, client: fc.constant(victimId), offset });
+  const odd = fc.record({ endpoint: fc.constant('token'), kind: jsonValue, status: jsonValue, never: jsonValue });
+  return good ? silent : fc.oneof(silent, odd, right);
 }
 
-const PAGES = [
-  '/',
-  '/favicon.ico',
-  '/_emulator',
-  '/_emulator/',
-  '/_emulator/console.css',
-  '/_emulator/console/main.js',
-  '/_emulator/console/main.ts',
-  '/_emulator/console/x.js',
-  '/_emulator/openapi.json',
-];
+/** Texts that some members accept. */
+const TEXTS = ['x', '^http:', 'http://127.0.0.1:1/', 'code:x'];
 
-function pages(good: boolean): fc.Arbitrary<RequestPlan> {
-  const path = sometimes(10, textTemplate`/${visibleText(99)}`, fc.constantFrom(...PAGES));
-  const origin = sometimes(30, fc.constant('frontend' as const), fc.constant('base' as const));
-  return requestPlan({ origin, path: good ? path : sometimes(10, mutatedText(path), path) });
+/** A value that a schema allows. The format of texts is ignored. */
+function matchingValue(schema: JsonSchema): fc.Arbitrary<unknown> {
+  const { type, minimum = 0.001, maximum = 1e9, properties = {}, required = [] } = schema;
+  if (schema.const !== undefined) return fc.constant(schema.const);
+  if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
+  const some = schema.oneOf ?? schema.anyOf;
+  if (some !== undefined) return fc.oneof(...some.map(matchingValue));
+  if (type === 'boolean') return fc.boolean();
+  if (type === 'null') return fc.constant(null);
+  if (type === 'integer') return fc.integer({ min: Math.ceil(minimum), max: Math.min(maximum, 2 ** 31 - 1) });
+  if (type === 'number') return fc.double({ min: minimum, max: maximum, noNaN: true });
+  if (type !== 'object') return fc.constantFrom(...TEXTS);
+  const values = Object.entries(properties).map(([name, one]) => [name, matchingValue(one)] as const);
+  return fc.record(Object.fromEntries(values), { requiredKeys: [...required] });
+}
+
+/** Paths that the document does not have. */
+function otherPages(good: boolean): fc.Arbitrary<RequestPlan> {
+  const known = fc.constantFrom('/', '/favicon.ico', '/_emulator');
+  const path = sometimes(30, textTemplate`/${visibleText(99)}`, known);
+  const origin = fc.constantFrom('frontend' as const, 'base' as const);
+  return requestPlan({ origin, path: good ? known : sometimes(20, mutatedText(path), path) });
 }

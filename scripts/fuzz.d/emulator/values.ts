@@ -49,7 +49,7 @@ export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
 export function valueGenerators(facts: EmulatorFacts, good: boolean) {
   const { known, clientId, victimId } = facts;
   /** `some` in `percent` of the cases, but never in a good request. */
-  const odd = (percent: number, some: fc.Arbitrary<string>, usual: fc.Arbitrary<string>) =>
+  const odd = <T>(percent: number, some: fc.Arbitrary<T>, usual: fc.Arbitrary<T>) =>
     good ? usual : sometimes(percent, some, usual);
   const state = odd(70, oddState(facts), known.one('states'));
   const others = fc.constantFrom(victimId, clientId.toUpperCase(), '__proto__', '', '..', '%2e%2e');
@@ -77,6 +77,53 @@ export function valueGenerators(facts: EmulatorFacts, good: boolean) {
     /** An entry of a path or a query: the valid one, or an odd text. */
     entry: (usual: string | fc.Arbitrary<string>) =>
       odd(70, specialText, typeof usual === 'string' ? fc.constant(usual) : usual),
+  };
+}
+
+/**
+ * The values of parameters and members by their names; null for those that make a request bad. Others follow from their
+ * schemas.
+ */
+export function memberValues(
+  facts: EmulatorFacts,
+  good: boolean,
+): Readonly<Record<string, fc.Arbitrary<unknown> | null>> {
+  const { known, clientSecret, user, password, baseUrl, clientId } = facts;
+  const { client, code, state, stateId, entry, token, odd } = valueGenerators(facts, good);
+  const callbacks = [`${baseUrl}/external/oauth2helper/code/set/${clientId}`, 'https://tool.example/back'];
+  const oddAddress = fc.constantFrom('http://127.0.0.1:1/cb?a=b#c', 'http://[', 'javascript:alert(1)', 'http://x/é');
+  return {
+    client_id: client,
+    client_secret: fc.constant(clientSecret),
+    // No client of the fuzzed emulator has keys.
+    client_assertion: good ? null : fc.constant('x.y.z'),
+    client_assertion_type: good ? null : fc.constant('urn:ietf:params:oauth:client-assertion-type:jwt-bearer'),
+    state: sometimes(10, stateId, state),
+    code,
+    code_challenge: entry('x'.repeat(43)),
+    code_challenge_method: entry('S256'),
+    code_verifier: entry('x'.repeat(43)),
+    refresh_token: token('refreshTokens'),
+    // Mostly unknown, so that the other requests have valid ones.
+    token: sometimes(10, sometimes(30, token('refreshTokens'), token('accessTokens')), visibleText(60)),
+    token_type_hint: fc.constantFrom('access_token', 'refresh_token', 'x'),
+    device_code: entry(known.one('deviceCodes')),
+    user_code: entry(known.one('userCodes')),
+    redirect_uri: odd(30, specialText, fc.constantFrom(...callbacks)),
+    redirect_url: odd(50, oddAddress, fc.constant('http://127.0.0.1:1/cb')),
+    scope: entry('Monitoring'),
+    error: entry('access_denied'),
+    username: fc.constant(user),
+    password: fc.constant(password),
+    action: sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant('')),
+    user: entry(user),
+    deny: sometimes(15, fc.constant(true), fc.constant(false)),
+    id: entry(known.one('faults')),
+    grant_id: entry(known.one('grants')),
+    file: fc.constantFrom('main.js', 'main.ts', 'x.js'),
+    since: odd(70, fc.constantFrom('-1', '1e9', 'x', '99999999999999999999'), fc.constantFrom('0', '1000000000')),
+    // Small, because a large one makes all known values expire.
+    advance: odd(70, fc.constantFrom<unknown>(-1, '5', null, 1e308, -0, [], {}), fc.constantFrom<unknown>(0, 0.001)),
   };
 }
 
