@@ -45,7 +45,7 @@ interface RestoreOptions {
 }
 
 /** Bytes: more than a backup of the largest site, and less than the hub accepts. */
-const MAX_BACKUP_BYTES = 190 * 1024 * 1024;
+const MAX_BACKUP_BYTES = 62 * 1024 * 1024;
 
 const RESTORE_WARNING = `Never run two hubs restored from the same backup: each refresh by one hub invalidates the refresh token of the
 other, and a portal may then revoke both. Restore the backup only if the hub that made it no longer runs.`;

@@ -12,10 +12,11 @@ import type { ApplianceResponse, ConnectionResponse, CredentialsResponse, SetupC
 import { type Routes, routes } from './routes.ts';
 
 /**
- * The most bytes of a request body, and of that of a restore: a whole backup of a site of
- * 10,000 connections with tokens of 4 kB. */
+ * The most bytes of a request body, and of that of a restore: a whole backup of
+ * 1,000 connections with the longest tokens.
+ */
 const MAX_BODY_BYTES = 65_536;
-const MAX_BACKUP_BYTES = 192 * 1024 * 1024;
+const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 
 /** Members of requests whose values never appear in an error. */
 const SECRET_MEMBERS = ['address', 'copy', 'passphrase', 'refresh_token'];

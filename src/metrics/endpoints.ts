@@ -3,7 +3,7 @@ import { MAX_TIMER_DELAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost } from '../system/http/host-check.ts';
-import { Exposition, type ExpositionContext } from './exposition.ts';
+import { type ExpositionContext, renderMetrics } from './exposition.ts';
 import { readiness } from './readiness.ts';
 
 /** What {@link createEndpointHandler} needs. */
@@ -18,7 +18,7 @@ export interface EndpointsContext extends ExpositionContext {
 interface MetricsResponse {
   readonly status: number;
   readonly type?: string;
-  readonly body: string | readonly Buffer[];
+  readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -33,11 +33,9 @@ const NOT_FOUND_TEXT = 'Not found. The paths are /metrics, /healthz and /readyz.
 export function createEndpointHandler(
   context: EndpointsContext,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const exposition = new Exposition(context);
-
   const routes: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
     async '/metrics'() {
-      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition.render() };
+      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await renderMetrics(context) };
     },
     async '/healthz'() {
       const overdue = context.overdue();
@@ -75,16 +73,14 @@ export function createEndpointHandler(
         return { status: 500, body: "Internal error; see the hub's log.\n" };
       })
       .then(({ status, type = TEXT_TYPE, body, headers = {} }) => {
-        const parts = typeof body === 'string' ? [Buffer.from(body)] : body;
         response.writeHead(status, {
           'content-type': type,
-          'content-length': parts.reduce((length, part) => length + part.length, 0),
+          'content-length': Buffer.byteLength(body),
           'cache-control': 'no-store',
           'x-content-type-options': 'nosniff',
           ...headers,
         });
-        if (request.method !== 'HEAD') for (const part of parts) response.write(part);
-        response.end();
+        response.end(request.method === 'HEAD' ? undefined : body);
       });
   };
 }

@@ -6,10 +6,6 @@ import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
 /** How often the hub checks whether anything has changed, in ms. */
 const POLL_INTERVAL = 1000;
-/** With thousands of appliances a check takes long. The pause is this many times its duration, ... */
-const POLL_BACKOFF_FACTOR = 20;
-/** ... but at most this long, in ms. */
-const MAX_POLL_INTERVAL = 5000;
 /**
  * After this long without an event the next check sends a comment, in ms: the hub closes connections that are idle for
  * 15 s.
@@ -119,9 +115,7 @@ export class LiveUpdates {
     const isChanged = before !== null && fingerprint !== null && hasChanged(before, fingerprint);
     if (isChanged) this.#broadcast('event: changed\ndata:\n\n', startedAt);
     else if (startedAt - this.#lastSentAt >= KEEP_ALIVE_INTERVAL) this.#broadcast(':\n\n', startedAt);
-    const duration = clock.now().uptime - startedAt;
-    const wait = Math.min(MAX_POLL_INTERVAL, Math.max(POLL_INTERVAL, POLL_BACKOFF_FACTOR * duration));
-    run.cancel = timers.after(wait, () => void this.#poll(run));
+    run.cancel = timers.after(POLL_INTERVAL, () => void this.#poll(run));
   }
 
   #broadcast(text: string, now: number): void {

@@ -137,9 +137,9 @@ test('the list of appliances stays as it was when the store cannot save a change
   expect(harness.run.appliances.list()).toEqual([appliance]);
 });
 
-test('the hub holds at most 10,000 appliances', async () => {
+test('the hub holds at most 1,000 appliances', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
-  const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
+  const ids = Array.from({ length: 1000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
   harness.run.store.appliances = async () => full;
   const appliances = await Appliances.load(harness.run.store, systemRandom, harness.run.connections);
@@ -148,5 +148,5 @@ test('the hub holds at most 10,000 appliances', async () => {
   });
   await appliances.remove(appliances.get('appliance-7'));
   await appliances.add('heater', { connection: null, scope: null, portal: null });
-  expect(appliances.list()).toHaveLength(10_000);
+  expect(appliances.list()).toHaveLength(1000);
 });

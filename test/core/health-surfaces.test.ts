@@ -29,7 +29,7 @@ import { checkAppliances, checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkStore } from '../../src/doctor/checks/state.ts';
 import { createDoctorContext, type DoctorContext } from '../../src/doctor/context.ts';
 import { Counters } from '../../src/metrics/counters.ts';
-import { Exposition } from '../../src/metrics/exposition.ts';
+import { renderMetrics } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
@@ -171,7 +171,7 @@ async function rendered(state: State) {
   const later = status(noticesAfter(2 * DAY, conditions, appliance));
   const now = status(noticesAfter(0, conditions, appliance));
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
-  const metrics = new Exposition({
+  const metrics = await renderMetrics({
     ...{ status: async () => later, connectionIds: () => new Map(), applianceIds: () => new Map() },
     ...{ clockOffset: () => null, counters: new Counters(), portalsReached: () => new Map() },
   });
@@ -189,7 +189,7 @@ async function rendered(state: State) {
     line: statusLine(later),
     findings: await findings(now),
     notices: { now: now.notices, later: later.notices },
-    metrics: Buffer.concat(await metrics.render()).toString(),
+    metrics,
     problems,
   };
 }

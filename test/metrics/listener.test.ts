@@ -179,17 +179,6 @@ describe('the metrics listener', () => {
     [appliances, unused] = [[], []];
     expect((await scrapeMetrics(listener.port ?? undefined)).text).not.toContain('netatmo');
   });
-
-  it('the metrics contain at most ten thousand connections and appliances', async () => {
-    appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
-    const { value, text } = await scrapeMetrics(listener.port ?? undefined);
-    expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
-    expect(value('latchkey_connections', { state: 'unpaired' })).toBe(10_000);
-    expect(text).toContain('appliance="a9999"');
-    expect(text).not.toContain('appliance="a10000"');
-    appliances = [];
-    expect((await scrapeMetrics(listener.port ?? undefined)).text).not.toContain('appliance="a1"');
-  });
 });
 
 it('the metrics listener logs once that its port is taken, retries every 30 s, and gets the port when it is free', async () => {

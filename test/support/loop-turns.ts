@@ -2,11 +2,11 @@
 const MIN_TURN_MS = 1;
 
 /**
- * The share of the longest turn of this thread's event loop in the processor time of some work, from 0 to 1. It is near
- * 1 if the work runs in one turn. Time that a busy machine gives to other processes is not counted.
+ * The turns of this thread's event loop during some work, in ms of processor time. Time that a busy machine gives to
+ * other processes is not counted.
  * @param work takes many times longer than the kernel's resolution of a few milliseconds
  */
-export async function longestTurnShare(work: () => Promise<unknown>): Promise<number> {
+export async function measureEachTurn(work: () => Promise<unknown>): Promise<number[]> {
   const turns: number[] = [];
   let last = process.threadCpuUsage();
   function endTurn(): void {
@@ -21,6 +21,11 @@ export async function longestTurnShare(work: () => Promise<unknown>): Promise<nu
   await work();
   endTurn();
   clearImmediate(immediate);
-  const worked = turns.filter((ms) => ms >= MIN_TURN_MS);
-  return Math.max(...worked) / worked.reduce((sum, ms) => sum + ms, 0);
+  return turns.filter((ms) => ms >= MIN_TURN_MS);
+}
+
+/** The share of the longest turn, from 0 to 1. It is near 1 if the work runs in one turn. */
+export async function longestTurnShare(work: () => Promise<unknown>): Promise<number> {
+  const turns = await measureEachTurn(work);
+  return Math.max(...turns) / turns.reduce((sum, ms) => sum + ms, 0);
 }

@@ -14,7 +14,7 @@ import type { Connections } from '../connections/connections.ts';
 import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
 
 /** The most appliances on one hub. */
-const MAX_APPLIANCES = 10_000;
+const MAX_APPLIANCES = 1000;
 /** Bytes of an appliance's secret. */
 const SECRET_BYTES = 32;
 

@@ -7,8 +7,8 @@ import type { RegistryChange } from '../../core/store.ts';
 import type { BrokerStore } from '../ports.ts';
 import { SharedRecords } from './shared-records.ts';
 
-/** The most connections on one hub: one for each appliance, and some to be shared. */
-const MAX_CONNECTIONS = 20_000;
+/** The most connections on one hub. */
+const MAX_CONNECTIONS = 1000;
 
 type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'catchUp'>;
 

@@ -38,8 +38,6 @@ const DAY_MS = 86_400_000;
 const MAX_RAISED_PER_DAY = 3;
 /** The delay from a change to the check: changes come in groups, and each report writes all records. In ms. */
 const CHANGE_DEBOUNCE_MS = 500;
-/** A check looks at every connection, which takes up to 0.15 ms on a Raspberry Pi. The next one waits longer, in ms. */
-const DEBOUNCE_PER_CONNECTION_MS = 3;
 
 /** How often a hub of a site tries to take the lease for notices, or prolongs it, in ms: a third of its time. */
 const LEASE_INTERVAL_MS = 10_000;
@@ -70,7 +68,6 @@ export class Notices implements AsyncDisposable {
   #disarmLease: () => void = () => undefined;
   #checkQueue: Promise<void> = Promise.resolve();
   #isCheckScheduled = false;
-  #connectionCount = 0;
   #ended = false;
 
   private constructor(context: NoticesContext, archive: NoticeArchive) {
@@ -108,7 +105,7 @@ export class Notices implements AsyncDisposable {
   scheduleCheck(): void {
     if (this.#collectInput === null || this.#isCheckScheduled) return;
     this.#isCheckScheduled = true;
-    this.#arm(Math.max(CHANGE_DEBOUNCE_MS, DEBOUNCE_PER_CONNECTION_MS * this.#connectionCount));
+    this.#arm(CHANGE_DEBOUNCE_MS);
   }
 
   /** The active notices that describe the current state, errors first. They report nothing beyond the conditions. */
@@ -203,7 +200,6 @@ export class Notices implements AsyncDisposable {
   async #reportAll(): Promise<void> {
     if (this.#collectInput === null || this.#ended) return;
     const facts = await this.#collectInput();
-    this.#connectionCount = facts.subjects.length;
     if (this.#ended) return;
     await this.#archive.takeLease();
     const time = this.#timeContext();

@@ -4,7 +4,6 @@ import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import { HUB_ID, HUB_SETTINGS } from '../../core/site.ts';
-import { mapInSlices } from '../../system/slices.ts';
 import type { RestoredState } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { toApplianceRow } from '../rows/appliance-row.ts';
@@ -65,7 +64,7 @@ export class RestoreWriter {
 
   async #addConnections(connections: readonly Connection[]): Promise<void> {
     await this.#inBatches(connections, async (batch) => {
-      const rows = await mapInSlices(batch, (connection) => toConnectionRow(connection, this.#sealing));
+      const rows = batch.map((connection) => toConnectionRow(connection, this.#sealing));
       const added = await this.#sql.all<{ id: string }>(
         `INSERT INTO connections (id, name, portal, scope, sealed, revision)
          SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
@@ -84,7 +83,7 @@ export class RestoreWriter {
 
   async #addAppliances(appliances: readonly Appliance[]): Promise<void> {
     await this.#inBatches(appliances, async (batch) => {
-      const rows = await mapInSlices(batch, (appliance) => toApplianceRow(appliance, this.#sealing));
+      const rows = batch.map((appliance) => toApplianceRow(appliance, this.#sealing));
       const added = await this.#sql.all<{ id: string }>(
         `INSERT INTO appliances (id, name, client_id, connection, sealed, revision)
          SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
@@ -112,7 +111,7 @@ export class RestoreWriter {
   /** Writes grants, whatever the store has: open attempts of other hubs end without an outcome. */
   async #saveGrants(grants: readonly Grant[]): Promise<void> {
     await this.#inBatches(grants, async (batch) => {
-      const rows = await mapInSlices(batch, (grant) => toGrantRow(grant, this.#sealing));
+      const rows = batch.map((grant) => toGrantRow(grant, this.#sealing));
       await this.#sql.run(
         `INSERT INTO grants
            (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision)
@@ -134,7 +133,7 @@ export class RestoreWriter {
     const [first] = await this.#sql.all<{ number: number }>('SELECT coalesce(min(number), 1) AS number FROM sessions');
     let number = (first?.number ?? 1) - sessions.length;
     await this.#inBatches(sessions, async (batch) => {
-      const rows = await mapInSlices(batch, (session) => toSessionRow(session, this.#sealing));
+      const rows = batch.map((session) => toSessionRow(session, this.#sealing));
       await this.#sql.run(
         `INSERT INTO sessions (number, hash, appliance, device, sealed)
          SELECT $1::bigint + ordinality - 1, hash, appliance, device, sealed

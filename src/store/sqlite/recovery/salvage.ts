@@ -46,14 +46,14 @@ export function salvageInSlices(database: Database.Database, key: Sealing): Prom
   return runInSlices(salvageSteps(database, [key]));
 }
 
-/** Reads all rows, and then opens one in each step. */
+/** Reads all rows in the first step, checks the file in the second, and then opens one row in each. */
 function* salvageSteps(
   database: Database.Database,
   keys: readonly [Sealing, ...Sealing[]],
   to?: Sealing,
 ): Generator<undefined, Salvage> {
   const unreadable = new Set<string>();
-  let damage = findStructuralDamage(database);
+  let damage: string | null = null;
   let opened = 0;
 
   function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string): Row[] {
@@ -71,6 +71,9 @@ function* salvageSteps(
     sessions: table('sessions', sessionRow, 'number'),
     invites: table('invites', inviteRow, 'hash'),
   };
+  yield;
+  damage = findStructuralDamage(database) ?? damage;
+  yield;
   const sealedValues = [
     ...rows.settings.map((row) => [settingRowIdentity(row), row.sealed] as const),
     ...rows.connections.map((row) => [connectionRowIdentity(row), row.sealed] as const),
