@@ -1,6 +1,6 @@
 // The listener alone, on real sockets: which requests it accepts or refuses, and what happens if its port is in use.
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
@@ -11,8 +11,37 @@ import { applianceStatus, connectionStatus, connectionsOf } from '../control/sta
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { openIdleConnection, sendRaw } from './raw-connections.ts';
 import { scrapeMetrics } from './scrape.ts';
+
+/**
+ * Sends bytes to a port of 127.0.0.1.
+ * @returns what was received until the connection ended or `isEnough` was true
+ */
+async function sendRaw(
+  port: number | null,
+  bytes: string,
+  isEnough: (received: string) => boolean = () => false,
+): Promise<string> {
+  const socket = connect(port ?? 0, '127.0.0.1');
+  let received = '';
+  socket.setEncoding('latin1');
+  socket.write(bytes);
+  for await (const chunk of socket) {
+    received += chunk;
+    if (isEnough(received)) break;
+  }
+  socket.destroy();
+  return received;
+}
+
+/** Opens a connection that sends nothing. */
+async function openIdleConnection(port: number | null): Promise<Socket> {
+  const socket = connect(port ?? 0, '127.0.0.1')
+    .on('error', () => undefined)
+    .resume();
+  await once(socket, 'connect');
+  return socket;
+}
 
 const HUB = {
   ...{ id: '4f2a9c', name: 'Cellar hub', version: '1.2.3', address: null, httpPort: 8480, httpsPort: 8443 },

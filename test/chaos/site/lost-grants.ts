@@ -1,9 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../../src/core/failure.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
 import type { ChaosSite } from './chaos-site.ts';
-import { withDeadline } from './deadline.ts';
 import type { PortalGrant } from './portal-log.ts';
 import type { Resend } from './send-audit.ts';
+
+/**
+ * The result of some work, which goes on if it takes longer.
+ * @param ms the longest time that it takes on a quiet machine
+ */
+async function withDeadline<Result>(work: Promise<Result>, ms: number): Promise<Result> {
+  const timer = new AbortController();
+  const late = sleep(scaleDeadline(ms), undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`no result within ${scaleDeadline(ms)} ms`);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    timer.abort();
+    late.catch(() => undefined);
+  }
+}
 
 /** A grant that the hubs report as lost. Times are ms since 1970. */
 interface LostGrant {
