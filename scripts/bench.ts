@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempDisposableSync, rmSync, writeFileSync } f
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { comparisonLines, measurementLines, writeSuiteSection } from './bench.d/benchmarks-page.ts';
-import type { BenchSubject, Measurement, Suite } from './bench.d/suite.ts';
+import { comparisonLines, measurementLines, type RunConditions, writeSuiteSection } from './bench.d/benchmarks-page.ts';
+import { type BenchSubject, LATCHKEY, Measurements, type Suite } from './bench.d/suite.ts';
 import { missingPrograms, SUITES } from './bench.d/suites.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -14,27 +14,24 @@ const { suites, quick, against } = options();
 for (const { program, pack } of missingPrograms(suites)) {
   fail(`scripts/bench: ${program} is missing: install it ("apt-get install ${pack}"), or name other suites`);
 }
-for (const suite of suites) {
-  const reason = suite.skipReason?.() ?? null;
-  if (reason !== null) fail(`scripts/bench: ${suite.name} can't run here: ${reason}; name other suites`);
-}
 using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
 process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
 
-const subjects: [BenchSubject, ...BenchSubject[]] = [{ name: 'latchkey', root }];
+const subjects: [BenchSubject, ...BenchSubject[]] = [{ name: LATCHKEY, root }];
 if (against !== null) subjects.push(checkoutOf(against));
 let notMeasured = 0;
 for (const suite of suites) {
   progress(`${suite.name}: ${suite.title}`);
   const began = new Date();
   const loadBefore = loadavg()[0] ?? 0;
-  const measured = await suite.measure({ quick, subjects, scratch: scratch.path, progress });
+  const measured = new Measurements();
+  await suite.measure({ quick, subjects, scratch: scratch.path, progress }, measured);
   const run = {
     ...{ suite: suite.name, began: began.toISOString(), ended: new Date().toISOString(), against, quick },
-    ...{ load: [loadBefore, loadavg()[0] ?? 0] as const, measured },
+    ...{ load: [loadBefore, loadavg()[0] ?? 0] as const, measured: measured.all },
   };
   if (!quick) progress(`raw figures: ${saveRawFigures(run.suite, run.began, run)}`);
-  notMeasured += report(suite, run);
+  notMeasured += report(suite, run, measured);
 }
 if (notMeasured > 0 && !quick) {
   fail(
@@ -47,16 +44,13 @@ if (notMeasured > 0 && !quick) {
  * Prints the results, and writes the page unless another revision was measured too.
  * @returns how many targets could not be checked
  */
-function report(
-  suite: Suite,
-  run: Parameters<typeof writeSuiteSection>[1] & { measured: readonly Measurement[] },
-): number {
+function report(suite: Suite, run: RunConditions, measured: Measurements): number {
   if (against !== null) {
-    console.log(comparisonLines(run.measured, subjects[1]?.name ?? ''));
+    console.log(comparisonLines(measured, subjects[1]?.name ?? ''));
     return 0;
   }
-  const { targets, tables } = suite.report(run.measured);
-  console.log(measurementLines(run.measured));
+  const { targets, tables } = suite.report(measured);
+  console.log(measurementLines(measured));
   for (const { text, measured, verdict } of targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
   if (!quick) writeSuiteSection(suite, run, { targets, tables });
   return targets.filter(({ verdict }) => verdict === 'not measured').length;

@@ -2,8 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { formatRatio, formatSpread, ratioOf } from './statistics.ts';
-import type { Measurement, Report, Suite } from './suite.ts';
+import {
+  formatRatio,
+  LATCHKEY,
+  type Measurement,
+  type Measurements,
+  median,
+  type Report,
+  ratioOf,
+  type Suite,
+} from './suite.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -16,19 +24,15 @@ export interface RunConditions {
 }
 
 /** Writes a suite's report into its section of docs/benchmarks.md. */
-export function writeSuiteSection(suite: Suite, run: RunConditions, report: Report): void {
-  writeSection(suite.name, suite.title, circumstances(suite, run), report);
-}
-
-/** Writes a report into its section of docs/benchmarks.md. @param how the command, date and machine, as Markdown */
-export function writeSection(name: string, title: string, how: string, { targets, tables }: Report): void {
+export function writeSuiteSection(suite: Suite, run: RunConditions, { targets, tables }: Report): void {
+  const { name, title } = suite;
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from)
     throw new Error(`docs/benchmarks.md: the section "${name}" is missing: add ${begin} and ${end}`);
-  const section = [begin, `## ${title}`, how, targetTable(targets), ...tables, ''];
+  const section = [begin, `## ${title}`, circumstances(suite, run), targetTable(targets), ...tables, ''];
   writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
 }
 
@@ -46,72 +50,54 @@ function targetTable(targets: Report['targets']): string | null {
   return ['| target | measured | |', '|---|---|---|', ...lines].join('\n');
 }
 
-/** A table of measurements, one row per subject: median, lowest and highest value. */
-export function measurementTable(
-  measured: readonly Measurement[],
-  whats: readonly string[],
-  ofs: readonly string[],
-): string {
+/** A table of this checkout's measurements: median, lowest and highest value. Rows without any are left out. */
+export function measurementTable(measured: Measurements, rows: readonly string[], whats: readonly string[]): string {
   const head = whats.map((what) => {
-    const unit = measured.find((one) => one.what === what)?.unit ?? '';
+    const unit = measured.all.find((one) => one.what === what)?.unit ?? '';
     return unit === '' ? what : `${what}, ${unit}`;
   });
-  const rows = ofs.map((of) => {
-    const cells = whats.map((what) => {
-      const one = measured.find((other) => other.what === what && other.of === of);
-      return one === undefined ? '' : formatSpread(one.values, digits(one.values));
-    });
-    return `| ${[of, ...cells].join(' | ')} |`;
+  const body = rows.flatMap((row) => {
+    const cells = whats.map((what) => formatSpread(measured.find(row, what)?.values ?? []));
+    return cells.every((cell) => cell === '') ? [] : [`| ${[row, ...cells].join(' | ')} |`];
   });
-  return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...rows].join('\n');
-}
-
-/**
- * A table of this checkout's measurements that are named `row: what`, one row per `row`: median, lowest and highest
- * value.
- */
-export function rowTable(measured: readonly Measurement[], rows: readonly string[], whats: readonly string[]): string {
-  const own = measured
-    .filter(({ of }) => of === 'latchkey')
-    .map((one) => {
-      const [of = '', what = ''] = one.what.split(': ');
-      return { ...one, of, what };
-    });
-  return measurementTable(own, whats, rows);
+  return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...body].join('\n');
 }
 
 /** All measurements as lines for the terminal. */
-export function measurementLines(measured: readonly Measurement[]): string {
-  return measured
-    .map(
-      ({ what, of, unit, values }) =>
-        `${what.padEnd(48)} ${of.padEnd(24)} ${formatSpread(values, digits(values))} ${unit}`,
-    )
+export function measurementLines({ all }: Measurements): string {
+  return all
+    .map((one) => `${labelOf(one).padEnd(64)} ${one.of.padEnd(20)} ${formatSpread(one.values)} ${one.unit}`)
     .join('\n');
 }
 
 /** A table that compares this checkout with another revision, measured in the same rounds. */
-export function comparisonLines(measured: readonly Measurement[], other: string): string {
-  const rows = measured
+export function comparisonLines(measured: Measurements, other: string): string {
+  const rows = measured.all
     .filter(({ of }) => of === other)
     .flatMap((then) => {
-      const now = measured.find(({ what, of }) => what === then.what && of === 'latchkey');
+      const now = measured.find(then.row, then.what);
       if (now === undefined) return [];
       const compared = ratioOf(now, then);
       const isBetter = compared.middle?.every((value) => (then.better === 'more' ? value > 1 : value < 1)) ?? false;
       const here = `${formatRatio(compared)}${isBetter ? ', better' : ''}`;
-      return `| ${then.what}, ${then.unit} | ${cell(then)} | ${cell(now)} | ${here} |`;
+      const cells = [`${labelOf(then)}, ${then.unit}`, formatSpread(then.values), formatSpread(now.values), here];
+      return [`| ${cells.join(' | ')} |`];
     });
   return [`| | ${other} | here | here is |`, '|---|---|---|---|', ...rows].join('\n');
 }
 
-function cell({ values }: Measurement): string {
-  return formatSpread(values, digits(values));
+function labelOf({ row, what }: Measurement): string {
+  return row === LATCHKEY ? what : `${row}: ${what}`;
 }
 
-function digits(values: readonly number[]): number {
-  const most = Math.max(...values.map(Math.abs));
-  return values.every(Number.isInteger) || most >= 100 ? 0 : most >= 10 ? 1 : 2;
+/** The median, with the lowest and the highest value in brackets: `77 (73–94)`. */
+function formatSpread(values: readonly number[]): string {
+  if (values.length === 0) return '';
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const most = Math.max(Math.abs(low), Math.abs(high));
+  const digits = values.every(Number.isInteger) || most >= 100 ? 0 : most >= 10 ? 1 : 2;
+  const middle = median(values).toFixed(digits);
+  return values.length === 1 ? middle : `${middle} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
 }
 
 function uname(): string {

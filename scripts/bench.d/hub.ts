@@ -1,19 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HubProcess, type HubProcessOptions } from '../../test/support/hub-process.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { pairFleet } from '../../test/reliability/fleet.ts';
+import { eventually, HubProcess, type HubProcessOptions } from '../../test/support/hub-process.ts';
+import { type RequestLoop, tokenRequest } from './load.ts';
 import { SERVER_CORE } from './program.ts';
-import type { BenchSubject } from './suite.ts';
+import { type BenchSubject, LATCHKEY } from './suite.ts';
 
-/** How the systemd service of a checkout starts the daemon. */
-interface Service {
-  /** Node's options. */
-  readonly flags: readonly string[];
-  /** Environment variables of the unit, except those with systemd specifiers. */
-  readonly env: Readonly<Record<string, string>>;
-}
+/** Connections of a load. */
+const CONNECTIONS = 16;
 
-/** Reads the systemd unit of a checkout. */
-function serviceOf({ root }: Pick<BenchSubject, 'root'>): Service {
+/** This checkout, as the suites measure it. */
+export const HERE: BenchSubject = { name: LATCHKEY, root: join(import.meta.dirname, '../..') };
+
+/** How the systemd service of a checkout starts the daemon: Node's options, and variables without systemd specifiers. */
+export function serviceOf({ root }: BenchSubject): { flags: readonly string[]; env: Readonly<Record<string, string>> } {
   const unit = readFileSync(join(root, 'systemd/latchkey.service'), 'utf8');
   const flags = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(unit)?.[1] ?? '').split(' ').filter(Boolean);
   const set = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '));
@@ -21,18 +23,7 @@ function serviceOf({ root }: Pick<BenchSubject, 'root'>): Service {
   return { flags, env: Object.fromEntries(env) };
 }
 
-/** The flags and variables of this checkout's service. */
-export const { flags: SERVICE_FLAGS, env: SERVICE_ENV } = serviceOf({ root: join(import.meta.dirname, '../..') });
-
-/**
- * Prepares a hub that runs like the service: the subject's build (or `main`), the service's flags and variables, on the
- * server's core.
- */
-export function prepareHub(subject: BenchSubject, options: HubProcessOptions): Promise<HubProcess> {
-  return HubProcess.prepare(likeService(subject, options));
-}
-
-/** The options of such a hub. */
+/** The options of a hub that runs like the service: the subject's build, on the server's core. */
 export function likeService(subject: BenchSubject, options: HubProcessOptions): HubProcessOptions {
   const { flags, env } = serviceOf(subject);
   return {
@@ -44,11 +35,41 @@ export function likeService(subject: BenchSubject, options: HubProcessOptions): 
   };
 }
 
-/**
- * The code of a checkout that fills the store of a hub: its own, because another revision may have another schema.
- */
-export function storedFleetCode({
-  root,
-}: BenchSubject): Promise<typeof import('../../test/reliability/stored-fleet.ts')> {
-  return import(join(root, 'test/reliability/stored-fleet.ts'));
+/** Starts such a hub. */
+export async function startHub(subject: BenchSubject, options: HubProcessOptions): Promise<HubProcess> {
+  const hub = await HubProcess.prepare(likeService(subject, options));
+  await hub.launch();
+  return hub;
+}
+
+/** Pairs appliances at a running hub, and waits for the snapshot that follows each pairing. */
+export async function pairAppliances(
+  hub: HubProcess,
+  emulator: Emulator,
+  count: number,
+): Promise<CredentialsResponse[]> {
+  const paired: CredentialsResponse[] = [];
+  for (let number = 1; number <= count; number += 1) {
+    const before = countSnapshots(hub);
+    paired.push(...(await pairFleet(hub, emulator, [`appliance-${number}`])));
+    await eventually(async () => countSnapshots(hub) > before);
+  }
+  return paired;
+}
+
+/** How many snapshots a hub has written since its start. */
+export function countSnapshots(hub: HubProcess): number {
+  return hub.events('snapshot_written').length;
+}
+
+/** Loops of token requests, one for each connection. */
+export function tokenLoops(
+  port: number,
+  appliances: readonly Pick<CredentialsResponse, 'client_id' | 'client_secret'>[],
+): RequestLoop[] {
+  return Array.from({ length: CONNECTIONS }, (_, index) => {
+    const appliance = appliances[index % appliances.length];
+    if (appliance === undefined) throw new Error('there are no appliances');
+    return { request: tokenRequest(port, appliance), expected: '"access_token"' };
+  });
 }

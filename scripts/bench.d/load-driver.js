@@ -3,11 +3,10 @@
 import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
-const { port, chains, connections = 'kept', rate = null, mayFail = false, addresses = ['127.0.0.1'] } = job;
+const { port, loops, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
 const secureContext = createSecureContext();
 const latencies = [];
 let sent = 0;
-let failed = 0;
 let errors = 0;
 let example = null;
 let counting = false;
@@ -17,7 +16,7 @@ let busy = 0;
 if (rate !== null) await paced();
 else {
   startTimes();
-  await Promise.all(chains.map(connections === 'kept' ? onOneConnection : onNewConnections));
+  await Promise.all(loops.map(connections === 'kept' ? onOneConnection : onNewConnections));
 }
 latencies.sort((a, b) => a - b);
 const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(share * latencies.length))] ?? null;
@@ -29,8 +28,7 @@ console.log(
     p999: at(0.999),
     worst: at(1),
     sent,
-    failed,
-    errors: mayFail ? 0 : errors,
+    errors,
     example,
     busy,
   }),
@@ -51,11 +49,11 @@ function startTimes() {
 }
 
 /** One request after another on a persistent connection. */
-async function onOneConnection(chain, index) {
+async function onOneConnection(loop, index) {
   const connection = await open(index);
   while (connection !== null && !stopping) {
     const began = performance.now();
-    if (!(await request(connection, chain))) break;
+    if (!(await request(connection, loop))) break;
     count(began);
   }
   connection?.end();
@@ -65,12 +63,12 @@ async function onOneConnection(chain, index) {
  * A new connection for every request, timed from its first packet. The client closes it, like a program with one
  * request.
  */
-async function onNewConnections(chain, index) {
+async function onNewConnections(loop, index) {
   while (!stopping) {
     const began = performance.now();
     const connection = await open(index);
     if (connection === null) break;
-    const good = await request(connection, chain);
+    const good = await request(connection, loop);
     if (good) count(began);
     connection.end();
     if (!good) break;
@@ -82,8 +80,8 @@ async function onNewConnections(chain, index) {
  * for all requests that were due while requests were counted.
  */
 async function paced() {
-  const idle = (await Promise.all(chains.map((_chain, index) => open(index)))).flatMap((connection, index) =>
-    connection === null ? [] : [{ connection, chain: chains[index] }],
+  const idle = (await Promise.all(loops.map((_loop, index) => open(index)))).flatMap((connection, index) =>
+    connection === null ? [] : [{ connection, loop: loops[index] }],
   );
   const all = [...idle];
   const waiting = [];
@@ -93,23 +91,14 @@ async function paced() {
   let underWay = 0;
   const serve = async (one, wanted) => {
     underWay += 1;
-    // The hub may have closed it while it was idle.
-    if (mayFail && one.connection.socket.destroyed) one.connection = (await reopen()) ?? one.connection;
-    const good = await request(one.connection, one.chain);
-    if (wanted.isCounted && (good || mayFail)) latencies.push(performance.now() - wanted.began);
-    if (wanted.isCounted && !good) failed += 1;
-    if (!good) {
-      one.connection.end();
-      one.connection = mayFail ? await reopen() : null;
-    }
+    const good = await request(one.connection, one.loop);
+    if (wanted.isCounted && good) latencies.push(performance.now() - wanted.began);
     underWay -= 1;
-    if (one.connection === null) return;
     const next = waiting.shift();
     if (next === undefined) idle.push(one);
     else void serve(one, next);
   };
-  const isGoing = () => mayFail || errors === 0;
-  while (!stopping && isGoing()) {
+  while (!stopping && errors === 0) {
     // A busy loop, because a timer would fire up to a millisecond late; the core is used by nothing else.
     await new Promise(setImmediate);
     for (; first + (1000 * due) / rate <= performance.now(); due += 1) {
@@ -119,7 +108,7 @@ async function paced() {
       else void serve(one, wanted);
     }
   }
-  while (underWay > 0 && isGoing()) await new Promise(setImmediate);
+  while (underWay > 0 && errors === 0) await new Promise(setImmediate);
   for (const { connection } of all) connection.end();
 }
 
@@ -150,25 +139,17 @@ function open(index) {
   return promise;
 }
 
-/** Opens another connection. @returns null if that fails until the end of the run */
-async function reopen() {
-  for (;;) {
-    const connection = await open(0);
-    if (connection !== null || stopping) return connection;
-  }
-}
-
 /** Sends a loop's request. @returns whether the response was good */
-function request(connection, chain) {
+function request(connection, loop) {
   const { promise, resolve } = Promise.withResolvers();
   sent += 1;
   connection.onResponse = (response) => {
     connection.onResponse = null;
     if (response === false) fail('the connection was closed');
-    resolve(response !== false && isGood(response, chain));
+    resolve(response !== false && isGood(response, loop));
   };
   if (connection.socket.destroyed) connection.onResponse(false);
-  else connection.socket.write(chain.request);
+  else connection.socket.write(loop.request);
   return promise;
 }
 
@@ -184,8 +165,8 @@ function receive(connection, chunk) {
   connection.onResponse?.(received);
 }
 
-function isGood(response, chain) {
-  if (Number(response.slice(9, 12)) !== 200 || (chain.expected !== undefined && !response.includes(chain.expected))) {
+function isGood(response, loop) {
+  if (Number(response.slice(9, 12)) !== 200 || (loop.expected !== undefined && !response.includes(loop.expected))) {
     fail(response.slice(0, 500));
     return false;
   }

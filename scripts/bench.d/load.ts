@@ -14,7 +14,7 @@ export interface RequestLoop {
 /** A load over TLS on one server of this machine, from a separate program on its own core. */
 export interface LoadParameters {
   readonly port: number;
-  readonly chains: readonly RequestLoop[];
+  readonly loops: readonly RequestLoop[];
   /** `kept` (the default): one connection per loop. `new`: one per request, with a full TLS handshake. */
   readonly connections?: 'kept' | 'new';
   /**
@@ -22,8 +22,6 @@ export interface LoadParameters {
    * response.
    */
   readonly rate?: number;
-  /** With `rate`: whether bad responses are counted instead of ending the run. */
-  readonly mayFail?: boolean;
   /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
   readonly addresses?: readonly string[];
   /** How long requests are sent but not counted, and then how long they are counted, in s. */
@@ -43,8 +41,6 @@ export interface LoadResult {
   readonly p99: number;
   readonly p999: number;
   readonly worst: number;
-  /** Requests that got a bad response or none, if that is permitted; their times count like the others'. */
-  readonly failed: number;
   /** All requests, including those that were not counted. */
   readonly sent: number;
   /** The utilization of the load generator's core while requests were counted, 0 to 1. With `rate` it is always 1. */
@@ -55,7 +51,7 @@ export interface LoadResult {
  * Runs a load.
  * @param server its name, for errors
  * @param within a command that runs the load generator where it can reach the server
- * @throws Error if a response was bad and that is not permitted, or if there was none
+ * @throws Error if a response was bad, or if there was none
  */
 export async function runLoad(
   server: string,

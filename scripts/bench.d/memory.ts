@@ -1,16 +1,14 @@
-// Measures how much memory a hub uses: with the appliances of a home, and under attack by other devices on the LAN.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
-import { startEmulator } from '../../src/emulator/index.ts';
-import { pairFleet } from '../../test/reliability/fleet.ts';
+import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { TokenLoad } from '../../test/reliability/load.ts';
-import { HubProcess } from '../../test/support/hub-process.ts';
-import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
-import { tokenRequest } from './load.ts';
+import type { HubProcess } from '../../test/support/hub-process.ts';
+import { measurementTable } from './benchmarks-page.ts';
+import { pairAppliances, startHub, tokenLoops } from './hub.ts';
+import { type BenchOptions, type Measurements, type Report, runRounds, type Suite } from './suite.ts';
 
 /** The hub's connection limits for each of its ports: 250 per address, and 1000 in total. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
@@ -18,93 +16,103 @@ const CONNECTIONS_PER_DEVICE = 250;
 /** The header of a TLS record that announces a handshake of 512 bytes, without the handshake. */
 const CLIENT_HELLO_BEGIN = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252]);
 
-const seconds = Number(process.argv[2] ?? 20);
-if (!Number.isInteger(seconds) || seconds < 1 || seconds > 3600) {
-  console.error('scripts/bench-memory: SECONDS: allowed is 1 to 3600, the length of each load');
-  process.exit(2);
-}
-const only = process.argv[3] ?? '';
-const load = loadavg()[0] ?? 0;
-await using emulator = await startEmulator({ tokenLifetime: 15 });
+const PEAK = 'peak';
+const PEAK_OWN = 'peak of anonymous memory';
+const ISSUED = 'tokens issued';
+const FAILED = 'failed token requests';
+
+/** How much memory a hub uses with the appliances of a home, and under attack by other devices on the LAN. */
+export const memorySuite: Suite = { name: 'memory', title: 'Memory under attack', measure, report };
 
 /** A hub with the five appliances of a home, started like the service. */
 interface Home {
   readonly hub: HubProcess;
-  readonly fleet: readonly CredentialsResponse[];
+  readonly emulator: Emulator;
+  readonly appliances: readonly CredentialsResponse[];
+  /** The length of a load, in s, and how long its connections then stay open, in ms. */
+  readonly seconds: number;
+  readonly rest: number;
 }
 
-/** A load on a hub. It returns a remark for the table. */
-type MemoryScenario = (home: Home) => Promise<string>;
+/** How many tokens were issued during a load, if any were requested. */
+type Tokens = { readonly issued: number; readonly failed: number } | null;
 
-const appliances: MemoryScenario = async ({ hub, fleet }) => {
+/** A load on a hub. */
+type MemoryScenario = (home: Home) => Promise<Tokens>;
+
+const appliances: MemoryScenario = async ({ hub, emulator, appliances: fleet, seconds }) => {
   await using load = await TokenLoad.start(hub, emulator, fleet, 500);
   await sleep(seconds * 1000);
-  return `${load.handOuts.length} tokens, ${load.refused.length + load.refusals.length + load.unanswered.length} failed`;
+  const failed = load.refused.length + load.refusals.length + load.unanswered.length;
+  return { issued: load.handOuts.length, failed };
 };
 
-const storm: MemoryScenario = async ({ hub }) => {
+const storm: MemoryScenario = async ({ hub, seconds }) => {
   const until = performance.now() + seconds * 1000;
-  let handshakes = 0;
   await Promise.all(
     sourceAddresses().map(async (from) => {
       while (performance.now() < until) {
         const socket = await secure(hub, from).catch(() => null);
         if (socket === null) await sleep(10);
-        else handshakes += 1;
         socket?.destroy();
       }
     }),
   );
-  return `${handshakes} handshakes`;
+  return null;
 };
 
 const tokens: MemoryScenario = (home) =>
-  crowd(home.hub, secure, async (sockets) => {
-    const results = await Promise.all(sockets.map((socket, index) => isIssued(socket, requestOf(home, index))));
-    return `${results.filter((ok) => ok).length} tokens`;
+  crowd(home, secure, async (sockets) => {
+    const loops = tokenLoops(home.hub.httpsPort, home.appliances);
+    const results = await Promise.all(
+      sockets.map((socket, index) => isIssued(socket, loops[index % loops.length]?.request ?? '')),
+    );
+    const issued = results.filter((ok) => ok).length;
+    return { issued, failed: results.length - issued };
   });
 
-const silence: MemoryScenario = ({ hub }) =>
-  crowd(hub, plain, async (sockets) => {
+const silence: MemoryScenario = (home) =>
+  crowd(home, plain, async (sockets) => {
     for (const socket of sockets) socket.write(CLIENT_HELLO_BEGIN);
-    return '';
+    return null;
   });
 
-const endless: MemoryScenario = ({ hub }) =>
-  crowd(hub, secure, async (sockets) => {
+const endless: MemoryScenario = (home) =>
+  crowd(home, secure, async (sockets) => {
     const head = `content-type: application/x-www-form-urlencoded\r\ncontent-length: 16384\r\nx: ${'x'.repeat(15_000)}`;
     for (const socket of sockets) {
       socket.write(`POST /oauth/token HTTP/1.1\r\nhost: localhost\r\n${head}\r\n\r\n${'x'.repeat(16_000)}`);
     }
-    return '';
+    return null;
   });
 
 /** Bodies of the maximum size, on both ports; every second body lacks its last byte. */
-const bodies: MemoryScenario = ({ hub }) => {
-  const post = (path: string, length: number) =>
-    `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 16384\r\n\r\n${'x'.repeat(length)}`;
+const bodies: MemoryScenario = async (home) => {
+  const post = (length: number) =>
+    `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 16384\r\n\r\n${'x'.repeat(length)}`;
   const over = (connect: Connect) =>
-    crowd(hub, connect, async (sockets) => {
-      for (const [index, socket] of sockets.entries()) socket.write(post('/oauth/token', 16_384 - (index % 2)));
-      return '';
+    crowd(home, connect, async (sockets) => {
+      for (const [index, socket] of sockets.entries()) socket.write(post(16_384 - (index % 2)));
+      return null;
     });
-  return Promise.all([over(secure), over(unencrypted)]).then((notes) => notes.join(''));
+  await Promise.all([over(secure), over(unencrypted)]);
+  return null;
 };
 
 const unread =
   (path: string, times: number): MemoryScenario =>
-  ({ hub }) =>
-    crowd(hub, secure, async (sockets) => {
+  (home) =>
+    crowd(home, secure, async (sockets) => {
       const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
       for (const socket of sockets) socket.pause().write(request.repeat(times));
-      return '';
+      return null;
     });
 
-const flood: MemoryScenario = ({ hub }) =>
-  crowd(hub, secure, async (sockets) => {
+const flood: MemoryScenario = (home) =>
+  crowd(home, secure, async (sockets) => {
     const requests = 'GET / HTTP/1.1\r\nhost:a\r\n\r\n'.repeat(2000);
     for (const socket of sockets) socket.write(requests);
-    return '';
+    return null;
   });
 
 const hostile: Readonly<Record<string, MemoryScenario>> = {
@@ -120,7 +128,7 @@ const hostile: Readonly<Record<string, MemoryScenario>> = {
 const all: Readonly<Record<string, MemoryScenario>> = {
   'no requests': async () => {
     await sleep(1000);
-    return '';
+    return null;
   },
   '5 appliances request tokens twice a second': appliances,
   '1,000 connections open at once, get a token each and stay open': tokens,
@@ -131,30 +139,36 @@ const all: Readonly<Record<string, MemoryScenario>> = {
   },
 };
 
-console.log('| load | peak, MB | peak of anonymous memory, MB | |\n|---|---|---|---|');
-for (const [name, scenario] of Object.entries(all)) if (name.includes(only)) await measure(name, scenario);
-console.log(
-  `\nNode ${process.versions.node}, ${process.arch}; load average ${load.toFixed(1)} before, ${(loadavg()[0] ?? 0).toFixed(1)} after.`,
-);
-
-async function measure(name: string, scenario: MemoryScenario): Promise<void> {
-  await using hub = await HubProcess.start({
-    emulator,
-    env: { ...SERVICE_ENV },
-    flags: SERVICE_FLAGS,
+async function measure({ quick, subjects, progress }: BenchOptions, measured: Measurements): Promise<void> {
+  await using emulator = await startEmulator({ tokenLifetime: 15 });
+  const time = quick ? { seconds: 1, rest: 500 } : { seconds: 8, rest: 8000 };
+  const scenarios = Object.entries(all).slice(0, quick ? 3 : undefined);
+  const turns = scenarios.flatMap(([row, scenario]) => subjects.map((subject) => ({ row, scenario, subject })));
+  await runRounds(1, turns, async ({ row, scenario, subject }) => {
+    const of = subject.name;
+    progress(`memory: ${of}, ${row}`);
+    await using hub = await startHub(subject, { emulator });
+    const fleet = await pairAppliances(hub, emulator, 5);
+    await sleep(1000);
+    // proc(5): resets the peak.
+    writeFileSync(`/proc/${hub.pid}/clear_refs`, '5');
+    let most = 0;
+    const sampler = setInterval(() => {
+      most = Math.max(most, megabytes(hub, 'RssAnon'));
+    }, 50);
+    const counts = await scenario({ hub, emulator, appliances: fleet, ...time }).finally(() => clearInterval(sampler));
+    await sleep(500);
+    if (hub.ended !== null) throw new Error(`${row}: the hub has ended: ${hub.ended}`);
+    measured.add(row, PEAK, 'MB', megabytes(hub, 'VmHWM'), { of });
+    measured.add(row, PEAK_OWN, 'MB', most, { of });
+    if (counts === null) return;
+    measured.add(row, ISSUED, '', counts.issued, { of, better: 'more' });
+    measured.add(row, FAILED, '', counts.failed, { of });
   });
-  const fleet = await pairFleet(hub, emulator, ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler']);
-  await sleep(1000);
-  // proc(5): resets the peak.
-  writeFileSync(`/proc/${hub.pid}/clear_refs`, '5');
-  let most = 0;
-  const sampler = setInterval(() => {
-    most = Math.max(most, megabytes(hub, 'RssAnon'));
-  }, 50);
-  const note = await scenario({ hub, fleet }).finally(() => clearInterval(sampler));
-  await sleep(500);
-  if (hub.ended !== null) throw new Error(`${name}: the hub has ended: ${hub.ended}`);
-  console.log(`| ${name} | ${megabytes(hub, 'VmHWM').toFixed(0)} | ${most.toFixed(0)} | ${note} |`);
+}
+
+function report(measured: Measurements): Report {
+  return { targets: [], tables: [measurementTable(measured, Object.keys(all), [PEAK, PEAK_OWN, ISSUED, FAILED])] };
 }
 
 function megabytes(hub: HubProcess, key: string): number {
@@ -170,13 +184,17 @@ function sourceAddresses(): string[] {
 type Connect = (hub: HubProcess, from: string) => Promise<Socket>;
 
 /** Opens a thousand connections, which stay open for some seconds after `work`. */
-async function crowd(hub: HubProcess, connect: Connect, work: (sockets: Socket[]) => Promise<string>): Promise<string> {
+async function crowd(
+  { hub, rest }: Home,
+  connect: Connect,
+  work: (sockets: Socket[]) => Promise<Tokens>,
+): Promise<Tokens> {
   const tried = await Promise.allSettled(sourceAddresses().map((from) => connect(hub, from)));
   const sockets = tried.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const note = await work(sockets);
-  await sleep(8000);
+  const counts = await work(sockets);
+  await sleep(rest);
   for (const socket of sockets) socket.destroy();
-  return sockets.length === tried.length ? note : `${sockets.length} connected ${note}`;
+  return counts;
 }
 
 function secure(hub: HubProcess, localAddress: string): Promise<Socket> {
@@ -210,10 +228,4 @@ function isIssued(socket: Socket, request: string): Promise<boolean> {
   socket.once('close', () => resolve(false));
   socket.write(request);
   return promise;
-}
-
-function requestOf({ hub, fleet }: Home, index: number): string {
-  const appliance = fleet[index % fleet.length];
-  if (appliance === undefined) throw new Error('there are no appliances');
-  return tokenRequest(hub.httpsPort, appliance);
 }

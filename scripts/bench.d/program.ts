@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -17,57 +17,43 @@ export interface Program extends AsyncDisposable {
   readonly startUp: number;
   /** CPU time until then, in ms. */
   readonly startCpu: number;
-  /** Sends a signal and waits for the end. */
-  end(signal: NodeJS.Signals): Promise<void>;
 }
 
 /**
- * Starts a program on a core and waits for the first line of its output that `ready` accepts.
+ * Starts a program on the server's core and waits for a line of its output that is JSON.
  * @throws Error if it ends before that, with its output
  */
-export async function startProgram(
-  command: readonly string[],
-  options: {
-    readonly core?: number;
-    readonly env?: NodeJS.ProcessEnv;
-    readonly cwd?: string;
-    readonly ready?: (line: string) => boolean;
-  } = {},
-): Promise<Program> {
-  const { core = SERVER_CORE, env = process.env, cwd, ready = () => true } = options;
+export async function startProgram(command: readonly string[], env: NodeJS.ProcessEnv): Promise<Program> {
   const before = performance.now();
   // taskset replaces itself by the program, so this is the process id of the program.
-  const child = spawn('taskset', ['-c', String(core), ...command], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('taskset', ['-c', String(SERVER_CORE), ...command], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const pid = child.pid ?? 0;
   const lines: string[] = [];
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   for (const input of [child.stdout, child.stderr]) {
     createInterface({ input }).on('line', (line) => {
       if (lines.length < 50) lines.push(line);
-      if (ready(line)) resolve(line);
+      if (line.startsWith('{')) resolve(line);
     });
   }
   child.once('error', reject);
   child.once('close', (code, signal) => {
     reject(new Error(`${command.join(' ')} ended (${code ?? signal}):\n${lines.join('\n')}`));
   });
-  try {
-    const said = await promise;
-    const startUp = performance.now() - before;
-    const startCpu = cpuTime(pid);
-    const stop = (signal: NodeJS.Signals) => end(child, signal);
-    return { pid, said, startUp, startCpu, end: stop, [Symbol.asyncDispose]: () => stop('SIGKILL') };
-  } catch (error) {
-    await end(child, 'SIGKILL');
-    throw error;
-  }
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, 'exit');
-  child.kill(signal);
-  await ended;
+  const end = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  };
+  const said = await promise;
+  return {
+    pid,
+    said,
+    startUp: performance.now() - before,
+    startCpu: cpuTime(pid),
+    [Symbol.asyncDispose]: end,
+  };
 }
 
 /** CPU time of a process with all its threads so far, in ms with a resolution of 1 µs: proc(5), `schedstat`. */
@@ -88,18 +74,6 @@ export function residentMemory(pid: number): { readonly all: number; readonly ow
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const of = (key: string) => Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024;
   return { all: of('VmRSS'), own: of('RssAnon') };
-}
-
-/**
- * Binds this process, and those that it starts from now on, to a core until the result is disposed of.
- * @throws Error if taskset(1) fails
- */
-export function pinThisProcess(core: number): Disposable {
-  const before = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '';
-  const pin = (cores: string) =>
-    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, `${process.pid}`]);
-  pin(`${core}`);
-  return { [Symbol.dispose]: () => void pin(before) };
 }
 
 /** The activity of an idle process. */
@@ -149,7 +123,7 @@ function waitsOf(file: string): number {
 }
 
 /** CPU time of a process's children that have ended, in ms with a resolution of 10 ms. */
-export function programTime(pid: number): number {
+function programTime(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The fields after the program's name, which may contain anything; the first one is the state, field 3.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

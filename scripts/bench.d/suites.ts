@@ -1,23 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { handOutSuite } from './hand-out/suite.ts';
-import { manyGrantsSuite } from './many-grants/suite.ts';
-import { portalCostSuite } from './portal-cost/suite.ts';
-import { sdCardSuite } from './sd-card/suite.ts';
-import { siteSuite } from './site/suite.ts';
-import { slowCardSuite } from './slow-card/suite.ts';
-import { smallSuite } from './small/suite.ts';
+import { handOutSuite } from './hand-out.ts';
+import { memorySuite } from './memory.ts';
+import { sdCardSuite } from './sd-card.ts';
+import { slowCardSuite } from './slow-card.ts';
+import { smallSuite } from './small.ts';
 import type { Suite } from './suite.ts';
 
 /** All suites, in the order in which they run and are reported. */
-export const SUITES: readonly Suite[] = [
-  handOutSuite,
-  smallSuite,
-  sdCardSuite,
-  slowCardSuite,
-  manyGrantsSuite,
-  portalCostSuite,
-  siteSuite,
-];
+export const SUITES: readonly Suite[] = [handOutSuite, smallSuite, sdCardSuite, slowCardSuite, memorySuite];
 
 /** The programs that suites need and this machine lacks, each with its Debian package. */
 export function missingPrograms(suites: readonly Suite[]): { program: string; pack: string }[] {

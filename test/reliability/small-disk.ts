@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { HubProcess } from '../support/hub-process.ts';
@@ -47,15 +47,6 @@ export class SmallDisk implements AsyncDisposable {
 
   makeRoom(): void {
     rmSync(join(this.#path, 'filler'));
-  }
-
-  /** Bytes that were written to its device, for files and for the file system itself. */
-  get written(): number {
-    run('sync', '--file-system', this.#path);
-    const [, , , , , , sectors] = readFileSync(`/sys/block/${basename(this.#device)}/stat`, 'utf8')
-      .trim()
-      .split(/\s+/);
-    return 512 * Number(sectors);
   }
 
   /** Makes the disk read-only, or writable again. No file on it may be open for writing. */

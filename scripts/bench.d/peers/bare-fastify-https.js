@@ -3,11 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { fastify } from 'fastify';
 
-const [file, response = '{"access_token":"","token_type":"Bearer","expires_in":3540}'] = process.argv.slice(2);
+const [file, response] = process.argv.slice(2);
 const app = fastify({ https: JSON.parse(readFileSync(file, 'utf8')) });
 const constant = JSON.parse(response);
 app.removeAllContentTypeParsers();
 app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
 app.post('/oauth/token', async () => constant);
 await app.listen({ host: '127.0.0.1', port: 0 });
-console.log(JSON.stringify({ port: app.server.address().port, path: '/oauth/token' }));
+console.log(JSON.stringify(app.server.address()));

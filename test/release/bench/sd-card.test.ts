@@ -1,22 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest';
-import { type SdCardBench, startSdCardBench } from '../../../scripts/bench.d/sd-card/bench-hub.ts';
+import { HERE } from '../../../scripts/bench.d/hub.ts';
+import { type SdCardHub, startSdCardHub } from '../../../scripts/bench.d/sd-card.ts';
 import { canTraceSystemCalls } from '../../chaos/system-calls.ts';
-import { HubProcess } from '../../support/hub-process.ts';
 import { selectRows } from '../../support/long.ts';
 
 const APPLIANCES = 6;
-/** Additional characters of a portal's tokens; the emulator's have 81. Larger tokens cause more writes. */
-const [SHORT, LONGER] = [
-  ['the emulator’s tokens', 0],
-  ['tokens of 1,800 characters', 1719],
-] as const;
+/** The emulator's tokens, and larger ones, which cause more writes. */
+const [SHORT, LONG] = [81, 1800];
 
-describe.each(selectRows([SHORT, LONGER], [LONGER]))('disk writes with %s', (_, longer) => {
-  let home: SdCardBench;
+describe.each(selectRows([SHORT, LONG], [LONG]))('disk writes with tokens of %s characters', (characters) => {
+  let home: SdCardHub;
 
   beforeAll(async () => {
-    if (canTraceSystemCalls())
-      home = await startSdCardBench((options) => HubProcess.prepare(options), APPLIANCES, { longer });
+    if (canTraceSystemCalls()) home = await startSdCardHub(HERE, { appliances: APPLIANCES, characters });
   });
 
   afterAll(() => home?.[Symbol.asyncDispose]());
@@ -26,7 +22,7 @@ describe.each(selectRows([SHORT, LONGER], [LONGER]))('disk writes with %s', (_, 
   });
 
   test('issuing a token writes nothing to the disk and waits for no sync', async () => {
-    const { syncs, writes, bytes } = await home.watched(() => home.handOut(30));
+    const { syncs, writes, bytes } = await home.watched(() => home.requestTokens(30));
     expect({ syncs, writes, bytes }).toEqual({ syncs: 0, writes: 0, bytes: 0 });
   });
 
