@@ -66,7 +66,8 @@ export function readOAuth2AuthorizationRequest(
 /** Registered redirect URIs are compared as exact strings (RFC 9700, 2.1). */
 function isRedirectUriAccepted({ redirectUris }: Client, redirectUri: string, { redirectRule }: Settings): boolean {
   if (redirectUris.length > 0 || redirectRule === 'registered') return redirectUris.includes(redirectUri);
-  if (!URL.canParse(redirectUri)) return false;
+  // RFC 3986, 2: a URI has only visible ASCII characters; others would be no valid Location.
+  if (!/^[\x21-\x7e]+$/.test(redirectUri) || !URL.canParse(redirectUri)) return false;
   const { protocol, hostname, hash } = new URL(redirectUri);
   // RFC 6749, 3.1.2: no fragment.
   if (hash !== '') return false;

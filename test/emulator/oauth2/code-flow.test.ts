@@ -171,6 +171,7 @@ test.for([
     'app://back',
     'relative',
     'https://x/#f',
+    'https://x/\0',
   ];
   const statuses = await Promise.all(
     all.map(async (one) => [one, (await get(stock.authorizationUrl({}, one))).status]),
