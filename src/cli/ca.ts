@@ -38,7 +38,7 @@ export function caCommand(): Command {
       await using hub = await connectHub(command);
       const change = planChange(options, hub);
       if (change !== null && options.yes !== true && !(await confirmWarning(change.warning))) return;
-      const report = await (change?.run() ?? hub.authority());
+      const report = await (change?.run() ?? hub.request('authority'));
       if (change !== null) printStderr(change.doneText(report));
       printReport(report, options, change !== null);
     });
@@ -63,7 +63,7 @@ function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange 
         keep === 0
           ? 'The hub gets a new CA. Appliances that trust the current CA cannot connect until you give them the new one.'
           : 'The hub gets a new CA. Give it to all appliances before the old CA expires. Until then, a thief who has the old key can still impersonate the hub to appliances that trust the old CA.',
-      run: () => hub.rotateAuthority(keep),
+      run: () => hub.request('rotateAuthority', { keep }),
       doneText: ({ fingerprint, old }) =>
         old === undefined
           ? `the hub has a new CA (${fingerprint}); ${OLD_CA_ENDED_TEXT}`
@@ -76,7 +76,7 @@ function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange 
       keepOld === 0
         ? 'Appliances that trust only the old CA cannot connect until you give them the new one.'
         : 'This changes the time at which the old CA expires.',
-    run: () => hub.keepOldAuthority(keepOld),
+    run: () => hub.request('keepOldAuthority', { keep: keepOld }),
     doneText: ({ old }) => (old === undefined ? OLD_CA_ENDED_TEXT : oldCaServedText(old.until)),
   };
 }

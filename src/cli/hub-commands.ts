@@ -62,7 +62,7 @@ async function changedServiceCredentials(command: Command): Promise<string[] | n
 
 async function startReload(command: Command): Promise<string> {
   await using hub = await connectHub(command);
-  return await hub.reload();
+  return (await hub.request('reload')).reload;
 }
 
 /** Waits until the reload has ended. The control socket is closed and opened again meanwhile. */
@@ -71,7 +71,7 @@ async function waitForReload(id: string, command: Command): Promise<ReloadOutcom
     await systemTimers.sleep(POLL_INTERVAL);
     try {
       await using hub = await connectHub(command);
-      const outcome = await hub.reloadOutcome(id);
+      const outcome = await hub.request('reloadOutcome', { id });
       if (outcome.state !== 'under_way') return outcome;
       gone = 0;
     } catch (error) {
@@ -94,7 +94,7 @@ export function setupCodeCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
       await using hub = await connectHub(command);
-      const setupCode = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
+      const setupCode = await (options.rotate === true ? hub.request('rotateSetupCode') : hub.request('setupCode'));
       if (options.rotate === true) {
         printStderr('there is a new setup code, and everybody was signed out of the page');
       }
@@ -127,7 +127,7 @@ export function notifyCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const results = await hub.testNotices();
+      const results = await hub.request('testNotices');
       if (options.json === true) printJson(results);
       else {
         for (const { hook, target, ok, detail } of results) {
@@ -136,7 +136,7 @@ export function notifyCommand(): Command {
       }
       const failed = results.filter(({ ok }) => !ok);
       if (results.length === 0) {
-        const { test_mode } = (await hub.status()).hub;
+        const { test_mode } = (await hub.request('status')).hub;
         const apply = howToApplyCorrection(test_mode === true ? { appliedBy: 'new_start' } : {});
         reportFailure(
           `no hook is configured: set command or webhook under [notify] in the configuration, and ${apply}`,

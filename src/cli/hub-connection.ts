@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 import { Failure } from '../core/failure.ts';
+import { version } from '../system/version.ts';
+import { printable, printStderr } from './terminal/output.ts';
 
 /**
  * Connects to the running hub over its control socket.
@@ -11,7 +13,11 @@ export async function connectHub(command: Command): Promise<ControlClient> {
     import('../configuration/file.ts'),
     import('../control/client.ts'),
   ]);
-  return connectControlClient(await controlSocketCandidates(configPathOf(command), process.env));
+  return connectControlClient(await controlSocketCandidates(configPathOf(command), process.env), warnOfOtherVersion);
+}
+
+function warnOfOtherVersion(running: string): void {
+  printStderr(`the running hub has version ${printable(running)}, this command has ${version()}: restart the hub`);
 }
 
 /** The value of `--config`, given before or after the command's name. */

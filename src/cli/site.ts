@@ -16,7 +16,7 @@ function removeCommand(): Command {
     .argument('<name>', "the hub's name or id")
     .action(async (name: string, _options: unknown, command: Command) => {
       await using hub = await connectHub(command);
-      await hub.removeHub(name);
+      await hub.request('removeHub', { name });
       printStderr(`the hub ${printable(name)} is removed from the list`);
     });
 }

@@ -25,7 +25,9 @@ export function backupCommand(): Command {
       await using hub = await connectHub(command);
       const target = { path: file, replace: options.force === true, flag: '--force' };
       await rejectExistingFile(target);
-      const { copy, made, appliances, grants } = await hub.backUp(await getPassphrase(options.passphraseFile, true));
+      const { copy, made, appliances, grants } = await hub.request('backUp', {
+        passphrase: await getPassphrase(options.passphraseFile, true),
+      });
       await writeFileAtomically(target, `${copy}\n`);
       if (options.json === true) printJson({ file, made, appliances, grants });
       else {
@@ -62,7 +64,10 @@ export function restoreCommand(): Command {
       const copy = await readBackupFile(file);
       await using hub = await connectHub(command);
       if (options.yes !== true && !(await confirmWarning(RESTORE_WARNING))) return;
-      const report = await hub.restore(copy, await getPassphrase(options.passphraseFile, false));
+      const report = await hub.request('restore', {
+        copy,
+        passphrase: await getPassphrase(options.passphraseFile, false),
+      });
       if (options.json === true) printJson(report);
       else printRestoreReport(report);
     });
@@ -104,7 +109,7 @@ export function snapshotCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { file, made } = await hub.takeSnapshot();
+      const { file, made } = await hub.request('takeSnapshot');
       if (options.json === true) printJson({ file, made });
       else print(`${printable(file)} contains the hub's state of ${made}.`);
     });
@@ -118,7 +123,7 @@ export function storeKeyCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const rotation = await hub.rotateStoreKey();
+      const rotation = await hub.request('rotateStoreKey');
       if (options.json === true) printJson(rotation);
       else print(rotationText(rotation));
     });

@@ -2,7 +2,9 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
 import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { failureResponseSchema } from './messages.ts';
+
+/** Every response that is not 2xx. */
+const failureResponse = v.object({ code: v.string(), message: v.string() });
 
 /** The HTTP status of each failure code on the control socket. */
 const httpStatus: Readonly<Record<FailureCode, number>> = {
@@ -47,7 +49,7 @@ const httpStatus: Readonly<Record<FailureCode, number>> = {
 };
 
 /**
- * Makes every response that is not 2xx a {@link failureResponseSchema}, whether a route, Fastify or its router made it.
+ * Makes every response that is not 2xx a {@link failureResponse}, whether a route, Fastify or its router made it.
  */
 export function setErrorHandlers(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error: unknown, request, reply) => {
@@ -69,13 +71,13 @@ export function setErrorHandlers(app: FastifyInstance, log: Log): void {
 
 /** Sends a failure as the response. */
 export function sendFailure(reply: FastifyReply, failure: Failure, status = httpStatus[failure.code]): FastifyReply {
-  const body: v.InferInput<typeof failureResponseSchema> = { code: failure.code, message: messageOf(failure) };
+  const body: v.InferInput<typeof failureResponse> = { code: failure.code, message: messageOf(failure) };
   return reply.code(status).send(body);
 }
 
 /** The failure that a response with a status other than 2xx describes. @param body parsed JSON */
 export function failureFromResponse(status: number, body: unknown): Failure {
-  const response = v.is(failureResponseSchema, body) ? body : null;
+  const response = v.is(failureResponse, body) ? body : null;
   if (response !== null && isFailureCode(response.code)) return new Failure(response.code, response.message);
   const next = 'see its log (with systemd: "sudo journalctl -u latchkey")';
   return new Failure(

@@ -8,8 +8,14 @@ import { publicReason } from '../core/reports/pairing-failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { mapInSlices } from '../system/slices.ts';
-import type { ApplianceResponse, ConnectionResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
-import { type Routes, routes } from './routes.ts';
+import {
+  type ApplianceResponse,
+  type ConnectionResponse,
+  type CredentialsResponse,
+  type SetupCodeResponse,
+  toWire,
+} from './messages.ts';
+import { type RouteName, type RouteRequest, type RouteResponse, routes } from './routes.ts';
 
 /**
  * The most bytes of a request body, and of that of a restore: a whole backup of
@@ -22,15 +28,12 @@ const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 const SECRET_MEMBERS = ['address', 'copy', 'passphrase', 'refresh_token'];
 
 /** Handles a route. `afterwards` runs a callback when the response has been sent, or the client has disconnected. */
-type Handler<Name extends keyof Routes> = (
-  request: v.InferOutput<Routes[Name]['request']>,
+type Handler<Name extends RouteName> = (
+  request: RouteRequest<Name>,
   afterwards: (run: () => void) => void,
-) => DeepReadonly<RouteResponse<Name>> | Promise<DeepReadonly<RouteResponse<Name>>>;
+) => RouteResponse<Name> | Promise<RouteResponse<Name>>;
 
-type Handlers = { readonly [Name in keyof Routes]: Handler<Name> };
-type RouteResponse<Name extends keyof Routes> = v.InferInput<Routes[Name]['response']>;
-
-type DeepReadonly<Value> = Value extends object ? { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> } : Value;
+type Handlers = { readonly [Name in RouteName]: Handler<Name> };
 
 /** Serves all {@link routes}. */
 export function serveRoutes(app: FastifyInstance, administration: Administration): void {
@@ -38,7 +41,7 @@ export function serveRoutes(app: FastifyInstance, administration: Administration
   for (const name of Object.keys(routes).filter(isRouteName)) serveRoute(app, name, handlers);
 }
 
-function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name, handlers: Handlers): void {
+function serveRoute<Name extends RouteName>(app: FastifyInstance, name: Name, handlers: Handlers): void {
   const { method, path, request, status } = routes[name];
   const handle = handlers[name];
   app.route({
@@ -46,7 +49,7 @@ function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name,
     url: path,
     bodyLimit: name === 'restore' ? MAX_BACKUP_BYTES : MAX_BODY_BYTES,
     handler: async ({ params, body }, reply) => {
-      const parsed = parseRequest<Routes[Name]['request']>(request, mergeParams(body, params));
+      const parsed = parseRequest<(typeof routes)[Name]['request']>(request, mergeParams(body, params));
       const response = await handle(parsed, (run) => afterResponse(reply, run));
       return reply.code(response === undefined ? 204 : status).send(response);
     },
@@ -86,21 +89,13 @@ function createHandlers(administration: Administration): Handlers {
     approveAppliance: async ({ name, code, connection }) =>
       applianceResponse(await administration.approveAppliance(name, code, connection)),
     async invite(request) {
-      const { token, name, scope, expiresIn, registrationEndpoint, caFingerprint } =
-        await administration.invite(request);
-      return {
-        token: token.reveal(),
-        name,
-        scope,
-        expires_in: expiresIn,
-        registration_endpoint: registrationEndpoint,
-        ca_fingerprint: caFingerprint,
-      };
+      const issued = await administration.invite(request);
+      return toWire({ ...issued, token: issued.token.reveal() });
     },
-    async openRegistration({ open_for }) {
-      const { registrationEndpoint, caFingerprint } = await administration.openRegistration(open_for);
-      return { open_for, registration_endpoint: registrationEndpoint, ca_fingerprint: caFingerprint };
-    },
+    openRegistration: async ({ open_for }) => ({
+      open_for,
+      ...toWire(await administration.openRegistration(open_for)),
+    }),
     pair: async ({ name }) => ({ pairing: await administration.pair(name) }),
     async pasteAddress({ name, address }) {
       const pairing = await administration.getOpenPairing(name);
@@ -156,13 +151,13 @@ function afterResponse({ raw }: FastifyReply, run: () => void): void {
 }
 
 /** The public status of an appliance. What is unusual about its usage is in the conditions. */
-function applianceResponse({ unusualUsage: _, ...status }: ApplianceStatus): DeepReadonly<ApplianceResponse> {
+function applianceResponse({ unusualUsage: _, ...status }: ApplianceStatus): ApplianceResponse {
   return loginResponse(status);
 }
 
 /** The public status of a connection or an appliance. The locations of files are left out; they are in the messages. */
-function loginResponse(status: Omit<ApplianceStatus, 'unusualUsage'>): DeepReadonly<ApplianceResponse>;
-function loginResponse(status: ConnectionStatus): DeepReadonly<ConnectionResponse>;
+function loginResponse(status: Omit<ApplianceStatus, 'unusualUsage'>): ApplianceResponse;
+function loginResponse(status: ConnectionStatus): ConnectionResponse;
 function loginResponse({
   credentialLocation: _,
   credentialsUntried: __,
@@ -176,13 +171,7 @@ function loginResponse({
 }
 
 function credentialsResponse(issued: IssuedCredentials): CredentialsResponse {
-  return {
-    name: issued.name,
-    client_id: issued.clientId,
-    client_secret: issued.clientSecret.reveal(),
-    token_endpoint: issued.tokenEndpoint,
-    ca_fingerprint: issued.caFingerprint,
-  };
+  return toWire({ ...issued, clientSecret: issued.clientSecret.reveal() });
 }
 
 function setupCodeResponse({ code, pageUrl: page, signInUrl: signIn, signInExpiresIn }: SetupCode): SetupCodeResponse {
@@ -209,43 +198,6 @@ function parseRequest<Schema extends v.GenericSchema>(schema: Schema, request: u
   throw new Failure('request_invalid', `${member}: must be ${issue.expected ?? issue.message}${found}`);
 }
 
-function isRouteName(name: string): name is keyof Routes {
+function isRouteName(name: string): name is RouteName {
   return name in routes;
-}
-
-/** A domain value in its form on the control socket: with the names of its members in snake_case. */
-type Wire<Value> = Value extends readonly (infer Item)[]
-  ? readonly Wire<Item>[]
-  : Value extends object
-    ? { [Key in keyof Value as SnakeCase<Key & string>]: Wire<Value[Key]> }
-    : Value;
-
-type SnakeCase<Name extends string, Before extends string = ''> = Name extends `${infer Letter}${infer Rest}`
-  ? `${BeginsWord<Letter, Before> extends true ? '_' : ''}${Lowercase<Letter>}${SnakeCase<Rest, Letter>}`
-  : Name;
-
-/** Whether a word of a name begins with this letter or digit. */
-type BeginsWord<Letter extends string, Before extends string> = Letter extends Digit
-  ? Before extends Digit
-    ? false
-    : true
-  : Letter extends Lowercase<Letter>
-    ? false
-    : true;
-
-type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
-
-/**
- * Converts the names of a domain value's members to snake_case.
- * @param value must be JSON-compatible and contain no secrets
- */
-export function toWire<Value>(value: Value): Wire<Value>;
-export function toWire(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => toWire(item));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [snakeCase(name), toWire(member)]));
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]|(?<!\d)\d/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -1,31 +1,26 @@
 import * as v from 'valibot';
-import {
-  accessTokenResponseSchema,
-  applianceResponseSchema,
-  authorityResponseSchema,
-  backupResponseSchema,
-  connectionResponseSchema,
-  credentialsResponseSchema,
-  grantEndResponseSchema,
-  historyResponseSchema,
-  inviteResponseSchema,
-  labelResponseSchema,
-  openRegistrationResponseSchema,
-  pairingBatchResponseSchema,
-  pairingEventMessageSchema,
-  pasteAddressResponseSchema,
-  portalChecksResponseSchema,
-  portalsResponseSchema,
-  reloadOutcomeResponseSchema,
-  reloadResponseSchema,
-  restoreResponseSchema,
-  setupCodeResponseSchema,
-  snapshotResponseSchema,
-  startPairingResponseSchema,
-  statusResponseSchema,
-  storeKeyRotationResponseSchema,
-  testNoticesResponseSchema,
+import type { Backup, CaStatus, ReloadOutcome, SnapshotReport } from '../core/administration.ts';
+import type { PairingFailureReason } from '../core/pairings/pairing.ts';
+import type { PairingBatch } from '../core/pairings/pairing-batch.ts';
+import type { PortalCheck } from '../core/portals/portal-status.ts';
+import type { HistoryEntry } from '../core/reports/history.ts';
+import type { HookTestResult } from '../core/reports/notice.ts';
+import type {
+  ApplianceResponse,
+  ConnectionResponse,
+  CredentialsResponse,
+  InviteResponse,
+  OpenRegistrationResponse,
+  PairingEventMessage,
+  PortalsResponse,
+  RestoreResponse,
+  SetupCodeResponse,
+  StatusResponse,
+  StoreKeyRotationResponse,
 } from './messages.ts';
+
+/** The header of each response with the version of the running hub. */
+export const VERSION_HEADER = 'latchkey-version';
 
 /** A request of the command line to the running hub: JSON over HTTP on a Unix socket. */
 export interface Route {
@@ -34,106 +29,163 @@ export interface Route {
   readonly path: string;
   /** All members that the path does not contain are in the body. */
   readonly request: v.GenericSchema<Record<string, unknown>>;
-  readonly response: v.GenericSchema;
+  readonly response: Returns<unknown>;
   /** The status of a response with a body; without one it is 204. */
   readonly status: number;
 }
 
-const textOrNull = v.optional(v.nullable(v.string()), null);
+/** The type of a response. There is no value of it: the hub makes the response from types of its own. */
+interface Returns<Response> {
+  readonly none?: Response;
+}
+
+const text = v.string();
+const textOrNull = v.optional(v.nullable(text), null);
+const flag = v.optional(v.boolean(), false);
 const seconds = v.pipe(v.number(), v.integer('whole seconds'));
 
-const emptyRequest = v.strictObject({});
-const nameRequest = v.strictObject({ name: v.string() });
-const idRequest = v.strictObject({ id: v.string() });
-const keepAuthorityRequest = v.strictObject({ keep: seconds });
-const addApplianceRequest = v.strictObject({
-  name: v.string(),
-  connection: textOrNull,
-  scope: textOrNull,
-  portal: textOrNull,
-});
-const moveApplianceRequest = v.strictObject({ name: v.string(), connection: v.string() });
-const addConnectionRequest = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
-const removeConnectionRequest = v.strictObject({ name: v.string(), even_if_used: v.optional(v.boolean(), false) });
-const importGrantRequest = v.strictObject({
-  name: v.string(),
-  scope: textOrNull,
-  portal: textOrNull,
-  refresh_token: v.string(),
-  replace: v.optional(v.boolean(), false),
-});
-const rotateSecretRequest = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
-const approveApplianceRequest = v.strictObject({ name: v.string(), code: textOrNull, connection: textOrNull });
-const pasteAddressRequest = v.strictObject({ name: v.string(), address: v.string() });
-const inviteRequest = v.strictObject({
-  name: textOrNull,
-  scope: textOrNull,
-  portal: textOrNull,
-  connection: textOrNull,
-  ttl: seconds,
-});
-const openRegistrationRequest = v.strictObject({ open_for: seconds });
-const backupRequest = v.strictObject({ passphrase: v.string() });
-const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
-const noContent = v.void();
+/** How a grant was ended; `portal_told` is null if there was none. */
+const grantEnd = returns<{ readonly portal_told: boolean | null }>();
+const appliance = returns<ApplianceResponse>();
+const connection = returns<ConnectionResponse>();
+const credentials = returns<CredentialsResponse>();
+const authority = returns<CaStatus>();
+const batch = returns<PairingBatch>();
+const setupCode = returns<SetupCodeResponse>();
 
 /** All routes of the control socket, for the server and the client. */
 export const routes = {
-  status: route('GET', '/v1/status', emptyRequest, statusResponseSchema),
-  removeHub: route('DELETE', '/v1/site/hubs/:name', nameRequest, noContent),
-  portals: route('GET', '/v1/portals', emptyRequest, portalsResponseSchema),
-  checkPortal: route('POST', '/v1/portals/:name/check', nameRequest, portalChecksResponseSchema),
-  testNotices: route('POST', '/v1/notices/test', emptyRequest, testNoticesResponseSchema),
-  authority: route('GET', '/v1/ca', emptyRequest, authorityResponseSchema),
+  status: route('GET', '/v1/status', {}, returns<StatusResponse>()),
+  removeHub: route('DELETE', '/v1/site/hubs/:name', { name: text }, returns<void>()),
+  portals: route('GET', '/v1/portals', {}, returns<PortalsResponse>()),
+  checkPortal: route(
+    'POST',
+    '/v1/portals/:name/check',
+    { name: text },
+    returns<{ readonly checks: readonly PortalCheck[] }>(),
+  ),
+  testNotices: route('POST', '/v1/notices/test', {}, returns<readonly HookTestResult[]>()),
+  authority: route('GET', '/v1/ca', {}, authority),
   /** `keep`: for how many seconds appliances that trust only the old CA are still served. */
-  rotateAuthority: route('POST', '/v1/ca', keepAuthorityRequest, authorityResponseSchema),
-  keepOldAuthority: route('PUT', '/v1/ca/old', keepAuthorityRequest, authorityResponseSchema),
-  addAppliance: route('POST', '/v1/appliances', addApplianceRequest, credentialsResponseSchema, 201),
-  removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, grantEndResponseSchema),
-  moveAppliance: route('PUT', '/v1/appliances/:name/connection', moveApplianceRequest, applianceResponseSchema),
+  rotateAuthority: route('POST', '/v1/ca', { keep: seconds }, authority),
+  keepOldAuthority: route('PUT', '/v1/ca/old', { keep: seconds }, authority),
+  /** `connection`: the name of the one that it uses; null for one of its own. */
+  addAppliance: route(
+    'POST',
+    '/v1/appliances',
+    { name: text, connection: textOrNull, scope: textOrNull, portal: textOrNull },
+    credentials,
+    201,
+  ),
+  removeAppliance: route('DELETE', '/v1/appliances/:name', { name: text }, grantEnd),
+  moveAppliance: route('PUT', '/v1/appliances/:name/connection', { name: text, connection: text }, appliance),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
-  rotateSecret: route('POST', '/v1/appliances/:name/secret', rotateSecretRequest, credentialsResponseSchema),
+  rotateSecret: route('POST', '/v1/appliances/:name/secret', { name: text, replace_keys: flag }, credentials),
   /** `code`: the comparison code that the installer saw; null if no code is checked. */
-  approveAppliance: route('POST', '/v1/appliances/:name/approval', approveApplianceRequest, applianceResponseSchema),
-  invite: route('POST', '/v1/invites', inviteRequest, inviteResponseSchema, 201),
+  approveAppliance: route(
+    'POST',
+    '/v1/appliances/:name/approval',
+    { name: text, code: textOrNull, connection: textOrNull },
+    appliance,
+  ),
+  invite: route(
+    'POST',
+    '/v1/invites',
+    { name: textOrNull, scope: textOrNull, portal: textOrNull, connection: textOrNull, ttl: seconds },
+    returns<InviteResponse>(),
+    201,
+  ),
   /** `open_for`: for how many seconds registration is open; 0 closes it. */
-  openRegistration: route('PUT', '/v1/registration', openRegistrationRequest, openRegistrationResponseSchema),
-  addConnection: route('POST', '/v1/connections', addConnectionRequest, connectionResponseSchema, 201),
+  openRegistration: route('PUT', '/v1/registration', { open_for: seconds }, returns<OpenRegistrationResponse>()),
+  addConnection: route(
+    'POST',
+    '/v1/connections',
+    { name: text, scope: textOrNull, portal: textOrNull },
+    connection,
+    201,
+  ),
   /** `even_if_used`: appliances that use it get connections of their own. */
-  removeConnection: route('DELETE', '/v1/connections/:name', removeConnectionRequest, grantEndResponseSchema),
+  removeConnection: route('DELETE', '/v1/connections/:name', { name: text, even_if_used: flag }, grantEnd),
   /** `replace`: whether the grant may replace the one that the connection has. */
-  importGrant: route('POST', '/v1/connections/:name/import', importGrantRequest, connectionResponseSchema),
-  pair: route('POST', '/v1/connections/:name/pairings', nameRequest, startPairingResponseSchema, 201),
-  /** `address`: the one on which a browser ended after a login. */
-  pasteAddress: route('POST', '/v1/connections/:name/paste', pasteAddressRequest, pasteAddressResponseSchema),
-  label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
-  pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
-  nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),
-  unpair: route('DELETE', '/v1/connections/:name/grant', nameRequest, grantEndResponseSchema),
-  token: route('GET', '/v1/connections/:name/token', nameRequest, accessTokenResponseSchema),
-  history: route('GET', '/v1/connections/:name/history', nameRequest, historyResponseSchema),
-  refresh: route('POST', '/v1/connections/:name/refresh', nameRequest, connectionResponseSchema),
-  setupCode: route('GET', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
-  rotateSetupCode: route('POST', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
-  rotateStoreKey: route('POST', '/v1/store-key', emptyRequest, storeKeyRotationResponseSchema),
-  takeSnapshot: route('POST', '/v1/snapshot', emptyRequest, snapshotResponseSchema),
-  backUp: route('POST', '/v1/backup', backupRequest, backupResponseSchema),
-  restore: route('POST', '/v1/restore', restoreRequest, restoreResponseSchema),
-  reload: route('POST', '/v1/reload', emptyRequest, reloadResponseSchema, 202),
-  reloadOutcome: route('GET', '/v1/reloads/:id', idRequest, reloadOutcomeResponseSchema),
+  importGrant: route(
+    'POST',
+    '/v1/connections/:name/import',
+    { name: text, scope: textOrNull, portal: textOrNull, refresh_token: text, replace: flag },
+    connection,
+  ),
+  /** `pairing`: the id of the one that was started. */
+  pair: route('POST', '/v1/connections/:name/pairings', { name: text }, returns<{ readonly pairing: string }>(), 201),
+  /**
+   * `address`: the one on which a browser ended after a login. `pairing`: the one that it belongs to; `failure`: why its
+   * login yielded nothing, while the pairing goes on with another link; null if the pairing has ended, or the hub still
+   * waits for the portal.
+   */
+  pasteAddress: route(
+    'POST',
+    '/v1/connections/:name/paste',
+    { name: text, address: text },
+    returns<{ readonly pairing: string; readonly failure: PairingFailureReason | null }>(),
+  ),
+  label: route(
+    'GET',
+    '/v1/appliances/:name/label',
+    { name: text },
+    returns<{
+      readonly name: string;
+      readonly hub_name: string;
+      readonly link: string;
+      readonly by_address: string | null;
+    }>(),
+  ),
+  pairAll: route('POST', '/v1/batches', {}, batch, 201),
+  nextPairing: route('POST', '/v1/batches/:id/next', { id: text }, batch),
+  unpair: route('DELETE', '/v1/connections/:name/grant', { name: text }, grantEnd),
+  /** A token response (RFC 6749, 5.1); `scope` is left out if there is none. */
+  token: route(
+    'GET',
+    '/v1/connections/:name/token',
+    { name: text },
+    returns<{
+      readonly access_token: string;
+      readonly token_type: 'Bearer';
+      readonly expires_in: number;
+      readonly scope?: string;
+    }>(),
+  ),
+  /** The entries, the one that was updated last first. */
+  history: route('GET', '/v1/connections/:name/history', { name: text }, returns<readonly HistoryEntry[]>()),
+  refresh: route('POST', '/v1/connections/:name/refresh', { name: text }, connection),
+  setupCode: route('GET', '/v1/setup-code', {}, setupCode),
+  rotateSetupCode: route('POST', '/v1/setup-code', {}, setupCode),
+  rotateStoreKey: route('POST', '/v1/store-key', {}, returns<StoreKeyRotationResponse>()),
+  takeSnapshot: route('POST', '/v1/snapshot', {}, returns<SnapshotReport>()),
+  backUp: route('POST', '/v1/backup', { passphrase: text }, returns<Backup>()),
+  restore: route('POST', '/v1/restore', { copy: text, passphrase: text }, returns<RestoreResponse>()),
+  /** `reload`: the id of the one that was started. */
+  reload: route('POST', '/v1/reload', {}, returns<{ readonly reload: string }>(), 202),
+  reloadOutcome: route('GET', '/v1/reloads/:id', { id: text }, returns<ReloadOutcome>()),
 };
 
 /** The events of a pairing as NDJSON, one {@link Route.response} per line, until the pairing has ended. */
-export const pairingEventsRoute = route('GET', '/v1/pairings/:id/events', idRequest, pairingEventMessageSchema);
+export const pairingEventsRoute = route('GET', '/v1/pairings/:id/events', { id: text }, returns<PairingEventMessage>());
 
-export type Routes = typeof routes;
+export type RouteName = keyof typeof routes;
+/** The request of a route as the client sends it, and as the server reads it. */
+export type RouteInput<Name extends RouteName> = v.InferInput<(typeof routes)[Name]['request']>;
+export type RouteRequest<Name extends RouteName> = v.InferOutput<(typeof routes)[Name]['request']>;
+export type RouteResponse<Name extends RouteName> =
+  (typeof routes)[Name]['response'] extends Returns<infer Response> ? Response : never;
 
-function route<Request extends Route['request'], Response extends Route['response']>(
+function route<Members extends v.ObjectEntries, Response>(
   method: Route['method'],
   path: string,
-  request: Request,
-  response: Response,
+  members: Members,
+  response: Returns<Response>,
   status = 200,
 ) {
-  return { method, path, request, response, status } satisfies Route;
+  return { method, path, request: v.strictObject(members), response, status };
+}
+
+function returns<Response>(): Returns<Response> {
+  return {};
 }

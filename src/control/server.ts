@@ -8,9 +8,11 @@ import type { PairingStatus } from '../core/pairings/pairing-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
+import { version } from '../system/version.ts';
 import { sendFailure, setErrorHandlers } from './failures.ts';
-import { serveRoutes, toWire } from './route-handlers.ts';
-import { pairingEventsRoute } from './routes.ts';
+import { toWire } from './messages.ts';
+import { serveRoutes } from './route-handlers.ts';
+import { pairingEventsRoute, VERSION_HEADER } from './routes.ts';
 import { listenOnSocketFile } from './socket-file.ts';
 
 /** The most connections: a client that follows a pairing keeps its connection as long as the pairing lasts. */
@@ -59,6 +61,9 @@ export async function startControlServer(options: ControlServerOptions): Promise
   limitInFlightRequests(app.server, MAX_IN_FLIGHT);
   app.removeContentTypeParser('text/plain');
   setErrorHandlers(app, log);
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header(VERSION_HEADER, version());
+  });
   serveRoutes(app, administration);
   servePairingEvents(app, administration, log);
   try {

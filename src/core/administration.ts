@@ -141,7 +141,7 @@ export interface Backup {
 }
 
 /** The snapshot of the store, in the hub's own state directory. */
-interface SnapshotReport {
+export interface SnapshotReport {
   /** The path of the file. */
   readonly file: string;
   /** RFC 3339 UTC. */

@@ -168,7 +168,7 @@ async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient
     for (const socket of await listControlSockets()) {
       try {
         const client = await connectControlClient([socket]);
-        const status = await Promise.race([client.status(), failAfterTimeout()]).catch(() => null);
+        const status = await Promise.race([client.request('status'), failAfterTimeout()]).catch(() => null);
         const { config_file, test_mode } = status?.hub ?? {};
         if (config_file === locateConfigurationFile(file, env).path && test_mode !== true) return client;
         await client[Symbol.asyncDispose]();
@@ -183,7 +183,7 @@ async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient
 
 async function probeHub(options: DoctorOptions): Promise<HubProbe> {
   try {
-    return { kind: 'running', ...(await withHub(options, (hub) => hub.status())) };
+    return { kind: 'running', ...(await withHub(options, (hub) => hub.request('status'))) };
   } catch (error) {
     const code = error instanceof Failure ? error.code : '';
     const kind = code === 'hub_not_running' ? 'not_running' : code === 'not_allowed' ? 'forbidden' : 'silent';

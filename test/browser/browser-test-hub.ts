@@ -48,9 +48,10 @@ export function setUpBrowserTests(): Omit<BrowserTestHub, typeof Symbol.asyncDis
   );
   afterEach(async () => {
     const { hub, emulator } = testHub;
-    for (const { name } of (await hub.status()).appliances) await hub.ask((control) => control.removeAppliance(name));
+    for (const { name } of (await hub.status()).appliances)
+      await hub.ask((control) => control.request('removeAppliance', { name }));
     for (const { name } of (await hub.status()).connections)
-      await hub.ask((control) => control.removeConnection(name, true));
+      await hub.ask((control) => control.request('removeConnection', { name, even_if_used: true }));
     await emulator.reset();
   });
   return {

@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConnectionResponse, CredentialsResponse } from '../../src/control/messages.ts';
 import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
-import { Secret } from '../../src/core/secret.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -169,7 +168,8 @@ export class ChaosHarness implements AsyncDisposable {
   async pair(name: string): Promise<void> {
     await this.hub.ask(async (control) => {
       let opened = false;
-      for await (const report of control.followPairing(await control.pair(name), new AbortController().signal)) {
+      const { pairing } = await control.request('pair', { name });
+      for await (const report of control.followPairing(pairing, new AbortController().signal)) {
         if (report.event === 'paired') return;
         if (report.event === 'failed') throw new Error(`${name} was not paired: ${report.message}`);
         if (report.event !== 'waiting' || opened) continue;
@@ -194,16 +194,13 @@ export class ChaosHarness implements AsyncDisposable {
   /** Imports a refresh token over the grant of a connection. */
   async importOver(name: string, refreshToken: string): Promise<void> {
     await this.hub.ask((control) =>
-      control.importGrant({
-        ...{ name, portal: null, scope: null, replace: true },
-        refreshToken: new Secret(refreshToken),
-      }),
+      control.request('importGrant', { name, refresh_token: refreshToken, replace: true }),
     );
   }
 
   /** The id of the grant at the portal whose access token the hub issues. */
   async grantInUse(name: string): Promise<string> {
-    const { access_token } = await this.hub.ask((control) => control.token(name));
+    const { access_token } = await this.hub.ask((control) => control.request('token', { name }));
     return access_token.split('.')[0] ?? '';
   }
 
@@ -225,7 +222,7 @@ export class ChaosHarness implements AsyncDisposable {
 
   /** The status of each connection. */
   async statuses(): Promise<readonly ConnectionResponse[]> {
-    return (await this.hub.ask((control) => control.status())).connections;
+    return (await this.hub.ask((control) => control.request('status'))).connections;
   }
 
   /** All grants at the portal. */

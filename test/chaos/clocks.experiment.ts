@@ -40,7 +40,7 @@ async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentR
   const names = ['wallbox', 'heater', 'inverter'];
   const fleet = await pairFleet(hub, emulator, names);
   await hub.addAppliance('open', 'Monitoring');
-  const open = await hub.ask((control) => control.pair('open'));
+  const { pairing: open } = await hub.ask((control) => control.request('pair', { name: 'open' }));
   const promises = new InvariantChecks();
   const refreshes = () => emulator.grants().map(({ generation }) => generation - 1);
   const first = await expiresIn(hub, open);

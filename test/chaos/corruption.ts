@@ -67,7 +67,7 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
   await pairFleet(hub, emulator, names);
   await eventually(async () => readdirSync(state).includes('latchkey.db.copy'));
   for (let round = 0; round < 6; round++) {
-    for (const name of names) await hub.ask((control) => control.refresh(name));
+    for (const name of names) await hub.ask((control) => control.request('refresh', { name }));
   }
   await hub.kill('SIGKILL');
   cpSync(state, sound, { recursive: true, filter: (path) => !path.endsWith('.sock') });
@@ -122,7 +122,7 @@ async function lost(hub: HubProcess, names: readonly string[]): Promise<string[]
   const sentences: string[] = [];
   for (const name of names) {
     try {
-      const { state, problem } = await hub.ask((control) => control.refresh(name));
+      const { state, problem } = await hub.ask((control) => control.request('refresh', { name }));
       if (state !== 'active') sentences.push(`${name} is ${state}: ${problem?.message}`);
     } catch (error) {
       sentences.push(`${name} has lost its grant: ${error instanceof Error ? error.message : String(error)}`);

@@ -113,7 +113,9 @@ async function notActive(hub: HubProcess, names: readonly string[], when: string
     await hub
       .until(name, ({ state }) => state === 'active', 3 * TOKEN_LIFETIME)
       .catch(async () => {
-        const status = (await hub.ask((control) => control.status())).appliances.find((one) => one.name === name);
+        const status = (await hub.ask((control) => control.request('status'))).appliances.find(
+          (one) => one.name === name,
+        );
         broken.push(`${name} is ${status?.state} ${when}: ${status?.problem?.message}`);
       });
   }

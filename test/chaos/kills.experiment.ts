@@ -232,7 +232,7 @@ class Killing {
     const grant = await this.#home.grantInUse(name);
     startRefresh(hub, name);
     await sleep(200 * this.#random.fraction());
-    await hub.ask((control) => control.unpair(name));
+    await hub.ask((control) => control.request('unpair', { name }));
     const isRevoked = await eventually(() => this.#home.isNewestRevoked(grant), 3).catch(() => false);
     if (this.kills.length > kills) return;
     this.#unpairings += 1;
@@ -398,10 +398,10 @@ class Killing {
     const { hub, portal } = this.#home;
     const where = `${this.#portal.name}: ${name}`;
     await hub.until(name, ({ state }) => state === 'active', RECOVERY).catch(() => undefined);
-    const status = await hub.ask((control) => control.refresh(name));
+    const status = await hub.ask((control) => control.request('refresh', { name }));
     if (status.state !== 'active')
       return void this.broken.push(`${where} could not be refreshed: ${status.problem?.message}`);
-    const { access_token } = await hub.ask((control) => control.token(name));
+    const { access_token } = await hub.ask((control) => control.request('token', { name }));
     if ((await whoami(portal, access_token)) !== 200) this.broken.push(`${where} has a token that the portal rejects`);
   }
 }

@@ -64,7 +64,7 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   for (const name of names) {
     await home.hub
       .until(name, ({ state }) => state === 'active', 30)
-      .then(() => home.hub.ask((control) => control.refresh(name)))
+      .then(() => home.hub.ask((control) => control.request('refresh', { name })))
       .catch((error: unknown) => broken.push(`${name} did not recover: ${messageOf(error)}`));
   }
   await load[Symbol.asyncDispose]();
@@ -145,7 +145,7 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   const fleet = await home.pairAppliances(names);
   for (const name of names) await home.portal.addFault({ ...LOSS, client: home.clientOf(name), times: 1 });
   const load = await TokenLoad.start(home.hub, home.portal, fleet, SHORT_REQUEST_INTERVAL);
-  await Promise.all(names.map((name) => home.hub.ask((control) => control.refresh(name))));
+  await Promise.all(names.map((name) => home.hub.ask((control) => control.request('refresh', { name }))));
   for (const name of imported) broken.push(...(await loseImport(home, name)));
   for (const name of names) {
     const status = await home.hub.until(name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
@@ -185,7 +185,7 @@ async function loseEveryThird(home: ChaosHarness, names: readonly string[], refr
   for (const name of names) await home.portal.addFault({ ...LOSS, client: home.clientOf(name), every: 3, times: null });
   for (const name of names) {
     for (let count = 0; count < refreshes && (await home.hub.appliance(name)).problem === null; count++) {
-      await home.hub.ask((control) => control.refresh(name));
+      await home.hub.ask((control) => control.request('refresh', { name }));
     }
   }
 }

@@ -143,7 +143,7 @@ async function statusOf(hub: HubProcess) {
 async function rememberTokens(hub: HubProcess): Promise<void> {
   await hub.ask(async (control) => {
     for (const name of APPLIANCES) {
-      const token = await control.token(name).catch(() => null);
+      const token = await control.request('token', { name }).catch(() => null);
       if (token !== null) rememberSecrets([token.access_token]);
     }
   });

@@ -74,13 +74,13 @@ export class SoakInstaller implements AsyncDisposable {
     page: () => this.#visitPages(),
     metrics: async () => scrapeMetrics((await this.#hub.status()).hub.metrics_port),
     status: () => this.#hub.json('status'),
-    secret: () => this.#hub.ask((control) => control.rotateSecret(this.#guest, false)),
-    refresh: () => this.#hub.ask((control) => control.refresh(this.#guest)),
-    remove: () => this.#hub.ask((control) => control.removeAppliance(this.#guest)),
-    backup: () => this.#hub.ask((control) => control.backUp('correct horse battery staple')),
+    secret: () => this.#hub.ask((control) => control.request('rotateSecret', { name: this.#guest })),
+    refresh: () => this.#hub.ask((control) => control.request('refresh', { name: this.#guest })),
+    remove: () => this.#hub.ask((control) => control.request('removeAppliance', { name: this.#guest })),
+    backup: () => this.#hub.ask((control) => control.request('backUp', { passphrase: 'correct horse battery staple' })),
     doctor: () => this.#doctor(),
     reload: () => this.#reload(),
-    [ROTATE_CA]: () => this.#hub.ask((control) => control.rotateAuthority(OLD_CA_SECONDS)),
+    [ROTATE_CA]: () => this.#hub.ask((control) => control.request('rotateAuthority', { keep: OLD_CA_SECONDS })),
   };
 
   get #guest(): string {

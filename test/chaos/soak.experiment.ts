@@ -357,7 +357,7 @@ class Disturbances implements AsyncDisposable {
 
 /** The states of the connections whose appliances request tokens, and not of those that the installer adds and removes. */
 async function statesOf(hub: HubProcess): Promise<readonly ConnectionResponse[]> {
-  const { connections } = await hub.ask((control) => control.status());
+  const { connections } = await hub.ask((control) => control.request('status'));
   return connections.filter(({ name }) => !name.startsWith(GUEST));
 }
 

@@ -360,6 +360,6 @@ function pairing(): Work {
 }
 
 async function refreshed(hub: ChaosHarness['hub']): Promise<void> {
-  const { state, problem } = await hub.ask((control) => control.refresh(NAME));
+  const { state, problem } = await hub.ask((control) => control.request('refresh', { name: NAME }));
   if (state !== 'active') throw new Error(`it is ${state}: ${problem?.message}`);
 }

@@ -77,12 +77,12 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
   const link = await hub.beginPairing('boiler');
   const { code, sign_in } = await hub.setupCode();
   const invite = await hub.ask((control) =>
-    control.invite({ name: 'sauna', scope: null, portal: null, connection: null, ttl: 600 }),
+    control.request('invite', { name: 'sauna', scope: null, portal: null, connection: null, ttl: 600 }),
   );
   await using visitor = await PageVisitor.open(hub, '127.0.0.1');
   const cookies = [(await visitor.signIn(code)).headers['set-cookie'] ?? []].flat();
   const session = /=([^;]+)/.exec(cookies.join())?.[1] ?? '';
-  const token = await hub.ask((control) => control.token('wallbox'));
+  const token = await hub.ask((control) => control.request('token', { name: 'wallbox' }));
   const secrets = [
     ...emulator.secretsIssued('code', 'access_token', 'refresh_token'),
     ...[token.access_token, appliance.client_secret, emulator.clientSecret, code, session, invite.token],

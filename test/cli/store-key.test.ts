@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toWire } from '../../src/control/route-handlers.ts';
+import { toWire } from '../../src/control/messages.ts';
 import { shareFakeAdministration } from './command.ts';
 
 const hub = shareFakeAdministration();

@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControlClient } from '../../src/control/client.ts';
-import { toWire } from '../../src/control/route-handlers.ts';
+import { toWire } from '../../src/control/messages.ts';
 import { type ControlServer, startControlServer } from '../../src/control/server.ts';
-import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { createLog } from '../../src/system/log.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -165,7 +165,7 @@ test('the log of the control API contains no secret', async () => {
 test('the control API streams the events of a pairing until it ends', async () => {
   administration.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   await using control = await connectControlClient([server.path]);
-  const id = await control.pair('wallbox');
+  const { pairing: id } = await control.request('pair', { name: 'wallbox' });
   const seen: string[] = [];
   for await (const report of control.followPairing(id, new AbortController().signal)) {
     seen.push(report.event);
@@ -176,20 +176,24 @@ test('the control API streams the events of a pairing until it ends', async () =
   expect(seen).toEqual(['connecting', 'waiting', 'paired']);
 });
 
-test('the control client rejects a response from a hub of another version, and says what to check', async () => {
-  await using control = await connectControlClient([server.path]);
-  const line = { kind: 'melted', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-05T22:10:00Z', count: 1 };
-  administration.history = async () => [line as unknown as HistoryEntry];
-  await expect(control.history('wallbox')).rejects.toMatchObject({
-    code: 'unexpected',
-    message: expect.stringContaining('same version'),
-  });
+test('the control client names the version of a hub of another version, once', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'lk-'));
+  const old = createServer((_request, response) => response.writeHead(200, { 'latchkey-version': '0.0.1' }).end('[]'));
+  await once(old.listen(join(directory, 'old.sock')), 'listening');
+  const versions: string[] = [];
+  for (const path of [join(directory, 'old.sock'), server.path]) {
+    await using control = await connectControlClient([path], (version) => versions.push(version));
+    for (let times = 0; times < 2; times += 1)
+      expect(await control.request('history', { name: 'wallbox' })).toEqual([]);
+  }
+  expect(versions).toEqual(['0.0.1']);
+  old.close();
 });
 
 test('a client that stops following a pairing is released without an error', async () => {
   administration.script = [link];
   await using control = await connectControlClient([server.path]);
-  const id = await control.pair('wallbox');
+  const { pairing: id } = await control.request('pair', { name: 'wallbox' });
   const stop = new AbortController();
   for await (const _ of control.followPairing(id, stop.signal)) {
     expect(administration.pairings.get(id)?.followers).toBe(1);
@@ -202,14 +206,14 @@ test('closing the control server ends event streams, idle connections and hangin
   administration.script = [link];
   administration.portal = new Promise(() => {});
   await using control = await connectControlClient([server.path]);
-  const id = await control.pair('wallbox');
+  const { pairing: id } = await control.request('pair', { name: 'wallbox' });
   const following = expect(async () => {
     for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
   }).rejects.toMatchObject({ code: 'hub_stopping' });
   const requested = client.request({ method: 'GET', path: '/v1/connections/wallbox/token' });
   const hanging = expect(requested).rejects.toThrow('other side closed');
   await using idle = await connectControlClient([server.path]);
-  await idle.status();
+  await idle.request('status');
   await waitFor(() => expect(administration.pairings.get(id)?.followers).toBe(1));
 
   await server[Symbol.asyncDispose]();

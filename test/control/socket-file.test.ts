@@ -74,7 +74,7 @@ test('the hub replaces the control socket of a dead daemon', async () => {
   leaveDeadSocket(path);
   await using _ = await serve(path);
   await using control = await connectControlClient([path]);
-  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect((await control.request('status')).hub.name).toBe('Cellar hub');
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
 
@@ -86,7 +86,7 @@ test('the hub does not replace the control socket of a running daemon, which con
     message: expect.stringContaining(path),
   });
   await using control = await connectControlClient([path]);
-  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect((await control.request('status')).hub.name).toBe('Cellar hub');
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
 
@@ -98,7 +98,7 @@ test('one of eight daemons that start at once gets the control socket', async ()
   for (const one of all)
     if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'control_socket_taken' });
   await using control = await connectControlClient([path]);
-  await control.status();
+  await control.request('status');
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
   for (const { value } of winners) await value[Symbol.asyncDispose]();
   expect(readdirSync(dirname(path))).toEqual([]);
@@ -111,7 +111,7 @@ test('closing the control server leaves the socket of its successor alone', asyn
   await using _ = await serve(path);
   await first[Symbol.asyncDispose]();
   await using control = await connectControlClient([path]);
-  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect((await control.request('status')).hub.name).toBe('Cellar hub');
 });
 
 test('the hub does not replace a file that is not a socket', async () => {
@@ -159,5 +159,5 @@ test('the control client uses the first socket with a listener', async () => {
   const path = newPath();
   await using _ = await serve(path);
   await using control = await connectControlClient(['/nowhere/control.sock', dead, path]);
-  expect((await control.status()).hub.name).toBe('Cellar hub');
+  expect((await control.request('status')).hub.name).toBe('Cellar hub');
 });

@@ -1,10 +1,8 @@
 // Renders every state on every surface with the real renderers, and checks that the surfaces agree.
 import { join } from 'node:path';
-import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { exitStatusOf, statusText } from '../../src/cli/status/text.ts';
-import { type StatusResponse, statusResponseSchema } from '../../src/control/messages.ts';
-import { toWire } from '../../src/control/route-handlers.ts';
+import { type StatusResponse, toWire } from '../../src/control/messages.ts';
 import type { HubProblem, StatusReport } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
@@ -195,7 +193,7 @@ async function rendered(state: State) {
 }
 
 function statusResponse(status: StatusReport): StatusResponse {
-  return v.parse(statusResponseSchema, toWire(status));
+  return toWire(status);
 }
 
 /** The notices of conditions that have lasted, and failed, for `lasting` ms. */

@@ -46,7 +46,7 @@ async function write(name: string, age: number, left: number): Promise<void> {
 /** Loads the certificate that was written, and returns what `status` and the doctor say of it. */
 async function reports() {
   await hub.reload();
-  const status: StatusResponse = await hub.ask((control) => control.status());
+  const status: StatusResponse = await hub.ask((control) => control.request('status'));
   const { checks } = await jsonOn<{ checks: NamedCheckResult[] }>(hub, 'doctor');
   const check = (name: string) => {
     const found = checks.find((one) => one.name === name);

@@ -339,7 +339,7 @@ it('the doctor recognises a hub in test mode, and does not check what that hub d
 it('the doctor says for each appliance what to do', async () => {
   await running.addAppliance('boiler');
   for (const { id } of emulator.grants()) emulator.revoke(id);
-  expect(await running.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
+  expect(await running.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({ state: 'needs_pairing' });
   const checks = await found(running);
   expect(finding(checks, 'appliance.wallbox')).toMatch(
     /^fail: .*Log in again to connect wallbox: .*"latchkey pair wallbox"$/,

@@ -54,7 +54,7 @@ test("a hub that is given the emulator's CA pairs and refreshes over TLS", async
   await using hub = await HubProcess.start({ here: true, emulator, portal: `ca_file = "${caFile}"` });
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  const refreshed = await hub.ask((control) => control.refresh('wallbox'));
+  const refreshed = await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   expect(refreshed).toMatchObject({ state: 'active', problem: null });
   expect(emulator.grants()[0]?.generation).toBe(2);
   rememberSecrets(emulator.secretsIssued('code', 'access_token', 'refresh_token'));

@@ -63,7 +63,9 @@ test('a revoked grant is reported on every surface after one refresh, with the a
   expect((await hub.status()).notices).toEqual([]);
   expect(posted).toEqual([]);
   for (const { id } of emulator.grants()) emulator.revoke(id);
-  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+    state: 'needs_pairing',
+  });
   const page = `https://127.0.0.1:${hub.httpsPort}/`;
   const expected = {
     severity: 'error',
@@ -130,7 +132,7 @@ test('a reload applies changed hooks for notices', async () => {
 });
 
 test('the hub sends a notice at once when an appliance asks to join', async () => {
-  await hub.ask((control) => control.openRegistration(600));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
   await using client = await HubClient.of(hub);
   await client.register({ client_name: 'lamp' });
   const posting = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
@@ -147,7 +149,7 @@ test('wrong setup codes lead to one notice with the address, and status ends wit
     expect.objectContaining({ ...expected, code: 'wrong_setup_codes' }),
   );
   // The hub checks for notices each minute, and at every event.
-  await hub.ask((control) => control.refresh('wallbox'));
+  await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   const wrongCodeNotices = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');
   await eventually(async () => wrongCodeNotices().length > 0);
   expect(wrongCodeNotices()).toMatchObject([{ ...expected, status: 'raised' }]);

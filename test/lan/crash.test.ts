@@ -40,7 +40,7 @@ setUpOnce(async (parts) => {
   open = await client.beginDeviceFlow(fan);
   begunLogin = await client.enterCode(open.userCode);
 
-  await hub.ask((control) => control.openRegistration(600));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
   signedOut = parts.use(await PageVisitor.signedIn(hub));
   setupCode = (await hub.setupCode({ rotate: true })).code;
   signedIn = parts.use(await PageVisitor.signedIn(hub));
@@ -60,7 +60,9 @@ it('a token that the cloud API rejected is not issued after a crash of the hub',
   expect(await hub.appliance('pump')).toMatchObject({ state: 'retrying', expires_in: 0 });
   await emulator.clearFaults();
   // A refresh that is asked for joins one that is in flight, which may have met the fault.
-  await eventually(async () => (await hub.ask((control) => control.refresh('pump'))).state === 'active');
+  await eventually(
+    async () => (await hub.ask((control) => control.request('refresh', { name: 'pump' }))).state === 'active',
+  );
   expect(await whoami(emulator, String(parseJsonBody(await client.tokenFor(pump))['access_token']))).toBe(200);
 });
 

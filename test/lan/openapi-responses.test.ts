@@ -138,15 +138,15 @@ test("each response in the hub's OpenAPI document was returned by its operation,
     await post(path, { ...assertion(55), token: 'x', grant_type: 'client_credentials' });
   }
 
-  await hub.ask((control) => control.openRegistration(60));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 60 }));
   const waiting = parseJsonBody(await register({ client_name: 'Waiting' }));
-  await hub.ask((control) => control.openRegistration(0));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 0 }));
   const { client_id, client_secret } = waiting as { client_id: string; client_secret: string };
   rememberSecrets([client_secret]);
   for (const path of ENDPOINTS) await post(path, { client_id, client_secret, grant_type: 'client_credentials' });
   for (const jwks of [undefined, { keys: [keys.publicKey.export({ format: 'jwk' })] }]) {
     const { token: invited } = await hub.ask((control) =>
-      control.invite({ name: null, scope: null, portal: null, connection: null, ttl: 3600 }),
+      control.request('invite', { name: null, scope: null, portal: null, connection: null, ttl: 3600 }),
     );
     rememberSecrets([invited]);
     const response = await register(

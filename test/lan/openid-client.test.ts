@@ -46,7 +46,7 @@ setUpOnce(async (parts) => {
 // First, while the hub has not seen a portal that confirms its clock.
 it('an appliance that registers while registration is open starts its device flow at once, with a key', async () => {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  await hub.ask((control) => control.openRegistration(600));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
   const { kty = '', crv = '', x = '', y = '' } = await crypto.subtle.exportKey('jwk', pair.publicKey);
   const client = await dynamicClientRegistration(
     issuer,
@@ -55,13 +55,13 @@ it('an appliance that registers while registration is open starts its device flo
     options,
   );
   await expect(clientCredentialsGrant(client)).rejects.toMatchObject({ error: 'unauthorized_client' });
-  await hub.ask((control) => control.approveAppliance('boiler', null));
+  await hub.ask((control) => control.request('approveAppliance', { name: 'boiler' }));
   await expectPairedByItself(client);
 });
 
 it('an appliance with an invite and a client secret gets, refreshes and revokes tokens', async () => {
   const { token } = await hub.ask((control) =>
-    control.invite({ name: 'heater', scope: SCOPE, portal: null, connection: null, ttl: 3600 }),
+    control.request('invite', { name: 'heater', scope: SCOPE, portal: null, connection: null, ttl: 3600 }),
   );
   rememberSecrets([token]);
   const registered = await dynamicClientRegistration(issuer, { client_name: 'heater' }, undefined, {

@@ -97,7 +97,7 @@ describe('a device code at the token endpoint', () => {
     const first = await beginForNew('pump');
     const second = await begin(first.appliance);
     expectError(await pollUntilEnd(first.poll), 400, 'expired_token');
-    await hub.ask((control) => control.unpair('pump'));
+    await hub.ask((control) => control.request('unpair', { name: 'pump' }));
     expectError(await pollUntilEnd(second.poll), 400, 'expired_token');
   });
 });

@@ -58,7 +58,7 @@ async function register(
 
 async function invite(request: Partial<InviteRequest> = {}): Promise<InviteResponse> {
   const made = await hub.ask((control) =>
-    control.invite({ name: null, scope: null, portal: null, connection: null, ttl: 3600, ...request }),
+    control.request('invite', { name: null, scope: null, portal: null, connection: null, ttl: 3600, ...request }),
   );
   rememberSecrets([made.token]);
   return made;
@@ -161,7 +161,7 @@ describe('registration with an invite', () => {
 
 describe('open registration', () => {
   it('an appliance that registers without an invite gets no token until it is approved, and removal rejects it', async () => {
-    await hub.ask((control) => control.openRegistration(120));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 120 }));
     const [lamp, otherLamp] = [
       await register({
         client_name: 'Lamp 💡',
@@ -170,7 +170,7 @@ describe('open registration', () => {
       }),
       await register({ client_name: 'Lamp' }),
     ];
-    await hub.ask((control) => control.openRegistration(0));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 0 }));
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
     expect([lamp, otherLamp].map((response) => parseJsonBody(response)['client_name'])).toEqual(['lamp', 'lamp-2']);
     expect(parseJsonBody(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
@@ -205,21 +205,21 @@ describe('open registration', () => {
         address: expect.stringMatching(/^127\.1\./),
       },
     });
-    const wrongCode = hub.ask((control) => control.approveAppliance('lamp', `${otherCode}`));
+    const wrongCode = hub.ask((control) => control.request('approveAppliance', { name: 'lamp', code: `${otherCode}` }));
     await expect(wrongCode).rejects.toThrow('the code of lamp differs');
     for (const command of ['pair', 'token'] as const) {
-      const result = hub.ask<unknown>((control) => control[command]('lamp'));
+      const result = hub.ask<unknown>((control) => control.request(command, { name: 'lamp' }));
       await expect(result).rejects.toThrow(/lamp is not approved yet.*appliance approve lamp/);
     }
-    await hub.ask((control) => control.approveAppliance('lamp', null));
-    await hub.ask((control) => control.removeAppliance('lamp-2'));
+    await hub.ask((control) => control.request('approveAppliance', { name: 'lamp' }));
+    await hub.ask((control) => control.request('removeAppliance', { name: 'lamp-2' }));
     expect(parseJsonBody(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
       'invalid_grant',
     );
   });
 
   it('five appliances from one device can wait for approval', async () => {
-    await hub.ask((control) => control.openRegistration(600));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
     const from = anotherDevice();
     const responses = [];
     for (let round = 0; round < 6; round++) responses.push(await register({ client_name: 'Many' }, { from }));

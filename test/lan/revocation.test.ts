@@ -83,7 +83,10 @@ describe('an access token that the cloud API rejects', () => {
     expect(status.problem?.message).toMatch(/^An appliance reported that the cloud refuses .* in \d+ s$/);
     expect(status.refresh_in).toSatisfy((s: number) => s >= 1 && s <= 60);
     expect(refreshes()).toBe(before);
-    expect(await hub.ask((control) => control.refresh('oven'))).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.ask((control) => control.request('refresh', { name: 'oven' }))).toMatchObject({
+      state: 'active',
+      problem: null,
+    });
     expect(await whoami(emulator, await tokenOf(oven))).toBe(200);
     expect(refreshes()).toBe(before + 1);
   });
@@ -149,11 +152,11 @@ describe('appliances that share a connection', () => {
   it('the credentials of one appliance can be replaced or removed without an effect on the others', async () => {
     const [thermostat, dashboard] = await shared('lasting');
     const token = await tokenOf(dashboard);
-    const rotated = await hub.ask((control) => control.rotateSecret(thermostat.name, false));
+    const rotated = await hub.ask((control) => control.request('rotateSecret', { name: thermostat.name }));
     rememberSecrets([rotated.client_secret]);
     expectError(await ask(thermostat), 401, 'invalid_client');
     expect(await tokenOf(rotated)).toBe(token);
-    await hub.ask((control) => control.removeAppliance(thermostat.name));
+    await hub.ask((control) => control.request('removeAppliance', { name: thermostat.name }));
     expectError(await ask(rotated), 401, 'invalid_client');
     expect(await tokenOf(dashboard)).toBe(token);
     expect(await whoami(emulator, token)).toBe(200);

@@ -19,7 +19,7 @@ setUpOnce(async (parts) => {
 });
 
 const scraped = async (of: HubProcess = hub) => scrapeMetrics((await of.status()).hub.metrics_port);
-const refresh = (name: string) => hub.ask((control) => control.refresh(name));
+const refresh = (name: string) => hub.ask((control) => control.request('refresh', { name }));
 
 async function reloaded(of: HubProcess, from: string | RegExp, to: string): Promise<void> {
   const file = join(of.directory, 'latchkey.toml');
@@ -109,7 +109,7 @@ describe('the metrics of a hub', () => {
   });
 
   it('the metrics name the connection of each appliance, and count its tokens by appliance', async () => {
-    await hub.ask((control) => control.addConnection('netatmo', null, null));
+    await hub.ask((control) => control.request('addConnection', { name: 'netatmo' }));
     const [thermostat, dashboard] = [
       await hub.addAppliance('thermostat', null, null, 'netatmo'),
       await hub.addAppliance('dashboard', null, null, 'netatmo'),
@@ -134,7 +134,8 @@ describe('the metrics of a hub', () => {
     expect(Math.abs((last('thermostat') ?? 0) - before)).toBeLessThan(60);
     expect(last('dashboard')).toBeUndefined();
     expect(metrics.value('latchkey_refreshes_total', { connection: 'netatmo', outcome: 'refreshed' })).toBe(1);
-    for (const name of ['thermostat', 'dashboard']) await hub.ask((control) => control.removeAppliance(name));
+    for (const name of ['thermostat', 'dashboard'])
+      await hub.ask((control) => control.request('removeAppliance', { name }));
   });
 
   it('the metrics contain no secrets, and no appliance that was removed', async () => {
@@ -147,7 +148,7 @@ describe('the metrics of a hub', () => {
     for (const secret of [...secrets, ...appliances.map((appliance) => appliance.client_id)]) {
       expect(text).not.toContain(secret);
     }
-    await hub.ask((control) => control.removeAppliance('guest'));
+    await hub.ask((control) => control.request('removeAppliance', { name: 'guest' }));
     expect((await scraped()).text).not.toContain('guest');
   });
 
@@ -183,7 +184,9 @@ it('the hub is not ready while a token has expired and the portal is unreachable
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
   portal.addFault({ kind: 'origin_down', origin: 'base' });
   portal.addFault({ kind: 'origin_down', origin: 'frontend' });
-  expect(await small.ask((control) => control.refresh('boiler'))).toMatchObject({ state: 'retrying' });
+  expect(await small.ask((control) => control.request('refresh', { name: 'boiler' }))).toMatchObject({
+    state: 'retrying',
+  });
   const lost = await eventually(async () => {
     const now = await ready();
     return now.status === 200 ? null : now;
@@ -194,7 +197,9 @@ it('the hub is not ready while a token has expired and the portal is unreachable
   expect(await getJson('/healthz')).toEqual({ status: 200, body: { healthy: true } });
   await portal.clearFaults();
   // A refresh that has met the fault may still be under way, and is joined.
-  await eventually(async () => (await small.ask((control) => control.refresh('boiler'))).state === 'active');
+  await eventually(
+    async () => (await small.ask((control) => control.request('refresh', { name: 'boiler' }))).state === 'active',
+  );
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
 });
 

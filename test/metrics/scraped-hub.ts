@@ -12,6 +12,6 @@ export async function scrapeHub(): Promise<ScrapedMetrics> {
     await hub.requestToken(appliance);
   }
   emulator.revoke(emulator.grants().at(-1)?.id ?? '');
-  await hub.ask((control) => control.refresh('pump'));
+  await hub.ask((control) => control.request('refresh', { name: 'pump' }));
   return await scrapeMetrics((await hub.status()).hub.metrics_port);
 }

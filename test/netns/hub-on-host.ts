@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlClient, connectControlClient } from '../../src/control/client.ts';
-import type { ApplianceResponse, CredentialsResponse, HubResponse } from '../../src/control/messages.ts';
+import type { CredentialsResponse, StatusResponse } from '../../src/control/messages.ts';
 import { startPairing } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
@@ -21,7 +21,7 @@ export interface TestModeHub extends AsyncDisposable {
   logged(event: string, matches?: (line: LogLine) => boolean): Promise<LogLine>;
   /** Calls the daemon over its control socket, which is a file: network namespaces do not restrict access to it. */
   ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result>;
-  status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }>;
+  status(): Promise<StatusResponse>;
   addAppliance(name: string): Promise<CredentialsResponse>;
   /** Starts a pairing. @returns the authorize URL */
   beginPairing(name: string): Promise<URL>;
@@ -64,16 +64,18 @@ export async function startTestModeHub(
 
   await logged('hub_started');
   const caFile = join(home, 'hub-ca.pem');
-  await writeFile(caFile, (await ask((control) => control.authority())).certificate);
+  await writeFile(caFile, (await ask((control) => control.request('authority'))).certificate);
   const resources = starting.move();
   return {
     process: daemon,
     caFile,
     logged,
     ask,
-    status: () => ask((control) => control.status()),
+    status: () => ask((control) => control.request('status')),
     async addAppliance(name) {
-      const credentials = await ask((control) => control.addAppliance(name, 'Monitoring RemoteControl', null));
+      const credentials = await ask((control) =>
+        control.request('addAppliance', { name, scope: 'Monitoring RemoteControl' }),
+      );
       rememberSecrets([credentials.client_secret]);
       return credentials;
     },

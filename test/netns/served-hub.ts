@@ -1,7 +1,7 @@
 import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectControlClient } from '../../src/control/client.ts';
-import type { ApplianceResponse, HubResponse } from '../../src/control/messages.ts';
+import type { StatusResponse } from '../../src/control/messages.ts';
 import { logFile } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -45,7 +45,7 @@ export function waitForLogEvent(daemon: Process, event: string): Promise<true> {
 }
 
 /** The status of the hub in this directory, wherever it runs. */
-export async function readHubStatus(home: string): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
+export async function readHubStatus(home: string): Promise<StatusResponse> {
   await using control = await connectControlClient([join(home, 'state/control.sock')]);
-  return await control.status();
+  return await control.request('status');
 }

@@ -195,7 +195,7 @@ describe('the login of an appliance', () => {
 
 describe('the approval of an appliance that asks to join', () => {
   it('an appliance is approved for the login that the person has chosen', async () => {
-    await hub.ask((control) => control.openRegistration(600));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
     await using client = await HubClient.of(hub);
     const registered = await client.register({ client_name: `sensor ${made}`, scope: 'Monitoring' });
     const [id, name] = [String(registered['client_id']), String(registered['client_name'])];

@@ -169,7 +169,7 @@ describe('the privacy of a home', () => {
 
   it('no page changes anything when it is opened by a link while signed in', async () => {
     await using visitor = await PageVisitor.open(hubProcess);
-    const { code } = await hubProcess.ask((control) => control.setupCode());
+    const { code } = await hubProcess.ask((control) => control.request('setupCode'));
     rememberSecrets([code]);
     await visitor.signIn(code);
     const state = async () => JSON.stringify((await hubProcess.status()).appliances);

@@ -83,11 +83,11 @@ describe('the live updates of an open page', () => {
   it('an open page is notified when registration opens, and of a new login to share and its refresh', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     const changes: (() => Promise<unknown>)[] = [
-      () => hub.ask((control) => control.openRegistration(600)),
+      () => hub.ask((control) => control.request('openRegistration', { open_for: 600 })),
       () => hub.addConnection('netatmo'),
       () => hub.pair('netatmo', emulator),
       // Nothing but the login itself changes: no appliance uses it.
-      () => sleep(1100).then(() => hub.ask((control) => control.refresh('netatmo'))),
+      () => sleep(1100).then(() => hub.ask((control) => control.request('refresh', { name: 'netatmo' }))),
     ];
     for (const change of changes) {
       await using follower = await follow(visitor);

@@ -108,7 +108,7 @@ it('the link of a label asks first if another site, a prefetch or HEAD opens it'
 });
 
 it('the page approves only the appliance that it showed, and not a later one with the same name', async () => {
-  await hub.ask((control) => control.openRegistration(60));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 60 }));
   const register = async () => {
     const body = JSON.stringify({ client_name: 'stove' });
     const { text } = await visitor.send('POST', '/oauth/register', { 'content-type': 'application/json' }, body);
@@ -118,7 +118,7 @@ it('the page approves only the appliance that it showed, and not a later one wit
   };
   const isWaiting = async () => (await hub.appliance('stove')).waiting_for_approval !== undefined;
   const first = await register();
-  await hub.ask((control) => control.removeAppliance('stove'));
+  await hub.ask((control) => control.request('removeAppliance', { name: 'stove' }));
   const later = await register();
   expect(later).not.toEqual(first);
   for (const form of [first, {}]) expect((await send('/appliances/stove/approve', form)).status).toBe(404);
@@ -127,7 +127,7 @@ it('the page approves only the appliance that it showed, and not a later one wit
     expect(target(await send('/appliances/stove/approve', later))).toBe('/appliances/stove');
   }
   expect(await isWaiting()).toBe(false);
-  await hub.ask((control) => control.removeAppliance('stove'));
+  await hub.ask((control) => control.request('removeAppliance', { name: 'stove' }));
 });
 
 it('the result page offers the next pairing of a batch only to the browser that brought the accepted code', async () => {

@@ -56,7 +56,7 @@ async function forged(link: string): Promise<string> {
 
 /** The account that the appliance is connected with. */
 async function account(): Promise<string> {
-  const { access_token } = await hub.ask((control) => control.token(name));
+  const { access_token } = await hub.ask((control) => control.request('token', { name }));
   const headers = { authorization: `Bearer ${access_token}` };
   const response = await request(`${emulator.baseUrl}/api/whoami`, { headers });
   return ((await response.body.json()) as { user: string }).user;

@@ -31,7 +31,8 @@ async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; 
   const { appliances } = await hub.status();
   if (!appliances.some((appliance) => appliance.name === name)) await hub.addAppliance(name);
   const { authorize_url, short_url } = await hub.ask(async (control): Promise<Waiting> => {
-    const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+    const { pairing } = await control.request('pair', { name });
+    const reports = control.followPairing(pairing, new AbortController().signal);
     for await (const report of reports) if (report.event === 'waiting') return report;
     throw new Error('no link');
   });

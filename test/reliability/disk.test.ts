@@ -17,7 +17,7 @@ it('a disk that fills up during refreshes costs no grant, and a hub without room
   await hub.launch();
   for (const name of NAMES) expect(await hub.appliance(name)).toMatchObject({ state: 'active', problem: null });
   // The reserved space for refreshed tokens is used up.
-  const refused = await hub.ask((control) => control.refresh('cellar'));
+  const refused = await hub.ask((control) => control.request('refresh', { name: 'cellar' }));
   expect(refused).toMatchObject({ state: 'retrying', problem: { code: 'store_unwritable' } });
   expect(countRefreshSends(emulator)).toHaveLength(NAMES.length);
   disk.makeRoom();

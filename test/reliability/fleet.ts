@@ -30,7 +30,7 @@ export async function pairFleet(
 
 /** Forces a refresh without waiting for its result. */
 export function startRefresh(hub: HubProcess, name: string): void {
-  void hub.ask((control) => control.refresh(name)).catch(() => undefined);
+  void hub.ask((control) => control.request('refresh', { name })).catch(() => undefined);
 }
 
 /** Resolves when the control socket is closed: the hub has handled a signal to stop. */
@@ -43,7 +43,7 @@ export async function waitUntilStopping(hub: HubProcess): Promise<void> {
  */
 export async function refreshUntilActive(hub: HubProcess, name: string): Promise<void> {
   await eventually(async () => {
-    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    const { state, problem } = await hub.ask((control) => control.request('refresh', { name }));
     return state === 'active' && problem === null;
   });
 }

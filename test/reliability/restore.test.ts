@@ -30,9 +30,9 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
   await using old = await HubProcess.start({ emulator, here: true });
   const [wallbox = expect.fail()] = await pairFleet(old, emulator, ['wallbox', 'heater']);
   const { id } = (await old.status()).hub;
-  const authority = await old.ask((control) => control.authority());
+  const authority = await old.ask((control) => control.request('authority'));
   const copy = await backUp(old);
-  await old.ask((control) => control.refresh('heater'));
+  await old.ask((control) => control.request('refresh', { name: 'heater' }));
   await old.kill('SIGTERM');
 
   await using hub = await HubProcess.start({ emulator, here: true });
@@ -40,9 +40,12 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
   expect(report).toMatchObject({ hub_id: id, kept: [] });
   expect(report.restored.toSorted()).toEqual(['heater', 'wallbox']);
   await startedAgain(hub, id);
-  expect(await hub.ask((control) => control.authority())).toEqual(authority);
+  expect(await hub.ask((control) => control.request('authority'))).toEqual(authority);
   expect(await hub.requestToken(wallbox)).toMatchObject({ status: 200 });
-  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+    state: 'active',
+    problem: null,
+  });
   expect(emulator.grants()[0]?.generation).toBeGreaterThan(1);
 
   const status = await hub.until('heater', ({ state }) => state === 'needs_pairing');
@@ -59,13 +62,15 @@ it('a backup restored on the same hub keeps newer grants, and the hub continues 
   await pairFleet(hub, emulator, ['wallbox', 'heater']);
   const before = (await hub.status()).hub;
   const copy = await backUp(hub);
-  await hub.ask((control) => control.refresh('wallbox'));
-  await hub.ask((control) => control.unpair('heater'));
+  await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
+  await hub.ask((control) => control.request('unpair', { name: 'heater' }));
   expect(await copy.restoreOn(hub)).toMatchObject({ restored: ['heater'], kept: ['wallbox'] });
   await eventually(async () => {
     const status = await hub.status().catch(() => null);
     return status?.appliances.every(({ state }) => state !== 'unpaired');
   });
   expect((await hub.status()).hub).toMatchObject({ id: before.id, ca_fingerprint: before.ca_fingerprint });
-  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active' });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+    state: 'active',
+  });
 });

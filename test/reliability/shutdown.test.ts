@@ -39,13 +39,16 @@ describe.concurrent('hub that is told to stop', () => {
     expect(countRefreshSends(emulator)).toHaveLength(sent);
 
     await hub.launch();
-    const { appliances } = await hub.ask((control) => control.status());
+    const { appliances } = await hub.ask((control) => control.request('status'));
     expect(appliances).toHaveLength(names.length + 1);
     for (const status of appliances) expect(status).toMatchObject({ state: 'active', problem: null });
     expect(emulator.grants().filter(({ generation }) => generation === 2)).toHaveLength(sent);
     // The stored refresh tokens are valid at the portal, both those that were sent and those that were not.
     for (const name of [...names.slice(0, 3), ...names.slice(-3)]) {
-      expect(await hub.ask((control) => control.refresh(name))).toMatchObject({ state: 'active', problem: null });
+      expect(await hub.ask((control) => control.request('refresh', { name }))).toMatchObject({
+        state: 'active',
+        problem: null,
+      });
     }
     expect(countRefreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
     expect(countCodeSends(emulator).every((sends) => sends === 1)).toBe(true);

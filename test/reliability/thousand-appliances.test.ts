@@ -41,7 +41,7 @@ test(`${APPLIANCES} appliances with expired tokens that request new ones at once
   refreshes = 0;
   await hub.launch();
 
-  const { certificate } = await hub.ask((control) => control.authority());
+  const { certificate } = await hub.ask((control) => control.request('authority'));
   await using agents = new AsyncDisposableStack();
   const devices = DEVICES.map((localAddress) => {
     const agent = new Agent({ connections: CONNECTIONS, localAddress, connect: { ca: certificate } });

@@ -26,5 +26,5 @@ export function copyStoreKey(from: HubProcess, to: HubProcess): Promise<void> {
 
 /** The whole status of a hub. */
 export function fullStatus(hub: HubProcess): Promise<StatusResponse> {
-  return hub.ask((control) => control.status());
+  return hub.ask((control) => control.request('status'));
 }

@@ -49,7 +49,7 @@ test('two hubs that are to refresh a grant at once send one refresh, and issue o
   delayNextResponse(1);
   startRefresh(attic, 'heater');
   await eventually(async () => generation() === 2);
-  await cellar.ask((control) => control.refresh('heater'));
+  await cellar.ask((control) => control.request('refresh', { name: 'heater' }));
   const replies = await Promise.all([attic, cellar].map((hub) => hub.requestToken(heater)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200]);
   expect(replies[0]?.body['access_token']).toBe(replies[1]?.body['access_token']);
@@ -59,9 +59,9 @@ test('two hubs that are to refresh a grant at once send one refresh, and issue o
 test('what one hub changes, the other has: appliances, the CA, for which it starts again once, and the setup code', async () => {
   const wallbox = await cellar.addAppliance('wallbox', null, null, 'heater');
   expect((await attic.requestToken(wallbox)).status).toBe(200);
-  await attic.ask((control) => control.removeAppliance('wallbox'));
+  await attic.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
   await eventually(async () => (await cellar.requestToken(wallbox)).status === 401);
-  const { fingerprint } = await attic.ask((control) => control.rotateAuthority(86_400));
+  const { fingerprint } = await attic.ask((control) => control.request('rotateAuthority', { keep: 86_400 }));
   await eventually(async () => (await cellar.authority().catch(() => null))?.fingerprint === fingerprint);
   // News of a setting that is not the CA's.
   const { code } = await attic.setupCode({ rotate: true });
@@ -101,7 +101,7 @@ test('a hub that is stopped while it can not write new tokens waits for the data
   await server.start();
   await stopped;
   await attic.launch();
-  await attic.ask((control) => control.refresh('heater'));
+  await attic.ask((control) => control.request('refresh', { name: 'heater' }));
   expect(await attic.connection('heater')).toMatchObject({ state: 'active', problem: null });
   expect(emulator.grants()).toMatchObject([{ generation: before + 2, revoked: false }]);
 });

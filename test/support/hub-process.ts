@@ -13,11 +13,10 @@ import type {
   ApplianceResponse,
   ConnectionResponse,
   CredentialsResponse,
-  HubResponse,
   SetupCodeResponse,
+  StatusResponse,
 } from '../../src/control/messages.ts';
 import type { CaStatus } from '../../src/core/administration.ts';
-import type { Notice } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { scaleDeadline } from './deadlines.ts';
 import type { InProcessDaemon } from './in-process-daemon.ts';
@@ -296,27 +295,22 @@ export class HubProcess implements AsyncDisposable {
 
   /** Reloads the daemon's configuration. @throws Error if the daemon keeps the previous one */
   async reload(): Promise<void> {
-    const id = await this.ask((control) => control.reload());
+    const { reload: id } = await this.ask((control) => control.request('reload'));
     const outcome = await eventually(async () => {
       // Meanwhile one hub stops, and the next one starts.
-      const found = await this.ask((control) => control.reloadOutcome(id)).catch(() => null);
+      const found = await this.ask((control) => control.request('reloadOutcome', { id })).catch(() => null);
       return found?.state !== 'under_way' && found;
     });
     if (outcome.state !== 'done') throw new Error(`the reload failed: ${JSON.stringify(outcome)}`);
   }
 
-  status(): Promise<{
-    hub: HubResponse;
-    connections: ConnectionResponse[];
-    appliances: ApplianceResponse[];
-    notices: Notice[];
-  }> {
-    return this.ask((control) => control.status());
+  status(): Promise<StatusResponse> {
+    return this.ask((control) => control.request('status'));
   }
 
   /** The hub's CA: its certificate as PEM, and its pin. */
   authority(): Promise<CaStatus> {
-    return this.ask((control) => control.authority());
+    return this.ask((control) => control.request('authority'));
   }
 
   /** The `status` of one appliance. */
@@ -347,19 +341,23 @@ export class HubProcess implements AsyncDisposable {
     portal: string | null = null,
     connection: string | null = null,
   ): Promise<CredentialsResponse> {
-    const credentials = await this.ask((control) => control.addAppliance(name, scope, portal, connection));
+    const credentials = await this.ask((control) =>
+      control.request('addAppliance', { name, scope, portal, connection }),
+    );
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
 
   /** Adds a connection for appliances to share. */
   addConnection(name: string, scope: string | null = null, portal: string | null = null): Promise<ConnectionResponse> {
-    return this.ask((control) => control.addConnection(name, scope, portal));
+    return this.ask((control) => control.request('addConnection', { name, scope, portal }));
   }
 
   /** The setup code, and a one-time address. @param rotate whether to replace the code first */
   async setupCode({ rotate = false } = {}): Promise<SetupCodeResponse> {
-    const codes = await this.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
+    const codes = await this.ask((control) =>
+      rotate ? control.request('rotateSetupCode') : control.request('setupCode'),
+    );
     rememberSecrets([codes.code, codes.sign_in.split('/').at(-1) ?? '']);
     return codes;
   }
@@ -438,7 +436,8 @@ export async function startPairing(control: ControlClient, name: string): Promis
 }
 
 async function waitingPairing(control: ControlClient, name: string) {
-  const reports = control.followPairing(await control.pair(name), new AbortController().signal);
+  const { pairing } = await control.request('pair', { name });
+  const reports = control.followPairing(pairing, new AbortController().signal);
   for await (const report of reports) if (report.event === 'waiting') return report;
   throw new Error(`the pairing of ${name} ended before it had a link`);
 }

@@ -30,7 +30,7 @@ test.skipIf(systemdSkipReason)(
     for (const line of ['1 unpaired', '1 active']) {
       const before = socket.valuesOf('STATUS').length;
       if (line === '1 active') await hub.pair('wallbox', emulator);
-      else await hub.ask((control) => control.unpair('wallbox'));
+      else await hub.ask((control) => control.request('unpair', { name: 'wallbox' }));
       await eventually(async () => socket.valuesOf('STATUS').slice(before).includes(line));
     }
     expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(20);
@@ -41,7 +41,7 @@ test.skipIf(systemdSkipReason)(
     const file = join(hub.directory, 'latchkey.toml');
     const valid = await readFile(file, 'utf8');
     await writeFile(file, valid.replace('name = ', 'nome = '));
-    await expect(hub.ask((control) => control.reload())).rejects.toThrow('hub.nome');
+    await expect(hub.ask((control) => control.request('reload'))).rejects.toThrow('hub.nome');
     await writeFile(file, valid);
     await hub.reload();
     await eventually(async () => socket.valuesOf('READY').length === 2);

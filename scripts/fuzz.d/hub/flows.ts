@@ -84,8 +84,8 @@ export async function checkGoodHubFlow(home: FuzzedHub, waiting: FuzzCredentials
 /** Removes the registered appliances, so that their number does not grow. */
 export async function removeRegistered(home: FuzzedHub): Promise<void> {
   const { control } = home;
-  for (const { name } of (await control.status()).appliances) {
-    if (!FIXED.includes(name)) await control.removeAppliance(name);
+  for (const { name } of (await control.request('status')).appliances) {
+    if (!FIXED.includes(name)) await control.request('removeAppliance', { name });
   }
 }
 
@@ -93,14 +93,14 @@ const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 
 /** Registers an appliance that nobody approves. */
 export async function registerUnapproved(home: FuzzedHub): Promise<FuzzCredentials> {
-  await home.control.openRegistration(60);
+  await home.control.request('openRegistration', { open_for: 60 });
   const waiting = await registered(home, 'waiting', null);
-  await home.control.openRegistration(0);
+  await home.control.request('openRegistration', { open_for: 0 });
   return waiting;
 }
 
 async function invite({ control }: FuzzedHub): Promise<string> {
-  const { token } = await control.invite({
+  const { token } = await control.request('invite', {
     name: null,
     scope: 'Monitoring',
     portal: null,

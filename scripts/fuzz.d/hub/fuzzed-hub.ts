@@ -62,7 +62,7 @@ export async function startFuzzedHub(): Promise<FuzzedHub> {
   await hub.launch();
   const control = started.use(await connectControlClient([join(hub.directory, 'state/control.sock')]));
   // The old CA is still served, too.
-  const ca = (await control.rotateAuthority(DAY)).certificate;
+  const ca = (await control.request('rotateAuthority', { keep: DAY })).certificate;
   const agent = new Agent({ connect: { ca } });
   started.defer(() => agent.destroy());
   const add = async (name: string, user: string): Promise<FuzzCredentials> => {

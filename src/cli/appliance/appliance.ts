@@ -46,9 +46,9 @@ function applianceAddCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: hubStatus, connections } = await hub.status();
+      const { hub: hubStatus, connections } = await hub.request('status');
       const { scope = null, portal = null, connection = null } = options;
-      const issued = await hub.addAppliance(name, scope, portal, connection);
+      const issued = await hub.request('addAppliance', { name, scope, portal, connection });
       const chosen = connections.find((one) => one.name === connection);
       const next = hasTokens(chosen)
         ? `It uses the connection ${chosen.name}, and gets tokens at once.`
@@ -73,7 +73,7 @@ function applianceApproveCommand(): Command {
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { code?: string; connection?: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: hubStatus, appliances } = await hub.status();
+      const { hub: hubStatus, appliances } = await hub.request('status');
       const waiting = appliances.find((appliance) => appliance.name === name)?.waiting_for_approval;
       const requestCount = hubStatus.registration_asked ?? 0;
       const from = waiting === undefined ? '' : `, which asked from ${printable(waiting.address)}`;
@@ -92,7 +92,7 @@ function applianceApproveCommand(): Command {
       }
       // With the code that was shown: another appliance may have registered under this name since.
       const code = options.code ?? waiting?.comparison_code ?? null;
-      const appliance = await hub.approveAppliance(name, code, options.connection ?? null);
+      const appliance = await hub.request('approveAppliance', { name, code, connection: options.connection ?? null });
       if (options.json === true) printJson(appliance);
       else {
         const which = waiting === undefined ? '' : ` (code ${waiting.comparison_code}${from})`;
@@ -113,7 +113,7 @@ function applianceListCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const status = await hub.status();
+      const status = await hub.request('status');
       if (options.json === true) printJson(status.appliances);
       else if (options.names === true) for (const { name } of status.appliances) print(name);
       else print(appliancesText(status));
@@ -129,15 +129,15 @@ function applianceMoveCommand(): Command {
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { connection: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const former = (await hub.status()).appliances.find((appliance) => appliance.name === name)?.connection;
-      const appliance = await hub.moveAppliance(name, options.connection);
+      const former = (await hub.request('status')).appliances.find((appliance) => appliance.name === name)?.connection;
+      const appliance = await hub.request('moveAppliance', { name, connection: options.connection });
       const { connection } = appliance;
       if (options.json === true) printJson(appliance);
       else {
         const next = appliance.state === 'unpaired' ? ` Pair it next: latchkey pair ${connection}` : '';
         print(`${name} uses the connection ${connection} now.${next}`);
       }
-      const { connections } = await hub.status();
+      const { connections } = await hub.request('status');
       const unused = connections.find((one) => one.name === former && one.appliances.length === 0);
       if (unused !== undefined) {
         printStderr(
@@ -157,7 +157,7 @@ function applianceRemoveCommand(): Command {
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { appliances, connections } = await hub.status();
+      const { appliances, connections } = await hub.request('status');
       // An unknown name needs no confirmation: the hub rejects it.
       const found = appliances.find((appliance) => appliance.name === name);
       const shared = connections.find((one) => one.name === found?.connection && one.own !== true);
@@ -165,7 +165,7 @@ function applianceRemoveCommand(): Command {
         reportFailure(`${name} was not removed`);
         return;
       }
-      const ended = await hub.removeAppliance(name);
+      const ended = await hub.request('removeAppliance', { name });
       printStderr(`${name} is removed.${portalNotNotified(ended)}`);
     });
 }
@@ -190,7 +190,7 @@ function applianceRotateSecretCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: hubStatus } = await hub.status();
+      const { hub: hubStatus } = await hub.request('status');
       const issued = await rotateSecret(hub, name, options.yes === true);
       const summary = `${name} has a new secret; its old secret or key no longer works.`;
       if (issued === null) reportFailure(`nothing was changed: ${name} keeps its key`);
@@ -208,11 +208,11 @@ async function rotateSecret(
   replaceKeys: boolean,
 ): Promise<CredentialsResponse | null> {
   try {
-    return await hub.rotateSecret(name, replaceKeys);
+    return await hub.request('rotateSecret', { name, replace_keys: replaceKeys });
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'appliance_has_keys') || !isInteractive()) throw error;
     const confirmed = await confirm(`${name} authenticates with its own key; a secret will replace the key. Continue?`);
-    return confirmed ? await hub.rotateSecret(name, true) : null;
+    return confirmed ? await hub.request('rotateSecret', { name, replace_keys: true }) : null;
   }
 }
 

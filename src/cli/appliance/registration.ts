@@ -27,7 +27,7 @@ function openCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { for: number; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const opened = await hub.openRegistration(options.for);
+      const opened = await hub.request('openRegistration', { open_for: options.for });
       if (options.json === true) printJson({ open_for: opened.open_for });
       else print(registrationText(opened));
     });
@@ -39,7 +39,7 @@ function closeCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { open_for } = await hub.openRegistration(0);
+      const { open_for } = await hub.request('openRegistration', { open_for: 0 });
       if (options.json === true) printJson({ open_for });
       else printStderr('Registration is closed.');
     });
@@ -85,7 +85,7 @@ export function inviteCommand(): Command {
     .action(async (options: InviteOptions, command: Command) => {
       await using hub = await connectHub(command);
       const { for: name = null, scope = null, portal = null, connection = null } = options;
-      const invite = await hub.invite({ name, scope, portal, connection, ttl: options.ttl });
+      const invite = await hub.request('invite', { name, scope, portal, connection, ttl: options.ttl });
       if (options.json === true) printJson(invite);
       else await showInvite(invite, connection);
     });

@@ -37,7 +37,11 @@ function addCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: AddOptions, command: Command) => {
       await using hub = await connectHub(command);
-      const connection = await hub.addConnection(name, options.scope ?? null, options.portal ?? null);
+      const connection = await hub.request('addConnection', {
+        name,
+        scope: options.scope ?? null,
+        portal: options.portal ?? null,
+      });
       if (options.json === true) {
         const { portal, scope, state } = connection;
         printJson({ name, portal, scope, state });
@@ -56,7 +60,7 @@ function listCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const status = await hub.status();
+      const status = await hub.request('status');
       if (options.json === true) printJson(status.connections);
       else if (options.names === true) for (const { name } of status.connections) print(name);
       else print(connectionsText(status.connections, status.conditions));
@@ -71,7 +75,7 @@ function removeCommand(): Command {
     .option('--yes', 'remove it even if appliances use it: each then needs a login of its own')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { connections } = await hub.status();
+      const { connections } = await hub.request('status');
       const found = connections.find((connection) => connection.name === name);
       const isUsed = found !== undefined && found.appliances.length > 0;
       // The hub rejects the removal of a connection that is in use, and of an unknown one.
@@ -79,7 +83,7 @@ function removeCommand(): Command {
         reportFailure(`${name} was not removed`);
         return;
       }
-      const ended = await hub.removeConnection(name, options.yes === true);
+      const ended = await hub.request('removeConnection', { name, even_if_used: options.yes === true });
       printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}${portalNotNotified(ended)}`);
     });
 }
@@ -104,17 +108,21 @@ function importCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: ImportOptions, command: Command) => {
       await using hub = await connectHub(command);
-      const { connections } = await hub.status();
+      const { connections } = await hub.request('status');
       const state = connections.find((connection) => connection.name === name)?.state ?? 'unpaired';
       const hasGrant = state !== 'unpaired' && state !== 'pairing';
       const warning = `${name} has a grant already, and the imported one would replace it.`;
       if (hasGrant && options.yes !== true && !(await confirmWarning(warning))) return;
       const refreshToken = await readRefreshToken("The other program's refresh token: ");
+      const { scope, portal } = options;
       const grant = {
-        ...{ name, scope: options.scope ?? null, portal: options.portal ?? null },
-        ...{ refreshToken, replace: options.yes === true || hasGrant },
+        name,
+        scope,
+        portal,
+        refresh_token: refreshToken.reveal(),
+        replace: options.yes === true || hasGrant,
       };
-      const imported = await reportIfSlow(PORTAL_ANSWER, hub.importGrant(grant));
+      const imported = await reportIfSlow(PORTAL_ANSWER, hub.request('importGrant', grant));
       if (options.json === true) {
         printJson({ name, state: imported.state, scope: imported.scope });
         printStderr(STOP_OTHER_PROGRAM);

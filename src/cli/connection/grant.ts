@@ -18,15 +18,15 @@ export function refreshCommand(): Command {
     .option('--json', 'print the status as JSON: of the appliance, or of a connection that has another name')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const connection = await reportIfSlow(PORTAL_ANSWER, hub.refresh(name));
+      const connection = await reportIfSlow(PORTAL_ANSWER, hub.request('refresh', { name }));
       if (options.json === true) {
-        const { appliances } = await hub.status();
+        const { appliances } = await hub.request('status');
         // An appliance's own connection has its name, and then its status says all of this and more.
         printJson(appliances.find((appliance) => appliance.name === name) ?? connection);
       }
       if (connection.problem !== null) {
         const { code, message } = connection.problem;
-        const { conditions } = await hub.status();
+        const { conditions } = await hub.request('status');
         const condition = conditions.find((one) => one.connection === name && one.code === code);
         reportFailure(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
@@ -43,7 +43,7 @@ export function tokenCommand(): Command {
     .option('--json', 'print the whole token response')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const token = await reportIfSlow(PORTAL_ANSWER, hub.token(name));
+      const token = await reportIfSlow(PORTAL_ANSWER, hub.request('token', { name }));
       if (options.json === true) printJson(token);
       else print(token.access_token);
     });
@@ -57,7 +57,7 @@ export function unpairCommand(): Command {
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { connections } = await hub.status();
+      const { connections } = await hub.request('status');
       const shared = connections.find((connection) => connection.name === name && connection.own !== true);
       const users = shared === undefined ? 'The appliance gets' : 'The appliances that use it get';
       const question = `Delete the grant of ${name}? ${users} no tokens until somebody logs in at the portal again.`;
@@ -65,7 +65,7 @@ export function unpairCommand(): Command {
         reportFailure(`nothing was changed: ${name} keeps its grant`);
         return;
       }
-      const ended = await hub.unpair(name);
+      const ended = await hub.request('unpair', { name });
       printStderr(`${name} is unpaired.${portalNotNotified(ended)}`);
     });
 }

@@ -18,7 +18,7 @@ export function historyCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const entries = await hub.history(name);
+      const entries = await hub.request('history', { name });
       if (options.json === true)
         printJson(entries.map((entry) => ({ ...entry, why: entry.why && publicReason(entry.why) })));
       else if (entries.length === 0) print(emptyHistoryText(name));

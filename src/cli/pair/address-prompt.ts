@@ -2,7 +2,6 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import type { ControlClient } from '../../control/client.ts';
 import { messageOf } from '../../core/failure.ts';
-import { Secret } from '../../core/secret.ts';
 import { printable, printStderr } from '../terminal/output.ts';
 import { loginFailedText } from './failure-texts.ts';
 
@@ -43,7 +42,7 @@ export class AddressPrompt implements Disposable {
 
   async #paste(line: string, report: (message: string) => void): Promise<void> {
     try {
-      const { failure } = await this.#hub.pasteAddress(this.#name, new Secret(line.trim()));
+      const { failure } = await this.#hub.request('pasteAddress', { name: this.#name, address: line.trim() });
       if (failure !== null && !this.#isOver) report(loginFailedText(failure));
     } catch (error) {
       // The pairing may have ended meanwhile, which says how.

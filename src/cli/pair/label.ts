@@ -17,7 +17,7 @@ export interface LabelOptions {
 
 /** `latchkey pair NAME --print`: the label as text, and as an SVG file. */
 export async function printLabel(hub: ControlClient, name: string, options: LabelOptions): Promise<void> {
-  const label = await hub.label(name);
+  const label = await hub.request('label', { name });
   const { hub_name: hubName, by_address: byAddress } = label;
   if (options.byAddress === true && byAddress === null) {
     return reportFailure(

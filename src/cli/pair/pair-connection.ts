@@ -35,7 +35,8 @@ export interface BatchNames {
 
 /** `latchkey pair NAME` */
 export async function pairConnection(hub: ControlClient, name: string, options: PairOptions): Promise<void> {
-  const outcome = await showPairing(hub, await hub.pair(name), name, options);
+  const { pairing } = await hub.request('pair', { name });
+  const outcome = await showPairing(hub, pairing, name, options);
   switch (outcome.kind) {
     case 'paired':
     case 'link_shown':

@@ -73,7 +73,7 @@ async function pair(name: string | undefined, options: Options, command: Command
 async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> {
   const clock = systemClock('');
   const startedAt = clock.now().uptime;
-  let batch = await hub.pairAll();
+  let batch = await hub.request('pairAll');
   while (batch.current !== null) {
     const { pairing, connection } = batch.current;
     const { timeout } = options;
@@ -99,7 +99,7 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
         );
       }
     }
-    batch = await hub.nextPairing(batch.id);
+    batch = await hub.request('nextPairing', { id: batch.id });
   }
   const noun = (await sharedConnections(hub)).size > 0 ? 'connection' : 'appliance';
   reportPairAll(batch, noun, options.json === true);
@@ -107,7 +107,7 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
 
 /** The names of the connections that are not the own connection of one appliance. */
 async function sharedConnections(hub: ControlClient): Promise<ReadonlySet<string>> {
-  const { connections } = await hub.status();
+  const { connections } = await hub.request('status');
   return new Set(connections.filter(({ own }) => own !== true).map(({ name }) => name));
 }
 

@@ -16,7 +16,7 @@ export async function pasteAddress(
   { json = false }: { readonly json?: boolean },
 ): Promise<void> {
   const pasted = address === '-' ? await readAddress('The address on which the browser ended: ') : new Secret(address);
-  const { pairing, failure } = await hub.pasteAddress(name, pasted);
+  const { pairing, failure } = await hub.request('pasteAddress', { name, address: pasted.reveal() });
   const outcome = failure === null ? await followExchange(hub, pairing) : { reason: failure, message: null };
   if ('scope' in outcome) {
     const { scope } = outcome;

@@ -44,7 +44,7 @@ async function listPortals({ catalogue, json }: Options, command: Command): Prom
     return;
   }
   await using hub = await connectHub(command);
-  const response = await hub.portals();
+  const response = await hub.request('portals');
   if (json === true) printJson(response);
   else print(portalsText(response));
 }
@@ -80,7 +80,7 @@ function checkCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, { json }: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { checks } = await reportIfSlow(PORTAL_ANSWER, hub.checkPortal(name));
+      const { checks } = await reportIfSlow(PORTAL_ANSWER, hub.request('checkPortal', { name }));
       if (json === true) printJson({ checks });
       else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
       if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;

@@ -30,7 +30,7 @@ export function statusCommand(): Command {
     .action(async (options: Options, command: Command) => {
       if (options.watch === true) return watchStatus(options, command);
       await using hub = await connectHub(command);
-      const status = await hub.status();
+      const status = await hub.request('status');
       process.exitCode = exitStatusOf(status.conditions);
       if (options.json === true) printJson(status);
       else print(statusText(status));
@@ -62,7 +62,7 @@ async function fetchStatus(command: Command): Promise<StatusResponse> {
   await using hub = await connectHub(command);
   const stop = systemTimers.after(RESPONSE_TIMEOUT, () => void hub[Symbol.asyncDispose]());
   try {
-    return await hub.status();
+    return await hub.request('status');
   } finally {
     stop();
   }

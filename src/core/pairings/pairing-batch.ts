@@ -1,11 +1,8 @@
 import type { Secret } from '../secret.ts';
-import { PAIRING_FAILURE_REASONS } from './pairing.ts';
+import type { PairingFailureReason } from './pairing.ts';
 
 /** Why an appliance is not connected at the end of a batch; `not_begun`: its pairing was not started. */
-export type SkipReason = (typeof SKIP_REASONS)[number];
-
-/** All reasons. */
-export const SKIP_REASONS = [...PAIRING_FAILURE_REASONS, 'waiting_for_approval', 'not_begun'] as const;
+export type SkipReason = PairingFailureReason | 'waiting_for_approval' | 'not_begun';
 
 /** An appliance that a batch has not connected. */
 export interface SkippedConnection {

@@ -17,15 +17,11 @@ export interface PortalStatus extends PortalLogin {
   readonly reached: string | null;
 }
 
-/** The parts of a portal that are checked, in this order. */
-export const PORTAL_CHECK_NAMES = ['discovery', 'endpoints', 'tls', 'clock', 'client', 'logins'] as const;
-
-export const CHECK_RESULTS = ['ok', 'warn', 'fail'] as const;
-
 /** The result of one check of a portal. `warn`: something that may become a failure, or that could not be checked. */
 export interface PortalCheck {
-  readonly name: (typeof PORTAL_CHECK_NAMES)[number];
-  readonly result: (typeof CHECK_RESULTS)[number];
+  /** The part of the portal; they are checked in this order. */
+  readonly name: 'discovery' | 'endpoints' | 'tls' | 'clock' | 'client' | 'logins';
+  readonly result: 'ok' | 'warn' | 'fail';
   /** One line: what was found, and what to do if something must be done. */
   readonly detail: string;
 }

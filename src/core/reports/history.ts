@@ -3,22 +3,12 @@ import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { ConnectionEvent } from './connection-event.ts';
 import type { ProblemCode } from './problem.ts';
 
-/** The kinds of history lines. */
-export const HISTORY_KINDS = [
-  'paired',
-  'pairing_failed',
-  'unpaired',
-  'refreshed',
-  'refresh_failed',
-  'token_refused',
-] as const;
-
 /**
  * A line of a connection's history. Equal refreshes and equal failures of one day (UTC) share one line. Instants are
  * RFC 3339 UTC.
  */
 export interface HistoryEntry {
-  readonly kind: (typeof HISTORY_KINDS)[number];
+  readonly kind: 'paired' | 'pairing_failed' | 'unpaired' | 'refreshed' | 'refresh_failed' | 'token_refused';
   /** The reason of a failure; null otherwise. */
   readonly why: PairingFailureReason | ProblemCode | null;
   /** When it first and last happened. */

@@ -112,7 +112,7 @@ async function collectHistories({ hub }: DoctorContext, options: DoctorOptions):
   if (hub.kind !== 'running') return { left_out: hub.detail };
   return withHub(options, async (client) => {
     const histories: Record<string, unknown> = {};
-    for (const { name } of hub.connections.slice(0, MAX_ITEMS)) histories[name] = await client.history(name);
+    for (const { name } of hub.connections.slice(0, MAX_ITEMS)) histories[name] = await client.request('history', { name });
     return histories;
   });
 }

@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Secret } from '../../../src/core/secret.ts';
 import { STORE_KEY_BYTES } from '../../../src/store/keys/sealing.ts';
 import { PortalOnHost } from '../../netns/portal-on-host.ts';
 import { eventually } from '../../support/hub-process.ts';
@@ -220,9 +219,8 @@ export class ChaosSite implements AsyncDisposable {
     const token = await this.appliances.logInElsewhere(connection, this.#clientOf(portalOf(connection)));
     rememberSecrets([token]);
     this.imported.add(token);
-    const refreshToken = new Secret(token);
     await process.ask((control) =>
-      control.importGrant({ name: connection, portal: null, scope: null, replace: true, refreshToken }),
+      control.request('importGrant', { name: connection, refresh_token: token, replace: true }),
     );
   }
 
@@ -234,7 +232,7 @@ export class ChaosSite implements AsyncDisposable {
     await this.pair(GUEST, hub);
     const grant = await eventually(() =>
       other.process.ask((control) =>
-        control.token(GUEST).then(
+        control.request('token', { name: GUEST }).then(
           ({ access_token }) => access_token,
           () => null,
         ),
@@ -242,9 +240,9 @@ export class ChaosSite implements AsyncDisposable {
     );
     const { clientId: client } = this.#clientOf('guest');
     await this.appliances.askPortal('POST', '/_emulator/faults', { ...SLOW_REFRESH, client });
-    const refreshed = hub.process.ask((control) => control.refresh(GUEST)).catch(() => undefined);
+    const refreshed = hub.process.ask((control) => control.request('refresh', { name: GUEST })).catch(() => undefined);
     await sleep(250);
-    await other.process.ask((control) => control.unpair(GUEST));
+    await other.process.ask((control) => control.request('unpair', { name: GUEST }));
     await refreshed;
     return grant.split('.')[0] ?? '';
   }
@@ -269,7 +267,7 @@ export class ChaosSite implements AsyncDisposable {
     await guest.process.kill('SIGTERM');
     // It counts as running for some seconds after its last heartbeat.
     await eventually(async () => {
-      const removed = this.healthyHub?.process.ask((control) => control.removeHub(GUEST_HUB));
+      const removed = this.healthyHub?.process.ask((control) => control.request('removeHub', { name: GUEST_HUB }));
       return (await removed?.then(() => true).catch(() => false)) === true;
     }, 60);
     await guest[Symbol.asyncDispose]();

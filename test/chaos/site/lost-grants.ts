@@ -123,7 +123,7 @@ export async function findDisagreement(site: ChaosSite): Promise<string[]> {
     site.hubs.map(async ({ name: hub, process }, index) => {
       for (const name of site.connections.filter((_, number) => number % site.hubs.length === index)) {
         const problem = await process
-          .ask((control) => control.refresh(name))
+          .ask((control) => control.request('refresh', { name }))
           .then(({ state, problem }) => (state === 'active' ? null : `${state}, ${problem?.message}`), messageOf);
         if (problem !== null) broken.push(`${name} could not be refreshed by ${hub}: ${problem}`);
       }
@@ -136,7 +136,10 @@ export async function findDisagreement(site: ChaosSite): Promise<string[]> {
       process.ask(async (control) => {
         const issued = new Map<string, string>();
         for (const name of site.connections) {
-          issued.set(name, await control.token(name).then(({ access_token }) => access_token, messageOf));
+          issued.set(
+            name,
+            await control.request('token', { name }).then(({ access_token }) => access_token, messageOf),
+          );
         }
         return issued;
       }),
@@ -154,7 +157,9 @@ async function doHubsAgree(site: ChaosSite, name: string): Promise<boolean> {
   for (let tries = 0; tries < 3; tries += 1) {
     const tokens = await Promise.all(
       site.hubs.map(({ process }) =>
-        process.ask((control) => control.token(name).then(({ access_token }) => access_token, messageOf)),
+        process.ask((control) =>
+          control.request('token', { name }).then(({ access_token }) => access_token, messageOf),
+        ),
       ),
     );
     if (new Set(tokens).size === 1) return true;

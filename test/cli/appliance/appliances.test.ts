@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/route-handlers.ts';
+import { toWire } from '../../../src/control/messages.ts';
 import { runShell, shareFakeAdministration, startLatchkey } from '../command.ts';
 
 const hub = shareFakeAdministration();

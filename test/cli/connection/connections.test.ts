@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/route-handlers.ts';
+import { toWire } from '../../../src/control/messages.ts';
 import { waitingForApproval } from '../../support/registration-samples.ts';
 import { shareFakeAdministration } from '../command.ts';
 

@@ -82,7 +82,7 @@ describe('commands for a shared connection', () => {
     expect(Object.keys(JSON.parse(history))).not.toContain('thermostat');
     expect(JSON.parse(configuration).portals[1]).toMatchObject({ revocationEndpoint: emulator.baseUrl });
     expect(configuration).not.toContain('of-the-maker');
-    await hub.ask((control) => control.removeConnection('cabin', false));
+    await hub.ask((control) => control.request('removeConnection', { name: 'cabin' }));
   });
 
   it.each([

@@ -42,7 +42,7 @@ test('pair --all skips an appliance whose pairing fails, and names it with the r
   await hub.addAppliance('meter', 'Monitoring');
   const running = pairAll('--json');
   await running.stdout(/"waiting","appliance":"heat-pump"/);
-  await hub.ask((control) => control.unpair('heat-pump'));
+  await hub.ask((control) => control.request('unpair', { name: 'heat-pump' }));
   await logIn(running, 'meter');
   const { status, stdout, stderr } = await running.ended;
   expect(status).toBe(1);
@@ -70,7 +70,8 @@ test('pair --all --timeout ends only the command, and the next pair --all shows 
 
 test('pair --all warns of two accounts and succeeds, and status shows the account of each appliance', async () => {
   emulator.change({ idToken: true });
-  for (const { name } of (await hub.status()).appliances) await hub.ask((control) => control.removeAppliance(name));
+  for (const { name } of (await hub.status()).appliances)
+    await hub.ask((control) => control.request('removeAppliance', { name }));
   await hub.addAppliance('battery', 'Monitoring');
   await hub.addAppliance('wallbox', 'Monitoring');
   const running = pairAll('--json');

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/route-handlers.ts';
+import { toWire } from '../../../src/control/messages.ts';
 import type { ProblemCode } from '../../../src/core/reports/problem.ts';
 import { runShell, shareFakeAdministration, startOnTerminal } from '../command.ts';
 

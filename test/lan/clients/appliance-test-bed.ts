@@ -98,7 +98,7 @@ export class ApplianceTestBed implements AsyncDisposable {
   /** @returns an initial access token */
   async invite(name: string): Promise<string> {
     const { token } = await this.hub.ask((control) =>
-      control.invite({ name, scope: null, portal: null, connection: null, ttl: 3600 }),
+      control.request('invite', { name, scope: null, portal: null, connection: null, ttl: 3600 }),
     );
     rememberSecrets([token]);
     return token;

@@ -158,7 +158,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
     expect(await page.locator('#several-asked').textContent()).toMatch(german ? /^2 Geräte/ : /^2 appliances/);
     expect(await page.content()).toContain('&lt;script&gt;');
     await expectUsable(visit, `installer-${look}-introduced`);
-    await hub.ask((control) => control.removeAppliance(stranger.name));
+    await hub.ask((control) => control.request('removeAppliance', { name: stranger.name }));
     await page.locator(`#approve-${name}`).click();
     await page.locator(`#pair-${name}`).waitFor();
     expect(await hub.appliance(name)).not.toHaveProperty('waiting_for_approval');

@@ -66,12 +66,12 @@ if (IS_LONG_FORM) {
     const appliance = await addAndPair(state, 'wallbox');
     const { status, token } = await requestToken(state, appliance);
     expect(status).toBe(200);
-    const { id } = (await askHub(state, (control) => control.status())).hub;
+    const { id } = (await askHub(state, (control) => control.request('status'))).hub;
 
     await containers.sh('kill', '--signal', 'KILL', 'hub');
     await containers.sh('start', 'hub');
     expect(await requestToken(state, appliance)).toEqual({ status: 200, token });
-    expect((await askHub(state, (control) => control.status())).hub.id).toBe(id);
+    expect((await askHub(state, (control) => control.request('status'))).hub.id).toBe(id);
     expect(await containers.remove('hub')).toBe(0);
   });
 }

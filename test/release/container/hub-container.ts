@@ -59,7 +59,7 @@ export async function askHub<Result>(
 
 /** Adds an appliance, and pairs it: the emulator redirects to the hub without asking. */
 export async function addAndPair(state: string, name: string): Promise<CredentialsResponse> {
-  const credentials = await askHub(state, (control) => control.addAppliance(name, null, null, null));
+  const credentials = await askHub(state, (control) => control.request('addAppliance', { name }));
   rememberSecrets([credentials.client_secret]);
   const authorizeUrl = await askHub(state, (control) => startPairing(control, name));
   for (let next: string | undefined = authorizeUrl.href; next !== undefined; ) {
@@ -74,7 +74,7 @@ export async function addAndPair(state: string, name: string): Promise<Credentia
 
 /** The `state` of an appliance. */
 async function stateOf(state: string, name: string): Promise<string | undefined> {
-  const { appliances } = await askHub(state, (control) => control.status());
+  const { appliances } = await askHub(state, (control) => control.request('status'));
   return appliances.find((appliance) => appliance.name === name)?.state;
 }
 
@@ -84,7 +84,7 @@ export async function requestToken(
   { client_id, client_secret }: CredentialsResponse,
 ): Promise<{ readonly status: number; readonly token: unknown }> {
   const [{ hub }, { certificate }] = await askHub(state, (control) =>
-    Promise.all([control.status(), control.authority()]),
+    Promise.all([control.request('status'), control.request('authority')]),
   );
   const agent = new Agent({ connect: { ca: certificate } });
   const { statusCode, body } = await request(`https://127.0.0.1:${hub.https_port}/oauth/token`, {

@@ -73,7 +73,7 @@ describe('a hub in a container', () => {
   let token: unknown;
   const state = () => containers.volume('hub');
   const identityNow = async () => {
-    const { hub: found } = await askHub(state(), (control) => control.status());
+    const { hub: found } = await askHub(state(), (control) => control.request('status'));
     return { id: found.id, pin: found.ca_fingerprint };
   };
 
@@ -145,7 +145,7 @@ describe('a hub in a container', () => {
     await containers.start('hub', hub(volume, NEWER));
     expect(await requestToken(state(), appliance)).toEqual({ status: 200, token });
     expect(await identityNow()).toEqual(identity);
-    expect((await askHub(state(), (control) => control.status())).hub.version).toBe(NEWER);
+    expect((await askHub(state(), (control) => control.request('status'))).hub.version).toBe(NEWER);
     expect(await containers.logs('hub')).not.toContain('certificate_names_missing');
     expect(await containers.remove('hub')).toBe(0);
   });
@@ -230,7 +230,7 @@ describe('the user and the network of a container', () => {
         ...['--user', '1234:1234', '--volume', `${own}:/run/secrets:ro`, '--volume', `${state}:${STATE}`],
       ],
     });
-    expect((await askHub(state, (control) => control.status())).hub.name).toBe('Cellar hub');
+    expect((await askHub(state, (control) => control.request('status'))).hub.name).toBe('Cellar hub');
     expect(await containers.remove('other-user')).toBe(0);
   });
 
@@ -243,7 +243,7 @@ describe('the user and the network of a container', () => {
         name,
         hub([...network, '--env', `LATCHKEY_LAN_ADDRESS=${address}`, '--env', 'LATCHKEY_LAN_LISTEN=0.0.0.0']),
       );
-      const { hub: found } = await askHub(state, (control) => control.status());
+      const { hub: found } = await askHub(state, (control) => control.request('status'));
       const { stdout } = await containers.podman('exec', name, 'latchkey', 'doctor', '--json');
       const checks = JSON.parse(stdout).checks as { name: string; result: string; detail: string }[];
       await containers.remove(name);

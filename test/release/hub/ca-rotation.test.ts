@@ -204,7 +204,7 @@ describe('a rotation of the CA', () => {
 
   it('the hub shows the new CA at every place, and how to get the old one', async () => {
     const before = await hub.authority();
-    const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const report = await hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     expect(spkiFingerprint(report.certificate)).toBe(report.fingerprint);
     const { hub: status } = await hub.status();
     expect(status.ca_fingerprint).toBe(report.fingerprint);
@@ -224,7 +224,7 @@ describe('a rotation of the CA', () => {
     const again = await hub.cli('ca', '--rotate', '--yes');
     expect(again).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('latchkey ca --keep-old 0') });
     expect(await hub.authority()).toEqual(report);
-    const last = await hub.ask((control) => control.rotateAuthority(0));
+    const last = await hub.ask((control) => control.request('rotateAuthority', { keep: 0 }));
     expect(last.fingerprint).not.toBe(report.fingerprint);
     expect((await presentedPins()).slice(1)).toEqual([last.fingerprint]);
     expect((await fetch(`${http}/ca.pem`)).headers.get('link')).toBeNull();
@@ -235,12 +235,12 @@ describe('a rotation of the CA', () => {
   it('a backup contains both CAs, and the restored hub serves appliances that trust either', async () => {
     const credentials = await paired('heater');
     const before = await hub.authority();
-    const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const report = await hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     const passphrase = 'a passphrase that is long';
-    const { copy } = await hub.ask((control) => control.backUp(passphrase));
+    const { copy } = await hub.ask((control) => control.request('backUp', { passphrase }));
     await hub[Symbol.asyncDispose]();
     hub = await HubProcess.start({ emulator, here: true });
-    await hub.ask((control) => control.restore(copy, passphrase));
+    await hub.ask((control) => control.request('restore', { copy, passphrase }));
     await eventually(async () => (await hub.authority().catch(() => null))?.fingerprint === report.fingerprint);
     expect((await hub.authority()).old?.fingerprint).toBe(before.fingerprint);
     for (const { certificate } of [before, report]) expect(await trusting(certificate, credentials)()).toBe(200);
@@ -255,7 +255,7 @@ describe('a rotation of the CA', () => {
     await eventually(copied);
     await sleep(1000);
     before = (await stat(copy)).mtimeMs;
-    const { fingerprint, old } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const { fingerprint, old } = await hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     await eventually(copied);
     await hub.kill('SIGTERM');
     await writeFile(join(state, 'latchkey.db'), Buffer.alloc(40_000, 7));
@@ -278,10 +278,10 @@ describe('a rotation of the CA', () => {
       });
     await move();
     expect(spkiFingerprint(readFileSync(file, 'utf8'))).toBe(before.fingerprint);
-    const { fingerprint } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const { fingerprint } = await hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     await move();
     expect(spkiFingerprint(readFileSync(file, 'utf8'))).toBe(fingerprint);
-    await hub.ask((control) => control.keepOldAuthority(0));
+    await hub.ask((control) => control.request('keepOldAuthority', { keep: 0 }));
     await move();
   });
 
@@ -292,12 +292,15 @@ describe('a rotation of the CA', () => {
     const observed = new Set<boolean>();
     const rounds = 3;
     // The duration after a start, when the required code is not loaded yet.
-    const duration = 2 * (await durationOf(() => hub.ask((control) => control.rotateAuthority(0))));
+    const duration =
+      2 * (await durationOf(() => hub.ask((control) => control.request('rotateAuthority', { keep: 0 }))));
     await hub.kill();
     await hub.launch();
     for (let round = 0; round < rounds; round++) {
       const before = await hub.authority();
-      const rotating = hub.ask((control) => control.rotateAuthority(30 * DAY)).catch(() => undefined);
+      const rotating = hub
+        .ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }))
+        .catch(() => undefined);
       await (round === rounds - 1 ? rotating : sleep((duration * round) / rounds));
       await hub.kill();
       await rotating;
@@ -307,7 +310,7 @@ describe('a rotation of the CA', () => {
       expect([now.fingerprint, now.old?.fingerprint]).toContain(before.fingerprint);
       expect((await presentedPins())[1]).toBe(now.fingerprint);
       for (const { certificate } of [before, now]) expect(await trusting(certificate, credentials)()).toBe(200);
-      if (now.old !== undefined) await hub.ask((control) => control.keepOldAuthority(0));
+      if (now.old !== undefined) await hub.ask((control) => control.request('keepOldAuthority', { keep: 0 }));
     }
     expect(observed).toEqual(new Set([false, true]));
   });
@@ -318,7 +321,7 @@ describe('a program that fetches the CA at each start, as in the guide', () => {
     await using bench = await ApplianceTestBed.start();
     using workspace = bench.createWorkspace(null);
     const dryer = await bench.addAppliance('dryer');
-    const { fingerprint } = await bench.hub.ask((control) => control.rotateAuthority(30 * DAY));
+    const { fingerprint } = await bench.hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     const programs = [(env: NodeJS.ProcessEnv) => workspace.js(guide('js'), { ...dryer, ...env })];
     if (missingPackages('golang.org/x/oauth2').length === 0) {
       workspace.write('example.go', guide('go'));
@@ -330,7 +333,7 @@ describe('a program that fetches the CA at each start, as in the guide', () => {
       for (const PIN of [bench.pin, fingerprint])
         expect(await program({ PIN })).toMatchObject({ status: 0, stderr: '' });
     }
-    await bench.hub.ask((control) => control.keepOldAuthority(0));
+    await bench.hub.ask((control) => control.request('keepOldAuthority', { keep: 0 }));
     for (const program of programs) {
       expect((await program({})).stderr).toContain('This is not our hub');
       expect(await program({ PIN: fingerprint })).toMatchObject({ status: 0 });
@@ -347,9 +350,9 @@ describe('the announcement of a new CA', () => {
     await using lan = await createLan(['hub', 'observer']);
     await using announced = await startTestModeHub(lan.hosts.hub);
     const observer = await observeWithZeroconf(lan.hosts.observer);
-    const before = (await announced.ask((control) => control.authority())).fingerprint;
+    const before = (await announced.ask((control) => control.request('authority'))).fingerprint;
     expect((await observer.found()).txt['capk']).toBe(before);
-    const { fingerprint } = await announced.ask((control) => control.rotateAuthority(30 * DAY));
+    const { fingerprint } = await announced.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
     expect(fingerprint).not.toBe(before);
     await observer.found(({ txt }) => txt['capk'] === fingerprint);
     return undefined;

@@ -59,7 +59,7 @@ describe('latchkey connection', () => {
     const moved = await hub.cli('appliance', 'move', 'wallbox', '--connection', 'heating');
     expect(moved).toMatchObject({ status: 0, stdout: 'wallbox uses the connection heating now.\n' });
     expect(moved.stderr).toContain('latchkey connection remove wallbox');
-    const { access_token } = await hub.ask((control) => control.token('heating'));
+    const { access_token } = await hub.ask((control) => control.request('token', { name: 'heating' }));
     expect((await hub.requestToken(wallbox)).body).toMatchObject({ access_token });
     expect(await hub.cli('connection', 'remove', 'wallbox')).toMatchObject({ status: 0 });
     expect(await hub.cli('connection', 'remove', 'heating', '--yes')).toMatchObject({ status: 0 });
@@ -125,7 +125,7 @@ it('the hub takes over the login of another client, and a refused token leaves n
   expect(await other.refresh()).toBe(400);
   const user = await addTo(hub, 'thermostat', 'cloud');
   for (let round = 0; round < 3; round++) {
-    await hub.ask((control) => control.refresh('cloud'));
+    await hub.ask((control) => control.request('refresh', { name: 'cloud' }));
     const { status, body } = await hub.requestToken(user);
     expect(status).toBe(200);
     expect(await whoami(emulator, body['access_token'])).toBe(200);
@@ -139,7 +139,7 @@ it('the hub takes over the login of another client, and a refused token leaves n
   expect(kept.stderr).toContain('run the command again with --yes');
   expect(await third.refresh()).toBe(200);
   expect(await importGrant(hub, 'not-a-token-of-this-portal', 'cloud', '--yes')).toMatchObject({ status: 1 });
-  expect(await hub.ask((control) => control.refresh('cloud'))).toMatchObject({ state: 'active' });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'cloud' }))).toMatchObject({ state: 'active' });
   expect(await importGrant(hub, third.refreshToken, 'cloud', '--yes', '--json')).toMatchObject({ status: 0 });
   expect(await third.refresh()).toBe(400);
 });

@@ -19,7 +19,7 @@ test('the hub tries a corrected client secret at once after a reload or a restar
       await apply();
     };
     await correct('a-secret-of-somebody-else');
-    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({
+    expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
       problem: { code: 'misconfigured' },
     });
     expect((await hub.cli('status')).status).toBe(3);

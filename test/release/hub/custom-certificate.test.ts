@@ -84,7 +84,7 @@ it('a hub with an own certificate announces its pin, and the pin of the next one
   expect((await observer.found()).txt['capk']).toBe(spkiFingerprint(authority.certificate));
   const elsewhere = await createAuthority();
   write(await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: Date.now() }));
-  const currentPin = async () => (await hub.ask((control) => control.authority())).fingerprint;
+  const currentPin = async () => (await hub.ask((control) => control.request('authority'))).fingerprint;
   expect(await currentPin()).toBe(spkiFingerprint(authority.certificate));
   // The hub checks the files once a minute.
   await observer.found(({ txt }) => txt['capk'] === spkiFingerprint(elsewhere.certificate), scaleDeadline(60_000));

@@ -81,9 +81,9 @@ test('a declared appliance exists from the first start with its configured secre
   });
   await hub.ask(async (control) => {
     const invite = { name: 'wallbox', scope: null, portal: null, connection: null, ttl: 60 };
-    await expect(control.rotateSecret('wallbox', false)).rejects.toThrow('[appliances.wallbox]');
-    await expect(control.addAppliance('wallbox', null, null)).rejects.toThrow('wallbox already exists');
-    await expect(control.invite(invite)).rejects.toThrow('wallbox already exists');
+    await expect(control.request('rotateSecret', { name: 'wallbox' })).rejects.toThrow('[appliances.wallbox]');
+    await expect(control.request('addAppliance', { name: 'wallbox' })).rejects.toThrow('wallbox already exists');
+    await expect(control.request('invite', invite)).rejects.toThrow('wallbox already exists');
   });
   expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await hub.pair('wallbox', emulator);
@@ -107,10 +107,10 @@ test('an appliance that is no longer declared keeps its grant, but gets no token
   expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 
   await startWith('');
-  const rotated = await hub.ask((control) => control.rotateSecret('wallbox', false));
+  const rotated = await hub.ask((control) => control.request('rotateSecret', { name: 'wallbox' }));
   rememberSecrets([rotated.client_secret]);
   expect(await tokenResult(rotated.client_id, rotated.client_secret)).toBe('200 Monitoring RemoteControl');
-  await hub.ask((control) => control.removeAppliance('wallbox'));
+  await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
   expect((await hub.status()).appliances).toEqual([]);
 });
 
@@ -179,17 +179,20 @@ test('a declared appliance that moves to another portal gets a suspended grant, 
   expect(moved).not.toHaveProperty('authorize_url');
   expect(await logIn(emulator, link)).toContain('is not connected');
   expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
-  await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
+  await expect(hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).rejects.toThrow('pair');
 
   // The earlier appliance's table is gone, and this appliance is not a renamed one.
   await startWithPortals(table('cloud', bench));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'needs_pairing', portal: 'cloud' });
-  await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
+  await expect(hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).rejects.toThrow('pair');
   expect(bench.requests.filter(({ endpoint }) => endpoint === 'token')).toEqual([]);
 
   await startWithPortals(table('renamed', emulator));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', portal: 'renamed' });
-  expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+    state: 'active',
+    problem: null,
+  });
   expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 });
 
@@ -200,7 +203,10 @@ test('an added appliance follows a renamed portal, and has a suspended grant if 
   await hub.pair('heater', emulator);
   await startWithPortals(table('bench', bench) + table('renamed', emulator));
   expect(await hub.appliance('heater')).toMatchObject({ state: 'active', portal: 'renamed' });
-  expect(await hub.ask((control) => control.refresh('heater'))).toMatchObject({ state: 'active', problem: null });
+  expect(await hub.ask((control) => control.request('refresh', { name: 'heater' }))).toMatchObject({
+    state: 'active',
+    problem: null,
+  });
   await startWithPortals(table('renamed', bench));
   expect(await hub.appliance('heater')).toMatchObject({ state: 'needs_pairing', portal: 'renamed' });
   expect(await tokenResult(added.client_id, added.client_secret)).toBe('400 invalid_grant');
@@ -259,15 +265,19 @@ test('declared appliances share a declared connection, which is paired once', as
   await startWith(toml);
   expect(await token('thermostat')).toBe(issued);
   const removal = expect.stringContaining('family is declared in the hub');
-  await expect(hub.ask((control) => control.removeConnection('family', true))).rejects.toMatchObject({
+  await expect(
+    hub.ask((control) => control.request('removeConnection', { name: 'family', even_if_used: true })),
+  ).rejects.toMatchObject({
     code: 'connection_declared',
     message: removal,
   });
-  await expect(hub.ask((control) => control.addConnection('family', null, null))).rejects.toMatchObject({
+  await expect(hub.ask((control) => control.request('addConnection', { name: 'family' }))).rejects.toMatchObject({
     code: 'connection_exists',
     message: expect.stringContaining('declared'),
   });
-  await expect(hub.ask((control) => control.moveAppliance('dashboard', 'thermostat'))).rejects.toThrow();
+  await expect(
+    hub.ask((control) => control.request('moveAppliance', { name: 'dashboard', connection: 'thermostat' })),
+  ).rejects.toThrow();
 });
 
 test('a connection that is no longer declared keeps its grant, and goes if it has none', async () => {

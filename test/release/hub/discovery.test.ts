@@ -26,7 +26,7 @@ describe('a hub on a home network', () => {
     await using hub = await startTestModeHub(lan.hosts.hub);
     const start = await hub.logged('hub_started');
     const { hub: status } = await hub.status();
-    const pin = (await hub.ask((control) => control.authority())).fingerprint;
+    const pin = (await hub.ask((control) => control.request('authority'))).fingerprint;
 
     for (const { browser, addresses } of observers) {
       const seen = await browser.found();

@@ -27,7 +27,7 @@ test('a login that the portal ends soon is reported on every channel, until some
   await hub.launch();
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  const before = await hub.ask((control) => control.status());
+  const before = await hub.ask((control) => control.request('status'));
   expect(before.conditions).toEqual([]);
   expect(before.connections[0]?.login_ends).toMatch(/:00Z$/);
 
@@ -40,7 +40,7 @@ test('a login that the portal ends soon is reported on every channel, until some
   };
   await eventually(async () => (await delivered()).length > 0, LOGIN_LIFETIME);
   expect(await delivered()).toMatchObject([{ status: 'raised', notice: 'login_ending', ...reminder }]);
-  const status = await hub.ask((control) => control.status());
+  const status = await hub.ask((control) => control.request('status'));
   expect(status.conditions).toMatchObject([{ code: 'login_ending', ...reminder }]);
   expect(status.notices).toMatchObject([{ code: 'login_ending', ...reminder }]);
   expect(status.appliances).toMatchObject([{ state: 'active', problem: null }]);
@@ -59,7 +59,7 @@ test('a login that the portal ends soon is reported on every channel, until some
   await hub.pair('wallbox', emulator);
   await eventually(async () => (await delivered()).length > 1);
   expect((await delivered()).slice(1)).toMatchObject([{ status: 'resolved', notice: 'login_ending' }]);
-  expect((await hub.ask((control) => control.status())).conditions).toEqual([]);
+  expect((await hub.ask((control) => control.request('status'))).conditions).toEqual([]);
 });
 
 test('an appliance gets the ID token of the portal with each grant type, if the scope has openid', async () => {

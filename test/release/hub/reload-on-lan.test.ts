@@ -25,14 +25,14 @@ it('the hub sends a goodbye if it is stopped while a reload waits for the portal
   await logIn(machine, await hub.beginPairing('wallbox'));
   await eventually(async () => (await hub.appliance('wallbox')).state === 'active');
 
-  await hub.ask((control) => control.reload());
+  await hub.ask((control) => control.request('reload'));
   await eventually(async () => hub.events('hub_announced').length === 2);
   expect(observer.losses()).toEqual([]);
 
   await emulator.sendCommand('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 4 });
   startRefresh(hub, 'wallbox');
   await eventually(async () => (await emulator.ask('/_emulator/requests')).includes('refresh_token'));
-  await hub.ask((control) => control.reload());
+  await hub.ask((control) => control.request('reload'));
   await eventually(async () => hub.events('configuration_reloading').length === 2);
   await hub.kill('SIGTERM');
   await observer.gone(instanceName);

@@ -46,7 +46,7 @@ it('a hub restored from a backup of Home Assistant is the same hub, and doubts i
   const heater = await hub.addAppliance('heater');
   for (const name of ['wallbox', 'heater']) {
     await hub.pair(name, emulator);
-    await hub.ask((control) => control.refresh(name));
+    await hub.ask((control) => control.request('refresh', { name }));
   }
   const before = (await hub.status()).hub;
   const { code } = await hub.setupCode();
@@ -59,7 +59,7 @@ it('a hub restored from a backup of Home Assistant is the same hub, and doubts i
   await backUpFiles(state, copy, app.backup_exclude);
   expect(readdirSync(copy).sort()).toEqual(['latchkey.db.copy', 'store.key']);
 
-  for (let round = 0; round < 2; round++) await hub.ask((control) => control.refresh('wallbox'));
+  for (let round = 0; round < 2; round++) await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   await hub.kill('SIGTERM');
   rmSync(state, { recursive: true });
   await run('cp', ['-a', copy, state]);
@@ -91,8 +91,11 @@ it('a hub restored from a backup of Home Assistant is the same hub, and doubts i
   expect(await countRefreshes(emulator)).toBe(refreshes);
 
   // The grant of the backup is still the latest one of the heater, but not of the wallbox.
-  expect(await hub.ask((control) => control.refresh('heater'))).toMatchObject({ state: 'active', problem: null });
-  await hub.ask((control) => control.refresh('wallbox')).catch(() => null);
+  expect(await hub.ask((control) => control.request('refresh', { name: 'heater' }))).toMatchObject({
+    state: 'active',
+    problem: null,
+  });
+  await hub.ask((control) => control.request('refresh', { name: 'wallbox' })).catch(() => null);
   const refused = await hub.until('wallbox', (found) => found.state === 'needs_pairing');
   expect(refused.problem?.message).toMatch(
     /^The grant was restored from a copy of .*no longer accepts its refresh token/,

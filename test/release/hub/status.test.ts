@@ -43,10 +43,10 @@ describe('the status of an appliance with damaged credentials', () => {
     expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
     const { stdout } = await hub.cli('appliance', 'list');
     expect(stdout).toContain('its entry in the store was damaged');
-    await expect(hub.ask((control) => control.rotateSecret('wallbox', false))).rejects.toMatchObject({
+    await expect(hub.ask((control) => control.request('rotateSecret', { name: 'wallbox' }))).rejects.toMatchObject({
       code: 'not_allowed',
     });
-    await hub.ask((control) => control.removeAppliance('wallbox'));
+    await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
     await hub.addAppliance('wallbox');
     expect(await hub.appliance('wallbox')).not.toHaveProperty('credentials_damaged');
   });

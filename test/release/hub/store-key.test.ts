@@ -29,7 +29,7 @@ test('a running hub rotates its store key, issues tokens meanwhile, and keeps it
       snapshot_problem: null,
       is_credential: false,
     });
-    await hub.ask((control) => control.refresh('wallbox'));
+    await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   }
   done.abort();
   await customer;
@@ -40,7 +40,7 @@ test('a running hub rotates its store key, issues tokens meanwhile, and keeps it
   await hub.kill();
   await hub.launch();
   expect((await hub.requestToken(wallbox)).status).toBe(200);
-  await hub.ask((control) => control.refresh('wallbox'));
+  await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   expect((await hub.setupCode()).code).toBe(code);
   expect((await hub.status()).hub).not.toHaveProperty('problems');
 });

@@ -72,7 +72,7 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
     addedConnections: ids.map((id) => ({ id, name: `a-${id}`, portal: 'home', scope: null, origin: 'implicit' })),
     addedAppliances: ids.map((id) => ({
       ...{ id, clientId: id, name: `a-${id}`, connection: id, credentials: { kind: 'none' }, origin: 'added' },
-      ...{ waitingSince: null, softwareId: null },
+      ...{ waiting: null, softwareId: null },
     })),
   });
   const obtained = systemClock().now();

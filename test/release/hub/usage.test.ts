@@ -18,7 +18,7 @@ it('status shows the tokens of each appliance, which a reload and a stop keep an
   };
   await request(3);
   // A person reads it: no appliance uses it.
-  await hub.ask((control) => control.token('wallbox'));
+  await hub.ask((control) => control.request('token', { name: 'wallbox' }));
   expect(await usage('heater')).toEqual({ lastToken: null, tokens: 0 });
   const used = await usage('wallbox');
   expect(used).toEqual({ lastToken: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/), tokens: 3 });

@@ -139,7 +139,7 @@ describe.concurrent('the examples of the device flow', () => {
       const script = example(language).replace('"Open', '"Visit');
       const running = workspace[language](script, await testBed.addAppliance(name, false));
       await eventually(async () => (await testBed.hub.appliance(name)).state === 'pairing');
-      await testBed.hub.ask((control) => control.unpair(name));
+      await testBed.hub.ask((control) => control.request('unpair', { name }));
       const { status, stderr } = await running;
       expect(status).toBe(1);
       expect(stderr).toMatch(/expired_token.*the pairing was cancelled at the hub/);

@@ -35,7 +35,7 @@ setUpOnce(async (parts) => {
   issuer = `https://127.0.0.1:${hub.httpsPort}`;
   const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-clients-')));
   programs = await ClientPrograms.build(folder.path, wire.ca);
-  await hub.ask((control) => control.openRegistration(600));
+  await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
 });
 
 describe('OAuth clients with only the address of the hub and its CA', () => {
@@ -131,7 +131,7 @@ function recordDone(client: ClientName, capability: Capability): void {
 
 async function invite(name: string): Promise<string> {
   const { token } = await hub.ask((control) =>
-    control.invite({ name, scope: SCOPE, portal: null, connection: null, ttl: 3600 }),
+    control.request('invite', { name, scope: SCOPE, portal: null, connection: null, ttl: 3600 }),
   );
   rememberSecrets([token]);
   return token;
@@ -158,7 +158,7 @@ async function registersWhileOpen(does: RunCapability, name: string): Promise<vo
   const credentials = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
   const token = () => does('client_secret_basic', credentials);
   await expect(token()).rejects.toThrow(/unauthorized_client/);
-  await hub.ask((control) => control.approveAppliance(name, null));
+  await hub.ask((control) => control.request('approveAppliance', { name }));
   await expect(token()).rejects.toThrow(/invalid_grant/);
 }
 

@@ -23,7 +23,7 @@ it('the examples of the page find the hub, save its CA and get its endpoints', a
   expect(found).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480\n`);
 
   using folder = temporaryFolder();
-  const pin = (await hub.ask((control) => control.authority())).fingerprint;
+  const pin = (await hub.ask((control) => control.request('authority'))).fingerprint;
   const script = [
     `cd '${folder.path}'; PIN=${pin} ${found.trim()}`,
     readExample('Trust the hub', 'sh', PAGE),

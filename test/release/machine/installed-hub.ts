@@ -148,7 +148,7 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   status(): Promise<StatusResponse> {
-    return this.ask((control) => control.status());
+    return this.ask((control) => control.request('status'));
   }
 
   /** The status of one appliance. */
@@ -159,7 +159,7 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   async addAppliance(name: string): Promise<CredentialsResponse> {
-    const credentials = await this.ask((control) => control.addAppliance(name, 'Monitoring', null));
+    const credentials = await this.ask((control) => control.request('addAppliance', { name, scope: 'Monitoring' }));
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }

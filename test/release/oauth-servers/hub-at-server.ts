@@ -1,7 +1,6 @@
 import { request } from 'undici';
 import { expect } from 'vitest';
 import type { CredentialsResponse } from '../../../src/control/messages.ts';
-import { Secret } from '../../../src/core/secret.ts';
 import { FORM_MEDIA_TYPE } from '../../../src/system/http/form.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
@@ -66,7 +65,7 @@ export class HubAtServer implements AsyncDisposable {
    */
   async bringResponse(name: string, address: string): Promise<string | null> {
     if (!address.startsWith(this.hub.callbackAddress)) {
-      return (await this.hub.ask((control) => control.pasteAddress(name, new Secret(address)))).failure;
+      return (await this.hub.ask((control) => control.request('pasteAddress', { name, address }))).failure;
     }
     const page = await (await request(address)).body.text();
     return page.includes('is connected') ? null : page;
@@ -83,7 +82,7 @@ export class HubAtServer implements AsyncDisposable {
   }
 
   /** Forces a refresh, as `latchkey refresh` does. */
-  refresh = (name: string) => this.hub.ask((control) => control.refresh(name));
+  refresh = (name: string) => this.hub.ask((control) => control.request('refresh', { name }));
 
   /** Expects a token that is not `before`, and that the server accepts. */
   async expectNewToken(name: string, server: OAuthServer, before: unknown): Promise<void> {

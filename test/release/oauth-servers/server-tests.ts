@@ -86,7 +86,7 @@ export function testServer<Server extends OAuthServer>(tests: ServerTests<Server
       await bench.expectNewToken(name, server, token);
       if (server.endpoints.revocation === null) return;
       const { token: last } = await bench.issued(name);
-      await bench.hub.ask((control) => control.unpair(name));
+      await bench.hub.ask((control) => control.request('unpair', { name }));
       const revoked = expect.objectContaining({ connection: name });
       await expect.poll(() => bench.hub.events('grant_revoked')).toContainEqual(revoked);
       await expectAccepted(server, last, false);
@@ -97,7 +97,7 @@ export function testServer<Server extends OAuthServer>(tests: ServerTests<Server
     const name = `wrong-${login}`;
     const { hub } = bench;
     await hub.addAppliance(name, SCOPE, name);
-    await hub.ask((control) => control.pair(name));
+    await hub.ask((control) => control.request('pair', { name }));
     if (login !== 'device') {
       const { authorize_url: url = '' } = await hub.until(name, ({ authorize_url: link }) => link !== undefined);
       const problem = await bench.bringResponse(name, await server.loginByScript(url));

@@ -25,9 +25,9 @@ it('the profile of the app allows every file that a hub uses while it pairs, ref
   await using hub = await HubProcess.start({ emulator, appPortal: {}, within, env });
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  await hub.ask((control) => control.refresh('wallbox'));
+  await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   expect((await hub.requestToken(wallbox)).status).toBe(200);
-  await hub.ask((control) => control.takeSnapshot());
+  await hub.ask((control) => control.request('takeSnapshot'));
   await hub.kill('SIGTERM');
 
   const accesses = readFileAccesses(readFileSync(trace, 'utf8'));

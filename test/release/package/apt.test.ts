@@ -146,7 +146,7 @@ describe.each<[string, DebianSuite]>([
     await hub.until('active');
     const after = (await hub.status()).hub;
     expect(after).toMatchObject({ id: before.id, version: LATER, ca_fingerprint: before.ca_fingerprint });
-    expect((await hub.ask((control) => control.refresh('wallbox'))).state).toBe('active');
+    expect((await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).state).toBe('active');
   });
 
   it(`apt on ${debian} takes only Latchkey from the repository with a pin`, async () => {

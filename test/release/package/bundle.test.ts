@@ -29,6 +29,6 @@ it('a hub of the Debian packages finds the thread that issues its certificates',
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator, main: join(folder, 'dist/main.js') });
   const before = await hub.authority();
-  const { fingerprint } = await hub.ask((control) => control.rotateAuthority(0));
+  const { fingerprint } = await hub.ask((control) => control.request('rotateAuthority', { keep: 0 }));
   expect(fingerprint).not.toBe(before.fingerprint);
 });

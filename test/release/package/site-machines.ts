@@ -143,12 +143,12 @@ export class SiteMachines implements AsyncDisposable {
   }
 
   status(name: MachineName): Promise<StatusResponse> {
-    return this.ask(name, (control) => control.status());
+    return this.ask(name, (control) => control.request('status'));
   }
 
   /** Waits until a hub has refreshed the appliance's connection. @param seconds see {@link eventually} */
   async untilRefreshed(name: MachineName, seconds: number): Promise<void> {
-    const refresh = () => this.ask(name, (control) => control.refresh('wallbox'));
+    const refresh = () => this.ask(name, (control) => control.request('refresh', { name: 'wallbox' }));
     await eventually(
       () =>
         refresh().then(

@@ -42,8 +42,8 @@ describe.concurrent('hub on a failing disk', () => {
     await using load = await home.startLoad();
     await home.refreshAnd(['cellar'], () => disk.breakDown());
     expect(await hub.until('cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
-    expect(await hub.ask((control) => control.refresh('roof'))).toMatchObject(unwritable);
-    expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
+    expect(await hub.ask((control) => control.request('refresh', { name: 'roof' }))).toMatchObject(unwritable);
+    expect(await hub.ask((control) => control.request('refresh', { name: 'cellar' }))).toMatchObject(unwritable);
     expect(countRefreshSends(emulator)).toHaveLength(1);
     await eventually(async () => newest(load, 'cellar')?.generation === 2);
     expect(newest(load, 'roof')?.generation).toBe(1);

@@ -17,7 +17,7 @@ async function start() {
 
 const generationOnDisk = async ({ directory }: HubProcess) =>
   (await readStoredGrant(join(directory, 'state'), 'wallbox'))?.generation;
-const refresh = (hub: HubProcess) => hub.ask((control) => control.refresh('wallbox'));
+const refresh = (hub: HubProcess) => hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
 
 describe.skipIf(!canTraceSystemCalls())('syncs that fail', () => {
   it('a refresh whose attempt can not be synced is not sent, and is made when the disk works again', async () => {
@@ -43,10 +43,10 @@ describe.skipIf(!canTraceSystemCalls())('syncs that fail', () => {
       expect((await hub.status()).hub.problems).toMatchObject([{ code: 'store_unwritable' }]);
     }
     await eventually(async () => (await hub.status()).hub.problems === undefined, 60);
-    const { access_token: before } = await hub.ask((control) => control.token('wallbox'));
+    const { access_token: before } = await hub.ask((control) => control.request('token', { name: 'wallbox' }));
     await hub.kill('SIGKILL');
     await hub.launch();
-    expect((await hub.ask((control) => control.token('wallbox'))).access_token).toBe(before);
+    expect((await hub.ask((control) => control.request('token', { name: 'wallbox' }))).access_token).toBe(before);
     expect(await generationOnDisk(hub)).toBe(2);
     expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([1]);
   });

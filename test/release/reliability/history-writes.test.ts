@@ -26,7 +26,7 @@ it('a refresh takes two syncs with or without history, which adds at most one pa
   await hub.pair('wallbox', emulator);
   // Waits for the snapshot that follows a pairing.
   await eventually(async () => /"connection_paired".*"snapshot_written"/s.test(readFileSync(hub.log, 'utf8')));
-  const refresh = () => hub.ask((control) => control.refresh('wallbox'));
+  const refresh = () => hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   const watched = async () => {
     const calls = await traceSystemCalls(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {
       await refresh();
@@ -50,7 +50,7 @@ it('a refresh takes two syncs with or without history, which adds at most one pa
   await hub.launch();
   // There are two lines if the test runs at midnight.
   const refreshes = async () => {
-    const history = await hub.ask((control) => control.history('wallbox'));
+    const history = await hub.ask((control) => control.request('history', { name: 'wallbox' }));
     expect(history.at(-1)).toMatchObject({ kind: 'paired', count: 1 });
     return history.reduce((sum, { kind, count }) => (kind === 'refreshed' ? sum + count : sum), 0);
   };

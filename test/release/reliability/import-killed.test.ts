@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Secret } from '../../../src/core/secret.ts';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import { canTraceSystemCalls, killBeforeSystemCall, ONE_POOL_THREAD } from '../../chaos/system-calls.ts';
 import { whoami } from '../../reliability/load.ts';
@@ -57,10 +56,7 @@ describe.skipIf(!canTraceSystemCalls())('hub killed during an import', () => {
 
 function importGrant(hub: HubProcess, name: string, { refreshToken }: OtherClient): Promise<unknown> {
   return hub.ask((control) =>
-    control.importGrant({
-      ...{ name, portal: null, scope: 'Monitoring', replace: false },
-      refreshToken: new Secret(refreshToken),
-    }),
+    control.request('importGrant', { name, scope: 'Monitoring', refresh_token: refreshToken }),
   );
 }
 
@@ -70,12 +66,12 @@ function importGrant(hub: HubProcess, name: string, { refreshToken }: OtherClien
  */
 async function expectNothingLost(hub: HubProcess, emulator: Emulator, name: string, other: OtherClient): Promise<void> {
   const stateOf = async () => {
-    const { connections } = await hub.ask((control) => control.status());
+    const { connections } = await hub.ask((control) => control.request('status'));
     return connections.find((connection) => connection.name === name)?.state ?? 'unpaired';
   };
   if ((await stateOf()) === 'unpaired') await importGrant(hub, name, other);
   await eventually(async () => (await stateOf()) === 'active', 30);
-  const { access_token } = await hub.ask((control) => control.token(name));
+  const { access_token } = await hub.ask((control) => control.request('token', { name }));
   expect(await whoami(emulator, access_token)).toBe(200);
   const appliance = await hub.addAppliance(`user-of-${name}`, null, null, name);
   expect(await hub.requestToken(appliance)).toMatchObject({ status: 200 });

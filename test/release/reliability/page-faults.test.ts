@@ -72,14 +72,16 @@ describe("hub's page and notices under faults", () => {
     expect([...said].filter(([, status]) => status === 303).map(([path]) => path)).toEqual([
       '/appliances/wallbox/refresh',
     ]);
-    await expect(hub.ask((control) => control.rotateSetupCode())).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(hub.ask((control) => control.request('rotateSetupCode'))).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
     expect(await visitor.isSignedIn()).toBe(true);
     expect((await hub.requestToken(credentials)).status).toBe(200);
 
     disk.makeRoom();
     await hub.kill('SIGKILL');
     await hub.launch();
-    expect(await hub.ask((control) => control.setupCode())).toMatchObject({ code });
+    expect(await hub.ask((control) => control.request('setupCode'))).toMatchObject({ code });
     const { appliances } = await hub.status();
     expect(appliances.map(({ name, state }) => `${name} ${state}`)).toEqual(['heater unpaired', 'wallbox active']);
     expect((await hub.requestToken(credentials)).status).toBe(200);
@@ -125,7 +127,7 @@ describe("hub's page and notices under faults", () => {
     await storeFleet(hub, emulator, names, 3_600_000);
     for (const { id } of emulator.grants()) emulator.revoke(id);
     await hub.launch();
-    await hub.ask((control) => Promise.all(names.map((name) => control.refresh(name))));
+    await hub.ask((control) => Promise.all(names.map((name) => control.request('refresh', { name }))));
     await eventually(async () => webhookCalls.length >= names.length);
     expect(webhookCalls.toSorted()).toEqual(names.map((name) => `raised pairing_needed ${name}`).toSorted());
     const { notices } = await hub.status();
@@ -155,7 +157,7 @@ describe("hub's page and notices under faults", () => {
         return { ended };
       }),
     );
-    void hub.ask((control) => control.testNotices()).catch(() => undefined);
+    void hub.ask((control) => control.request('testNotices')).catch(() => undefined);
     await eventually(async () => existsSync(join(hub.directory, 'began')));
     await hub.kill('SIGTERM');
     expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(streams.map(() => 'ended'));
@@ -167,15 +169,15 @@ describe("hub's page and notices under faults", () => {
     await hub.launch();
     const credentials = await hub.addAppliance('wallbox');
     await hub.requestToken(credentials);
-    await hub.ask((control) => control.openRegistration(60));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 60 }));
     await using client = await HubClient.of(hub);
     await client.register({ client_name: 'stranger', grant_types: ['client_credentials'] });
     // Makes the hub check its notices now, and not only within a minute.
     await hub.addAppliance('car');
-    await hub.ask((control) => control.removeAppliance('car'));
+    await hub.ask((control) => control.request('removeAppliance', { name: 'car' }));
     await eventually(async () => existsSync(join(hub.directory, 'began')));
 
-    await hub.ask((control) => control.reload());
+    await hub.ask((control) => control.request('reload'));
     await eventually(async () => hub.events('configuration_reloading').length > 0);
     let answered = 0;
     const starts = () => hub.events('hub_started').length;

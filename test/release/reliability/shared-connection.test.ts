@@ -21,7 +21,7 @@ it('one grant serves three appliances through sixty refreshes and two kills, one
     intercept: { answering: async ({ endpoint }) => void (endpoint === 'token' && (await sleep(20))) },
   });
   await using hub = await HubProcess.start({ emulator });
-  await hub.ask((control) => control.addConnection(CONNECTION, 'Monitoring', null));
+  await hub.ask((control) => control.request('addConnection', { name: CONNECTION, scope: 'Monitoring' }));
   const fleet = [];
   for (const name of APPLIANCES) fleet.push(await hub.addAppliance(name, null, null, CONNECTION));
   await hub.pair(CONNECTION, emulator);
@@ -36,7 +36,7 @@ it('one grant serves three appliances through sixty refreshes and two kills, one
       kills += 1;
       await hub.launch();
       await eventually(async () => (await hub.connection(CONNECTION)).state === 'active', 60);
-    } else await hub.ask((control) => control.refresh(CONNECTION));
+    } else await hub.ask((control) => control.request('refresh', { name: CONNECTION }));
   }
   await load[Symbol.asyncDispose]();
 

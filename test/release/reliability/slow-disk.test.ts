@@ -42,7 +42,7 @@ it('a hub whose syncs take seconds for minutes reports store_slow with percentil
   let asked = 0;
   const problem = await eventually(async () => {
     asked += 1;
-    await hub.ask((control) => control.rotateSetupCode());
+    await hub.ask((control) => control.request('rotateSetupCode'));
     await sleep(1000);
     return (await hub.status()).hub.problems?.[0];
   }, 60);

@@ -55,7 +55,7 @@ describe.concurrent('a reload of the configuration', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: true });
     await pairFleet(hub, emulator, ['wallbox']);
-    await hub.ask((control) => control.openRegistration(600));
+    await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));
     {
       await using client = await HubClient.of(hub);
       await client.register({});
@@ -78,7 +78,10 @@ describe.concurrent('a reload of the configuration', () => {
     expect(after.appliances).toContainEqual(
       expect.objectContaining({ name: 'wallbox', state: 'active', portal: 'cloud' }),
     );
-    expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
+    expect(await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+      state: 'active',
+      problem: null,
+    });
   });
 
   test('a reload rejects a wrong configuration in one line, and the old one stays in force', async () => {
@@ -95,7 +98,7 @@ describe.concurrent('a reload of the configuration', () => {
     ];
     for (const [from, to, message] of cases) {
       await change(hub, from, to);
-      await expect(hub.ask((control) => control.reload())).rejects.toThrow(message);
+      await expect(hub.ask((control) => control.request('reload'))).rejects.toThrow(message);
       await writeFile(join(hub.directory, 'latchkey.toml'), good);
     }
     await change(hub, /https_port = \d+/, 'https_port = "x"');
@@ -136,8 +139,10 @@ describe.concurrent('a reload of the configuration', () => {
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     expect((await hub.requestToken(other)).status).toBe(200);
-    await expect(hub.ask((control) => control.refresh('fan'))).rejects.toThrow('try again in a moment');
-    await expect(hub.ask((control) => control.reload())).rejects.toThrow('try again');
+    await expect(hub.ask((control) => control.request('refresh', { name: 'fan' }))).rejects.toThrow(
+      'try again in a moment',
+    );
+    await expect(hub.ask((control) => control.request('reload'))).rejects.toThrow('try again');
     await sleep(1000);
     expect(count(daemon, 'hub_stopped')).toBe(0);
     portal.release();
@@ -171,10 +176,10 @@ describe.concurrent('a reload of the configuration', () => {
     // A snapshot of the store that ends frees space again.
     await eventually(async () => {
       disk.fill();
-      const { problem } = await hub.ask((control) => control.refresh('wallbox'));
+      const { problem } = await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
       return problem?.code === 'store_unwritable';
     });
-    await expect(hub.ask((control) => control.reload())).rejects.toThrow("the hub can't write its store");
+    await expect(hub.ask((control) => control.request('reload'))).rejects.toThrow("the hub can't write its store");
     disk.makeRoom();
     await refreshUntilActive(hub, 'wallbox');
     expect((await hub.cli('reload')).status).toBe(0);
@@ -212,7 +217,9 @@ describe.concurrent('a reload of the configuration', () => {
     await eventually(async () => count(daemon, 'configuration_rejected') === 1);
     await change(hub, 'name = 7', 'name = "Attic hub"');
     for (let i = 0; i < 5; i++) daemon.child.kill('SIGHUP');
-    await eventually(async () => (await hub.ask(({ status }) => status()).catch(() => null))?.hub.name === 'Attic hub');
+    await eventually(
+      async () => (await hub.ask((control) => control.request('status')).catch(() => null))?.hub.name === 'Attic hub',
+    );
     await eventually(async () => count(daemon, 'hub_started') >= 2);
     await sleep(1500);
     expect(count(daemon, 'hub_started')).toBeLessThanOrEqual(3);
