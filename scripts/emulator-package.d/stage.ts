@@ -23,7 +23,7 @@ const PAGES = [
 ];
 /** The folders and files of the sources that the package may contain: nothing of the hub. */
 const ALLOWED =
-  /^(src\/emulator\/|src\/cli\/emulator\/|src\/cli\/terminal\/|src\/system\/|src\/core\/(clock|failure|random)\.ts$|scripts\/emulator-package\.d\/)/;
+  /^(src\/emulator\/|src\/clouds\/|src\/cli\/emulator\/|src\/cli\/terminal\/|src\/system\/|src\/core\/(clock|failure|random)\.ts$|scripts\/emulator-package\.d\/)/;
 /** The oldest Node.js whose SQLite needs no flag. */
 const NODE = '>=22.13';
 

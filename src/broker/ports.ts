@@ -1,5 +1,5 @@
 import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
-import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
+import type { PortalPolicy } from '../core/grants/portal-policy.ts';
 import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
 import type { Portal } from '../core/portals/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
@@ -29,17 +29,10 @@ export interface BrokerStore extends Store, HistoryStore, UsageStore {
 }
 
 /** A portal that the hub is connected to. */
-export interface ConnectedPortal {
+export interface ConnectedPortal extends PortalPolicy {
   readonly portal: Portal;
   readonly identity: ConfiguredPortal;
   readonly credentialLocation: CredentialLocation;
-  readonly retryLostAnswer: LostAnswerRetry;
-  /** How long a login lasts at the portal, however often it is used, in ms; null if the configuration does not say. */
-  readonly loginLifetime: number | null;
-  /** How long the portal keeps a refresh token that is not used, in ms; null if the configuration does not say. */
-  readonly idleLifetime: number | null;
-  /** Whether each refresh ends the access token that was issued before it. */
-  readonly refreshEndsAccessToken: boolean;
   /** The scope of a connection that names none; left out if there is none. */
   readonly defaultScope?: string;
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { HelperPortalConfiguration, OAuth2PortalConfiguration } from '../configuration/portals.ts';
+import { DEFAULT_POLICY } from '../core/grants/portal-policy.ts';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
@@ -26,14 +27,14 @@ export function emulatorCloudConfiguration(
 ): OAuth2PortalConfiguration {
   return {
     ...{ type: 'oauth2', name, preset: null, clientId, ca: [], proxy: null, appliedBy: 'new_start' },
-    ...{ retryLostAnswer: 'early', loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+    policy: DEFAULT_POLICY,
     settings: {
       issuer: frontendUrl,
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
       ...{ clientId, clientAuth: null, clientSecret: new Secret(clientSecret), clientKey: null },
       ...{ login: 'device', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
       ...{ authorizationParams: {}, tokenParams: {}, headers: {}, errorCodes: {}, protocol: {} },
-      ...{ tokenLifetime: null, minRequestInterval: 0 },
+      ...{ tokenLifetime: null, minRequestInterval: null, readsErrorsOfSuccess: true, readAnswer: null },
     },
   };
 }
@@ -54,14 +55,11 @@ export function emulatorPortalConfiguration(
     clientSecret: secret,
     ca: [],
     proxy: null,
-    retryLostAnswer: 'early',
     redirect,
     appliedBy,
     revocationEndpoint: `${baseUrl}/oauth2/revoke`,
     tokenLifetime: null,
-    loginLifetime: null,
-    idleLifetime: null,
-    refreshEndsAccessToken: false,
+    policy: DEFAULT_POLICY,
   };
 }
 

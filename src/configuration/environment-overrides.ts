@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { helperPortalSchema, oauth2PortalSchema } from './portal-schema.ts';
 import { applianceSchema, connectionSchema } from './schema.ts';
 
@@ -13,8 +14,7 @@ const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command'];
 const BOOLEAN_KEYS: readonly string[] = [
   'lan.mdns',
   'pairing.on_start',
-  'portals.NAME.pkce',
-  'portals.NAME.refresh_ends_access_token',
+  ...Object.entries(PORTAL_KEYS).flatMap(([key, schema]) => (v.is(schema, true) ? `portals.NAME.${key}` : [])),
 ];
 const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 

@@ -58,16 +58,21 @@ const HEADER_NAME = /^[!#$%&'*+.^`|~\w-]{1,100}$/;
 
 const loginDuration = duration(LOGIN_LIFETIME, 3_600_000, 3650 * 86_400_000);
 
+/** The keys that are a `PortalPolicy`, under the names of its members. */
+export const POLICY_KEYS = {
+  retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
+  login_lifetime: v.optional(loginDuration),
+  idle_lifetime: v.optional(loginDuration),
+  refresh_ends_access_token: v.optional(v.boolean(BOOLEAN), false),
+};
+
 /** The keys that every kind of portal has. */
 const COMMON = {
   ca_file: v.optional(v.string(PATH), ''),
   proxy: v.optional(proxy),
-  retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
   token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000)),
-  login_lifetime: v.optional(loginDuration),
-  idle_lifetime: v.optional(loginDuration),
-  refresh_ends_access_token: v.optional(v.boolean(BOOLEAN), false),
   revocation_endpoint: v.optional(endpoint),
+  ...POLICY_KEYS,
 };
 
 export const helperPortalSchema = v.strictObject(
@@ -117,29 +122,35 @@ const headers = v.record(
   HEADERS,
 );
 
+/** The keys that are members of `OAuth2Settings`, under their names there. */
+export const OAUTH2_KEYS = {
+  issuer: v.optional(issuer),
+  client_id: text(TEXT),
+  client_auth: v.optional(v.picklist(['basic', 'post', 'none', 'private_key_jwt'], CLIENT_AUTH)),
+  login: v.optional(v.picklist(['auto', 'device', 'redirect', 'paste'], LOGIN), 'auto'),
+  redirect_uri: v.optional(redirectUri),
+  pkce: v.optional(v.boolean(BOOLEAN), true),
+  scope_separator: v.optional(text(TEXT), ' '),
+  authorization_params: v.optional(parameters, {}),
+  token_params: v.optional(parameters, {}),
+  error_codes: v.optional(errorCodes, {}),
+  min_request_interval: v.optional(duration(REQUEST_INTERVAL, 1000, 3_600_000)),
+  token_lifetime: COMMON.token_lifetime,
+};
+
 export const oauth2PortalSchema = v.strictObject(
   {
     type: v.literal('oauth2'),
     preset: v.optional(text(TEXT)),
     variables: v.optional(v.record(v.string(), v.string(VARIABLES), VARIABLES)),
-    issuer: v.optional(issuer),
     authorization_endpoint: v.optional(endpoint),
     token_endpoint: v.optional(endpoint),
     device_authorization_endpoint: v.optional(endpoint),
-    client_id: text(TEXT),
     client_secret_file: v.optional(text(SECRET_FILE)),
     client_key_file: v.optional(text(SECRET_FILE)),
-    client_auth: v.optional(v.picklist(['basic', 'post', 'none', 'private_key_jwt'], CLIENT_AUTH)),
-    login: v.optional(v.picklist(['auto', 'device', 'redirect', 'paste'], LOGIN), 'auto'),
-    redirect_uri: v.optional(redirectUri),
-    pkce: v.optional(v.boolean(BOOLEAN), true),
-    scope_separator: v.optional(text(TEXT), ' '),
-    authorization_params: v.optional(parameters, {}),
-    token_params: v.optional(parameters, {}),
     headers: v.optional(headers, {}),
-    error_codes: v.optional(errorCodes, {}),
-    min_request_interval: v.optional(duration(REQUEST_INTERVAL, 1000, 3_600_000)),
     ...COMMON,
+    ...OAUTH2_KEYS,
   },
   TABLE,
 );

@@ -1,14 +1,20 @@
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
 import { messageOf } from '../core/failure.ts';
-import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
+import type { PortalPolicy } from '../core/grants/portal-policy.ts';
 import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';
 import type { OAuth2Settings } from '../portal/oauth2/settings.ts';
 import { CONTAINER_SECRETS, isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
 import { readCa } from './file.ts';
-import type { helperPortalSchema, oauth2PortalSchema, portalSchema } from './portal-schema.ts';
+import {
+  type helperPortalSchema,
+  OAUTH2_KEYS,
+  type oauth2PortalSchema,
+  POLICY_KEYS,
+  type portalSchema,
+} from './portal-schema.ts';
 import type { UsedPreset } from './presets.ts';
 
 /** What every configured portal has. Times are in ms. */
@@ -23,13 +29,7 @@ interface AnyPortalConfiguration {
   readonly ca: string[];
   /** The origin of the proxy through which the hub reaches the portal; null for none. */
   readonly proxy: string | null;
-  readonly retryLostAnswer: LostAnswerRetry;
-  /** How long a login lasts at the portal, however often it is used; null if not configured. */
-  readonly loginLifetime: number | null;
-  /** How long the portal keeps a refresh token that is not used; null if not configured. */
-  readonly idleLifetime: number | null;
-  /** Whether each refresh ends the access token that was issued before it. */
-  readonly refreshEndsAccessToken: boolean;
+  readonly policy: PortalPolicy;
 }
 
 /** A portal of the first kind (docs/portal.md), with its secrets and files loaded. */
@@ -118,11 +118,30 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
       return [];
     }),
     proxy: table.proxy ?? null,
-    retryLostAnswer: table.retry_lost_answer,
-    loginLifetime: table.login_lifetime ?? null,
-    idleLifetime: table.idle_lifetime ?? null,
-    refreshEndsAccessToken: table.refresh_ends_access_token,
+    policy: takeMembers(table, POLICY_KEYS),
   };
+}
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Name;
+
+/** Some keys of a table as members of a domain value: in camelCase, and null in place of a key that is left out. */
+type Members<Table> = {
+  readonly [Key in keyof Table as CamelCase<Key & string>]-?: undefined extends Table[Key]
+    ? Exclude<Table[Key], undefined> | null
+    : Table[Key];
+};
+
+/** @param keys those to take; their values do not matter */
+function takeMembers<Table extends object, Keys extends object>(
+  table: Table,
+  keys: Keys,
+): Members<Pick<Table, keyof Keys & keyof Table>> {
+  const values = new Map(Object.entries(table));
+  const camelCase = (key: string) => key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const members = Object.keys(keys).map((key) => [camelCase(key), values.get(key) ?? null]);
+  return Object.fromEntries(members) as Members<Pick<Table, keyof Keys & keyof Table>>;
 }
 
 function applyMethod(secretFile: string, credentials: string | undefined): ApplyMethod {
@@ -151,15 +170,13 @@ async function readOAuth2Portal(
     type: 'oauth2',
     preset: used?.preset.name ?? null,
     settings: {
-      issuer: table.issuer ?? null,
+      ...takeMembers(table, OAUTH2_KEYS),
       endpoints: {
         authorization: table.authorization_endpoint ?? null,
         token: table.token_endpoint ?? null,
         deviceAuthorization: table.device_authorization_endpoint ?? null,
         revocation: table.revocation_endpoint ?? null,
       },
-      clientId: table.client_id,
-      clientAuth: table.client_auth ?? null,
       clientSecret: await readOptionalSecret(name, 'client_secret_file', table.client_secret_file, context),
       clientKey:
         key === null
@@ -168,17 +185,10 @@ async function readOAuth2Portal(
               context.report(`portals.${name}.client_key_file`, messageOf(error));
               return null;
             }),
-      login: table.login,
-      redirectUri: table.redirect_uri ?? null,
-      pkce: table.pkce,
-      scopeSeparator: table.scope_separator,
       defaultScope: used?.preset.scope ?? null,
-      authorizationParams: table.authorization_params,
-      tokenParams: table.token_params,
       headers: Object.fromEntries(headers),
-      tokenLifetime: table.token_lifetime ?? null,
-      errorCodes: table.error_codes,
-      minRequestInterval: table.min_request_interval ?? 0,
+      readsErrorsOfSuccess: true,
+      readAnswer: used?.readAnswer ?? null,
       protocol: used?.protocol ?? {},
     },
   };

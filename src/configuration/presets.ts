@@ -1,12 +1,15 @@
-import type { Preset, PresetProtocol } from '../portal/presets/preset.ts';
+import type { Cloud, CloudProtocol } from '../clouds/cloud.ts';
+import type { ReadAnswer } from '../clouds/odd-answers.ts';
 import { didYouMean } from '../system/did-you-mean.ts';
 import { isTable, type RawTable } from './environment-overrides.ts';
 
 /** A preset that a portal uses. */
 export interface UsedPreset {
-  readonly preset: Preset;
+  readonly preset: Cloud;
   /** The protocol of its cloud, with the portal's variables filled in. */
-  readonly protocol: PresetProtocol;
+  readonly protocol: CloudProtocol;
+  /** Reads the odd answers of its cloud; null if it has none. */
+  readonly readAnswer: ReadAnswer | null;
 }
 
 /** A configuration whose portals are complete. */
@@ -35,9 +38,9 @@ export async function completePortals(
     if (!isTable(table)) return [[name, table]];
     if (table['preset'] === undefined || catalogue === null) return [[name, { type: 'helper', ...table }]];
     const key = `portals.${name}`;
-    const preset = typeof table['preset'] === 'string' ? catalogue.findPreset(table['preset']) : undefined;
+    const preset = typeof table['preset'] === 'string' ? catalogue.findCloud(table['preset']) : undefined;
     if (preset === undefined) {
-      report(`${key}.preset`, describeUnknown(table['preset'], catalogue.presets()));
+      report(`${key}.preset`, describeUnknown(table['preset'], catalogue.CLOUD_NAMES));
       return [];
     }
     if ((table['type'] ?? 'oauth2') !== 'oauth2') {
@@ -46,7 +49,8 @@ export async function completePortals(
     }
     const resolved = catalogue.resolvePreset(preset, table);
     if (resolved.ok) {
-      used.set(name, { preset, protocol: resolved.protocol });
+      const readAnswer = catalogue.ODD_ANSWERS[preset.name] ?? null;
+      used.set(name, { preset, protocol: resolved.protocol, readAnswer });
       return [[name, resolved.table]];
     }
     for (const [member, problem] of resolved.problems) report(`${key}.${member}`, problem);
@@ -56,15 +60,15 @@ export async function completePortals(
 }
 
 async function loadCatalogue() {
-  const [{ findPreset, presets }, { resolvePreset }] = await Promise.all([
-    import('../portal/presets/catalogue.ts'),
-    import('../portal/presets/resolve.ts'),
+  const [{ findCloud, CLOUD_NAMES }, { ODD_ANSWERS }, { resolvePreset }] = await Promise.all([
+    import('../clouds/catalogue.ts'),
+    import('../clouds/odd-answers.ts'),
+    import('./resolve-preset.ts'),
   ]);
-  return { findPreset, presets, resolvePreset };
+  return { findCloud, CLOUD_NAMES, ODD_ANSWERS, resolvePreset };
 }
 
-function describeUnknown(name: unknown, presets: readonly Preset[]): string {
-  const names = presets.map((preset) => preset.name);
+function describeUnknown(name: unknown, names: readonly string[]): string {
   const suggestion = typeof name === 'string' ? didYouMean(name, names) : '';
   return `must be the name of a preset${suggestion}: ${names.join(', ')} ("latchkey portals --catalogue" describes them)`;
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { parseDuration } from './values.ts';
+import { parseDuration } from '../system/clock.ts';
 
 /** A text with at least one character. @param expected completes "KEY: must be …" */
 export const text = (expected: string) => v.pipe(v.string(expected), v.nonEmpty(expected));

@@ -7,10 +7,11 @@ import type { StatusResponse } from '../control/messages.ts';
 import { listControlSockets } from '../control/socket-file.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
+import type { PortalProbe } from '../portal/probe.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { didYouMean } from '../system/did-you-mean.ts';
 import { readSecret } from '../system/secret-file.ts';
-import { type PortalProbe, probePortals } from './portal-probe.ts';
+import { probePortals } from './portal-probe.ts';
 import { readUnit, type SystemdUnit, serviceEnvironment } from './systemd-unit.ts';
 
 /** The status that the running hub reports, or why there is none. */

@@ -24,7 +24,6 @@ export type {
   Interceptor,
   UserOptions,
 } from './options.ts';
-export type { ProfileName } from './settings/profile-names.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
 export { OptionError } from './settings/validation.ts';
 export { StateFileError } from './state-file.ts';

@@ -1,7 +1,6 @@
 import type { JSONWebKeySet } from 'jose';
 import type { FaultOptions } from './faults/kinds.ts';
 import type { Endpoint } from './http/logged-request.ts';
-import type { ProfileName } from './settings/profile-names.ts';
 import type { SettingOptions } from './settings/settings.ts';
 
 /** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */
@@ -67,10 +66,10 @@ export interface EmulatorOptions extends SettingOptions {
    */
   readonly allowedHosts?: readonly string[] | undefined;
   /**
-   * Behaves at `/oauth2/` like a known cloud: settings, and the ID of the default client. Settings and clients given beside
-   * it win. Default: none.
+   * Behaves at `/oauth2/` like a known cloud, by the name of its preset: settings, and the ID of the default client.
+   * Settings and clients given beside it win. Default: none.
    */
-  readonly profile?: ProfileName | undefined;
+  readonly profile?: string | undefined;
   /** Default: one client with a generated ID and secret; without a secret if the profile's cloud issues none. */
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then shows. */

@@ -56,8 +56,7 @@ export async function connectPortals(
 ): Promise<Portals> {
   const entries = await Promise.all(
     configurations.map(async (configuration) => {
-      const { name, clientId, secretFile, appliedBy } = configuration;
-      const { retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = configuration;
+      const { name, type, clientId, secretFile, appliedBy, policy } = configuration;
       const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(configuration), clientId, name, otherOrigins };
       const credentialLocation = {
@@ -70,11 +69,8 @@ export async function connectPortals(
           ? connectHelperPortal(configuration, credentialLocation, context)
           : await connectOAuth2Portal(configuration, credentialLocation, context);
       const defaultScope = configuration.type === 'oauth2' ? configuration.settings.defaultScope : null;
-      const behaviour = {
-        ...{ retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken },
-        ...(defaultScope !== null && { defaultScope }),
-      };
-      return [name, { type: configuration.type, portal, identity, credentialLocation, ...behaviour }] as const;
+      const scope = defaultScope === null ? {} : { defaultScope };
+      return [name, { type, portal, identity, credentialLocation, ...policy, ...scope }] as const;
     }),
   );
   const connected = new Map(entries);

@@ -1,7 +1,9 @@
+import type { PortalOperation } from '../clouds/odd-answers.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
 import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { RequestOutcome } from './http.ts';
+import { type ResponseRules, readTokenEndpointResponse, toTokenOutcome } from './responses.ts';
 import { describeError, describeRedirect } from './token-outcome.ts';
 import { parseErrorCode } from './token-response.ts';
 
@@ -30,19 +32,19 @@ export type ClientProbe = (client: 'hub' | 'wrong') => Promise<ProbeAnswer>;
 
 /**
  * The answer to a token request.
- * @param classify what a response means
  * @param key the configuration key that names the endpoint
  */
 export function probeAnswer(
   outcome: RequestOutcome,
-  classify: (response: Extract<RequestOutcome, { kind: 'answer' }>['response']) => TokenOutcome['kind'],
+  operation: PortalOperation,
+  rules: ResponseRules,
   key: string,
 ): ProbeAnswer {
   if (outcome.kind !== 'answer') return { kind: 'not_sent', answer: outcome.detail };
   const { response } = outcome;
   const { status, redirect } = response;
   return {
-    kind: classify(response),
+    kind: toTokenOutcome(readTokenEndpointResponse(response, operation, rules)).kind,
     answer: describeError(status, parseErrorCode(response)),
     ...(redirect !== undefined && { redirect: describeRedirect(status, redirect, key) }),
   };

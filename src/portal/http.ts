@@ -69,7 +69,7 @@ export const TOKEN_REQUEST_LIMITS: RequestLimits = {
 export const REVOCATION_LIMITS: RequestLimits = { ...TOKEN_REQUEST_LIMITS, connectTimeout: 4000, totalTimeout: 5000 };
 
 /** Shorter timeouts, because polls and config requests are repeated. */
-const POOLED_REQUEST_LIMITS: RequestLimits = {
+export const POOLED_REQUEST_LIMITS: RequestLimits = {
   ...TOKEN_REQUEST_LIMITS,
   headersTimeout: 15_000,
   bodyTimeout: 15_000,
@@ -205,7 +205,8 @@ function describeFailure(error: unknown, code: string, limits: RequestLimits): s
   }
 }
 
-function commonHeaders(): Record<string, string> {
+/** The headers of every request to a portal. */
+export function commonHeaders(): Record<string, string> {
   return { 'user-agent': userAgent(), accept: 'application/json', 'accept-encoding': 'identity' };
 }
 
@@ -218,7 +219,8 @@ function redirectTarget(location: string | string[] | undefined, from: URL): str
   return `${target.origin === 'null' ? target.protocol : target.origin}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
 }
 
-async function sendRequest(
+/** Sends one request, and reads its response. Rejects if there is no complete one. */
+export async function sendRequest(
   dispatcher: Dispatcher,
   limits: RequestLimits,
   url: URL,
@@ -283,7 +285,7 @@ function portalTimeFrom({ date, age }: Dispatcher.ResponseData['headers']): numb
 }
 
 /** HTTP/1.1 with one request at a time on each connection. */
-function clientOptions({
+export function clientOptions({
   headersTimeout: headers,
   bodyTimeout: body,
   maxResponseBytes: bytes,
@@ -310,7 +312,7 @@ function createConnector({ ca, proxy = null }: PortalRoute, limits: RequestLimit
 }
 
 /** Asks a proxy for a connection (RFC 9110, 9.3.6). @param target host and port */
-async function openTunnel(
+export async function openTunnel(
   proxy: string,
   target: string,
   connect: buildConnector.BuildOptions,
@@ -337,7 +339,7 @@ async function openTunnel(
 const secureContexts = new WeakMap<string[], SecureContext>();
 
 /** Includes the default CAs, because Node drops them as soon as `ca` is given. */
-function trustOptions(ca: string[]): { secureContext?: SecureContext } {
+export function trustOptions(ca: string[]): { secureContext?: SecureContext } {
   if (ca.length === 0) return {};
   let secureContext = secureContexts.get(ca);
   if (secureContext === undefined) {

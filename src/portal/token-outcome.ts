@@ -1,29 +1,8 @@
 import { type CredentialLocation, describeCredentials } from '../core/portals/identity.ts';
-import type { PollOutcome } from '../core/portals/portal.ts';
+import type { ErrorMeaning } from '../core/portals/portal.ts';
 import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { PortalResponse } from './http.ts';
-import { parseErrorCode, parseErrorDescription, parseTokenResponse } from './token-response.ts';
-
-/**
- * Maps a response of the token endpoint to its outcome (docs/portal.md).
- * @param tokenLifetime as for `readTokenResponse`
- */
-export function classifyTokenResponse(response: PortalResponse, tokenLifetime: number | null = null): TokenOutcome {
-  const { status, body, portalTime } = response;
-  if (status >= 200 && status < 300) {
-    const tokens = parseTokenResponse(body, tokenLifetime);
-    if (tokens !== null) return { kind: 'granted', tokens, portalTime };
-    return { kind: 'ambiguous', detail: `HTTP ${status} without a token response` };
-  }
-  const error = parseErrorCode(response);
-  const detail = describeError(status, error);
-  return toErrorOutcome({ meaning: meaningOfError(response, error), error, detail, response });
-}
-
-/** What an error response means, apart from its text: for a token request, or for the poll of a device code. */
-export type ErrorMeaning =
-  | Exclude<TokenOutcome['kind'], 'granted' | 'not_sent'>
-  | Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
+import { parseErrorDescription } from './token-response.ts';
 
 /** An error response. */
 export interface ErrorResult {

@@ -90,11 +90,6 @@ const errorResponse = v.union([
   ),
 ]);
 
-/** Parses the body of a token response, see {@link readTokenResponse}. */
-export function parseTokenResponse(body: string, tokenLifetime: number | null = null): TokenResponse | null {
-  return readTokenResponse(parseBody(v.unknown(), body), tokenLifetime);
-}
-
 /**
  * The tokens of a response with the members of RFC 6749, 5.1; null if it is invalid. Empty or invalid members other than
  * the tokens count as absent.

@@ -6,12 +6,13 @@ import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { parseAuthorizationCode, parseLoginEndpoints } from '../../src/portal/helper/wire.ts';
 import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
-import { parseErrorCode, parseErrorDescription, parseTokenResponse } from '../../src/portal/token-response.ts';
+import { parseErrorCode, parseErrorDescription } from '../../src/portal/token-response.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { readGrant } from '../../src/store/rows/grant-row.ts';
 import { readPairing } from '../../src/store/rows/pairing-row.ts';
 import { parseForm } from '../../src/system/http/form.ts';
+import { parseTokenResponse } from '../portal/token-bodies.ts';
 import { findLeakedSecret, type ParserCase } from './parser-case.ts';
 import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 

@@ -12,6 +12,7 @@ import {
 import { controlSocketCandidates } from '../../src/configuration/file.ts';
 import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
+import { DEFAULT_POLICY } from '../../src/core/grants/portal-policy.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -351,7 +352,7 @@ describe('the usable part of an invalid configuration', () => {
     [
       portal({ client_secret_file: '"gone"', ca_file: '"gone"', retry_lost_answer: '"never"' }),
       ['portals.home.retry_lost_answer', 'portals.home.ca_file', 'portals.home.client_secret_file'],
-      { portals: [{ baseUrl: 'https://api.portal.example', ca: [], retryLostAnswer: 'early' }] },
+      { portals: [{ baseUrl: 'https://api.portal.example', ca: [], policy: { retryLostAnswer: 'early' } }] },
     ],
     [
       portal({ client_id: null, clientid: `"${CLIENT_ID}"` }) + other,
@@ -396,7 +397,7 @@ describe('environment variables of the configuration', () => {
       portals: [
         {
           ...{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' },
-          ...{ refreshEndsAccessToken: true, loginLifetime: 7 * 86_400_000 },
+          policy: { refreshEndsAccessToken: true, loginLifetime: 7 * 86_400_000 },
         },
       ],
     });
@@ -488,8 +489,7 @@ describe('the defaults of the configuration', () => {
     });
     expect((await load(portal())).portals).toMatchObject([
       {
-        ...{ name: 'home', ca: [], retryLostAnswer: 'early', redirect: 'auto', revocationEndpoint: null },
-        ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+        ...{ name: 'home', ca: [], redirect: 'auto', revocationEndpoint: null, policy: DEFAULT_POLICY },
       },
     ]);
   });
@@ -547,7 +547,7 @@ describe('a declared appliance', () => {
 it('the lifetimes of a login can be an hour to ten years', async () => {
   const keys = { login_lifetime: '"1h"', idle_lifetime: '"3650d"', refresh_ends_access_token: 'false' };
   expect((await load(portal(keys))).portals).toMatchObject([
-    { loginLifetime: 3_600_000, idleLifetime: 3650 * 86_400_000, refreshEndsAccessToken: false },
+    { policy: { loginLifetime: 3_600_000, idleLifetime: 3650 * 86_400_000, refreshEndsAccessToken: false } },
   ]);
 });
 

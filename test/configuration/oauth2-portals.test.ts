@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { allClouds } from '../../src/clouds/catalogue.ts';
 import { loadConfiguration, readConfiguration } from '../../src/configuration/configuration.ts';
 import type { OAuth2PortalConfiguration } from '../../src/configuration/portals.ts';
-import { presets } from '../../src/portal/presets/catalogue.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const folder = stateFolder();
@@ -42,13 +42,18 @@ const ISSUER = [...BASE, 'issuer = "https://id.cloud.example"'];
 describe('a portal of type oauth2', () => {
   it('a portal of type oauth2 needs an issuer and a client, and everything else has a default', async () => {
     const { settings, ...portal } = await load(ISSUER);
-    expect(portal).toMatchObject({ name: 'cloud', clientId: 'latchkey', preset: null, retryLostAnswer: 'early' });
+    expect(portal).toMatchObject({
+      name: 'cloud',
+      clientId: 'latchkey',
+      preset: null,
+      policy: { retryLostAnswer: 'early' },
+    });
     expect(settings).toEqual({
       ...{ issuer: 'https://id.cloud.example', clientId: 'latchkey', clientAuth: null, clientSecret: null },
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
       ...{ clientKey: null, login: 'auto', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
-      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: null, minRequestInterval: 0 },
-      ...{ errorCodes: {}, protocol: {} },
+      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: null, minRequestInterval: null },
+      ...{ errorCodes: {}, protocol: {}, readsErrorsOfSuccess: true, readAnswer: null },
     });
   });
 
@@ -78,8 +83,11 @@ describe('a portal of type oauth2', () => {
       'retry_lost_answer = "late"',
     ]);
     expect(portal).toMatchObject({
-      ...{ loginLifetime: 604_800_000, idleLifetime: 2_592_000_000, refreshEndsAccessToken: true },
-      ...{ retryLostAnswer: 'late', secretFile: join(folder.path, 'secret') },
+      policy: {
+        ...{ loginLifetime: 604_800_000, idleLifetime: 2_592_000_000, refreshEndsAccessToken: true },
+        retryLostAnswer: 'late',
+      },
+      secretFile: join(folder.path, 'secret'),
     });
     expect(settings).toMatchObject({
       ...{ login: 'paste', redirectUri: 'com.vendor.app://login', pkce: false, scopeSeparator: ',' },
@@ -146,8 +154,8 @@ describe('a portal of type oauth2', () => {
 });
 
 describe('a portal with a preset', () => {
-  it.each(presets().map(({ name }) => name))('%s needs only what has to be registered', async (name) => {
-    const preset = presets().find((one) => one.name === name);
+  it.each(allClouds().map(({ name }) => name))('%s needs only what has to be registered', async (name) => {
+    const preset = allClouds().find((one) => one.name === name);
     const variables = Object.entries(preset?.variables ?? {}).map(
       ([key, { default: usual }]) => `${key} = "${usual ?? 'a1'}"`,
     );
@@ -163,9 +171,9 @@ describe('a portal with a preset', () => {
   });
 
   it('a portal with a preset is complete with the name of the preset if the cloud published its client', async () => {
-    const { settings, idleLifetime } = await load(['preset = "tado"']);
+    const { settings, policy } = await load(['preset = "tado"']);
     expect(settings).toMatchObject({ login: 'device', clientAuth: 'none', defaultScope: 'offline_access' });
-    expect(idleLifetime).toBe(2_592_000_000);
+    expect(policy.idleLifetime).toBe(2_592_000_000);
   });
 
   it.each<[string, readonly string[], RegExp]>([

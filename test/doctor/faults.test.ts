@@ -205,7 +205,7 @@ describe('the doctor and the portal', () => {
   it('the doctor stops waiting for a portal that does not respond', async () => {
     await using silent = await startRawServer(() => undefined);
     await using hub = await HubProcess.prepare(portalAt(silent.origin));
-    expect(finding(await found(hub), 'portal.home.frontend_url')).toMatch(
+    expect(finding(await found(hub), 'portal.home.base_url')).toMatch(
       /^fail: .*no HTTP response \(no response in time\)/,
     );
   });
@@ -339,7 +339,9 @@ it('the doctor recognises a hub in test mode, and does not check what that hub d
 it('the doctor says for each appliance what to do', async () => {
   await running.addAppliance('boiler');
   for (const { id } of emulator.grants()) emulator.revoke(id);
-  expect(await running.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({ state: 'needs_pairing' });
+  expect(await running.ask((control) => control.request('refresh', { name: 'wallbox' }))).toMatchObject({
+    state: 'needs_pairing',
+  });
   const checks = await found(running);
   expect(finding(checks, 'appliance.wallbox')).toMatch(
     /^fail: .*Log in again to connect wallbox: .*"latchkey pair wallbox"$/,

@@ -14,12 +14,11 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
   clientSecret: new Secret('the-client-secret'),
   ca: [],
   proxy: null,
-  retryLostAnswer: 'late',
   redirect: 'off',
   tokenLifetime: 600_000,
-  loginLifetime: 604_800_000,
-  idleLifetime: 86_400_000,
-  refreshEndsAccessToken: true,
+  policy: {
+    ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
+  },
 };
 
 const TOKENS = { refreshToken: new Secret('the-refresh-token'), accessToken: new Secret('the-access-token') };
@@ -45,9 +44,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
     onAvailable: (name) => available.push(name),
     onTime: () => undefined,
   });
-  expect(observed.get('home')).toMatchObject({
-    ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
-  });
+  expect(observed.get('home')).toMatchObject(CONFIGURATION.policy);
   const refreshed = await observed.get('home')?.portal.refresh(TOKENS.refreshToken);
   expect(refreshed).toMatchObject({ kind: 'granted', tokens: { lifetime: 600_000 } });
   expect(await observed.get('home')?.portal.revoke(TOKENS)).toEqual({ kind: 'revoked' });
@@ -82,7 +79,8 @@ test('each portal that has moved its token endpoint is reported with both addres
         redirectUri: null,
       },
       ...{ pkce: true, scopeSeparator: ' ', defaultScope: null, authorizationParams: {}, tokenParams: {}, headers: {} },
-      ...{ errorCodes: {}, tokenLifetime: 3_600_000, minRequestInterval: 0, protocol: {} },
+      ...{ errorCodes: {}, tokenLifetime: 3_600_000, minRequestInterval: null, protocol: {} },
+      ...{ readsErrorsOfSuccess: true, readAnswer: null },
     },
   };
   const second = { ...configured, name: 'second' };

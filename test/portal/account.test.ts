@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { accountFromTokens } from '../../src/portal/account.ts';
-import { parseTokenResponse } from '../../src/portal/token-response.ts';
+import { parseTokenResponse } from './token-bodies.ts';
 
 function jwt(claims: unknown): string {
   const encoded = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url');

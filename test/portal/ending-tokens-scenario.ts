@@ -1,6 +1,6 @@
 // Clouds that end the former access token at each refresh, with several clients in virtual time.
 import { describe, expect, test } from 'vitest';
-import type { Preset } from '../../src/portal/presets/preset.ts';
+import type { Cloud } from '../../src/clouds/cloud.ts';
 import { lanServiceOf } from '../broker/broker-services.ts';
 import { PresetHub } from './preset-harness.ts';
 
@@ -95,7 +95,7 @@ async function workFor(hub: PresetHub, clients: Client[], lifetimes: number, int
 }
 
 /** A connected login that all clients use. */
-async function start(preset: Preset, margin = 0) {
+async function start(preset: Cloud, margin = 0) {
   const hub = await PresetHub.start(preset);
   expect(await hub.logIn()).toBe('paired');
   for (const { name } of CLIENTS) await hub.harness.addUser(name, 'house');
@@ -103,7 +103,7 @@ async function start(preset: Preset, margin = 0) {
 }
 
 /** Declares the tests of these presets, whose clouds end the former access token at each refresh. */
-export function testEndingTokens(chosen: readonly Preset[]): void {
+export function testEndingTokens(chosen: readonly Cloud[]): void {
   describe.each(chosen)('$name, where a refresh ends the former access token', (preset) => {
     test('no client gets a token that the cloud refuses, and one that asks during a refresh waits for the new one', async () => {
       const { hub, clients } = await start(preset);

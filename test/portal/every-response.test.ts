@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
-import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
+import { HelperPortal, RULES } from '../../src/portal/helper/helper-portal.ts';
+import { readTokenEndpointResponse, toTokenOutcome } from '../../src/portal/responses.ts';
 import { selectRows } from '../support/long.ts';
 import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
 
@@ -81,7 +81,8 @@ describe.each(Object.keys(bodies) as Body[])('token response with %s', (body) =>
   test('the response is classified as the table says for every status from 100 to 599', () => {
     const rows = STATUSES.map((status) => {
       const text = hasNoBody(status) ? '' : bodies[body];
-      return `${status} ${classifyTokenResponse({ status, body: text, retryAfter: null, portalTime: null }).kind}`;
+      const response = { status, body: text, retryAfter: null, portalTime: null };
+      return `${status} ${toTokenOutcome(readTokenEndpointResponse(response, 'refresh', RULES)).kind}`;
     });
     expect(rows).toEqual(STATUSES.map((status) => `${status} ${rowOf(status, body)}`));
   });

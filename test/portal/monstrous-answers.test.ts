@@ -47,7 +47,7 @@ afterEach(async () => {
 /** Calls something of an OAuth 2.0 portal whose metadata is at the server. */
 async function ofCloud<Result>(call: (portal: ReturnType<typeof connectOAuth2Portal>) => Promise<Result>) {
   const cloud = { frontendUrl: server.origin, clientSecret: 's' };
-  await using portal = connectOAuth2Portal(cloud, { protocol: { response: { members: { account: 'user' } } } });
+  await using portal = connectOAuth2Portal(cloud, { protocol: { account_member: 'user' } });
   return call(portal);
 }
 

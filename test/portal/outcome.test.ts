@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
+import { RULES } from '../../src/portal/helper/helper-portal.ts';
+import type { PortalResponse } from '../../src/portal/http.ts';
+import { readTokenEndpointResponse, toTokenOutcome } from '../../src/portal/responses.ts';
+
+const classifyTokenResponse = (response: PortalResponse) =>
+  toTokenOutcome(readTokenEndpointResponse(response, 'refresh', RULES));
 
 test('an invalid_grant error is a refusal, whatever else the response contains', () => {
   const body = '{"error":"invalid_grant","error_description":{"text":"expired"},"error_uri":7,"status":400}';

@@ -1,14 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
+import type { Cloud } from '../../src/clouds/cloud.ts';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { OAuth2PortalConfiguration } from '../../src/configuration/portals.ts';
 import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { Emulator, LoggedRequest } from '../../src/emulator/index.ts';
-import type { ProfileName } from '../../src/emulator/settings/profile-names.ts';
 import { findProfile } from '../../src/emulator/settings/profiles.ts';
-import type { Preset, PresetApi } from '../../src/portal/presets/preset.ts';
-import { resolvePreset } from '../../src/portal/presets/resolve.ts';
 import { BrokerHarness, pairingResult } from '../broker/broker-harness.ts';
 import { administrationOf } from '../broker/broker-services.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -32,23 +30,24 @@ const ENDPOINTS = {
 /** A hub that is configured with a preset, and the double of its cloud: the emulator with the profile of that name. */
 export class PresetHub implements AsyncDisposable {
   readonly harness: BrokerHarness;
-  readonly #api: PresetApi;
+  readonly #apiHeaders: Readonly<Record<string, string>>;
   readonly #pastes: boolean;
 
-  private constructor(harness: BrokerHarness, preset: Preset) {
+  private constructor(harness: BrokerHarness, preset: Cloud) {
     this.harness = harness;
-    const table = { client_id: harness.emulator.clientId, variables: variablesOf(preset) };
-    const resolved = resolvePreset(preset, table);
-    this.#api = resolved.ok ? resolved.api : {};
+    const headers = Object.entries(preset.api?.headers ?? {});
+    const { clientId } = harness.emulator;
+    this.#apiHeaders = Object.fromEntries(
+      headers.map(([name, value]) => [name, value.replace('{client_id}', clientId)]),
+    );
     this.#pastes = preset.redirect === 'localhost';
   }
 
-  static async start(preset: Preset): Promise<PresetHub> {
+  static async start(preset: Cloud): Promise<PresetHub> {
     const id = preset.settings.client_id ?? CLIENT_ID;
     const secret = findProfile(preset.name)?.isPublic === true ? {} : { secret: CLIENT_SECRET };
-    const profile = preset.name as ProfileName;
     const harness = await BrokerHarness.start({
-      emulator: { profile, clients: [{ id, ...secret }], showSecrets: true },
+      emulator: { profile: preset.name, clients: [{ id, ...secret }], showSecrets: true },
       portals: async (double) => [await configure(preset, double)],
     });
     return new PresetHub(harness, preset);
@@ -99,7 +98,7 @@ export class PresetHub implements AsyncDisposable {
 
   /** The status of a call of the API of the cloud with this token. */
   async call(token: string): Promise<number> {
-    const headers = { ...this.#api.headers, authorization: `Bearer ${token}` };
+    const headers = { ...this.#apiHeaders, authorization: `Bearer ${token}` };
     const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers });
     await body.dump();
     return statusCode;
@@ -133,7 +132,7 @@ export class PresetHub implements AsyncDisposable {
 }
 
 /** Loads the configuration that a person of this cloud writes, with the endpoints of the double. */
-async function configure(preset: Preset, emulator: Emulator): Promise<OAuth2PortalConfiguration> {
+async function configure(preset: Cloud, emulator: Emulator): Promise<OAuth2PortalConfiguration> {
   using folder = stateFolder();
   writeFileSync(join(folder.path, 'home.secret'), `${CLIENT_SECRET}\n`, { mode: 0o600 });
   const { settings, register, client_secret: secret, redirect } = preset;
@@ -158,7 +157,7 @@ async function configure(preset: Preset, emulator: Emulator): Promise<OAuth2Port
   return portal;
 }
 
-function variablesOf({ variables = {} }: Preset): Record<string, string> {
+function variablesOf({ variables = {} }: Cloud): Record<string, string> {
   return Object.fromEntries(Object.entries(variables).map(([name, variable]) => [name, variable.default ?? 'a1']));
 }
 

@@ -1,31 +1,30 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
-import { parseDuration } from '../../src/configuration/values.ts';
+import { allClouds, CLOUD_NAMES, findCloud, PROVENANCE } from '../../src/clouds/catalogue.ts';
+import { type Cloud, cloudSchema, PLACEHOLDER } from '../../src/clouds/cloud.ts';
+import { ODD_ANSWERS } from '../../src/clouds/odd-answers.ts';
+import { portalSchema } from '../../src/configuration/portal-schema.ts';
+import { resolvePreset } from '../../src/configuration/resolve-preset.ts';
 import { checkScope, sameScope } from '../../src/core/connections/scope.ts';
-import { findPreset, PRESET_PROVENANCE, presets } from '../../src/portal/presets/catalogue.ts';
-import { PLACEHOLDER, type Preset, presetSchema } from '../../src/portal/presets/preset.ts';
-import { resolvePreset } from '../../src/portal/presets/resolve.ts';
+import { parseDuration } from '../../src/system/clock.ts';
 
-const folder = join(import.meta.dirname, '../../src/portal/presets');
-const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
-
-test('the catalogue has every file of its folder, in the order of the names, which are those of the files', () => {
-  expect(presets().map(({ name }) => `${name}.json`)).toEqual(files.toSorted());
-  for (const preset of presets()) expect(findPreset(preset.name)).toBe(preset);
-  expect(findPreset('no-such-cloud')).toBeUndefined();
+test('the catalogue is in the order of the names, and each name is found', () => {
+  expect(CLOUD_NAMES).toEqual(CLOUD_NAMES.toSorted());
+  for (const name of CLOUD_NAMES) expect(name).toMatch(/^[a-z][a-z0-9-]*$/);
+  for (const cloud of allClouds()) expect(findCloud(cloud.name)).toEqual(cloud);
+  expect(findCloud('no-such-cloud')).toBeUndefined();
+  expect(findCloud('toString')).toBeUndefined();
+  expect(CLOUD_NAMES).toEqual(expect.arrayContaining(Object.keys(ODD_ANSWERS)));
 });
 
 test('a preset with a misspelt key, without sources, with an http endpoint or with a domain as a variable is invalid', () => {
-  const tado = read('tado.json');
-  expect(v.is(presetSchema, tado)).toBe(true);
+  const { name: _, ...tado } = findCloud('tado') ?? expect.fail('no tado');
+  expect(v.is(cloudSchema, tado)).toBe(true);
   const settings = { token_endpoint: 'https://login.tado.com/oauth2/token', retry_lost_answer: 'late' };
-  expect(v.is(presetSchema, { ...tado, settings })).toBe(true);
+  expect(v.is(cloudSchema, { ...tado, settings })).toBe(true);
   for (const change of [
     { sources: [] },
     { knwon: ['a'] },
-    { settings: { ...settings, token_endpint: settings.token_endpoint } },
     { settings: { token_endpoint: settings.token_endpoint } },
     ...[
       'http://login.tado.com/token',
@@ -37,14 +36,18 @@ test('a preset with a misspelt key, without sources, with an http endpoint or wi
       settings: { ...settings, token_endpoint: url },
     })),
     { settings: { ...settings, token_lifetime: '10 minutes' } },
-    { protocol: { errors: [{ as: 'pending' }] } },
+    { protocol: { operations: { code: { placement: 'header' } } } },
   ]) {
-    expect(v.is(presetSchema, { ...tado, ...change }), JSON.stringify(change)).toBe(false);
+    expect(v.is(cloudSchema, { ...tado, ...change }), JSON.stringify(change)).toBe(false);
   }
+  const misspelt = { ...settings, token_endpint: settings.token_endpoint };
+  const resolved = resolvePreset({ name: 'tado', ...v.parse(cloudSchema, { ...tado, settings: misspelt }) }, {});
+  expect(resolved.ok && v.safeParse(portalSchema, { client_id: 'x', ...resolved.table }).issues).toMatchObject([
+    { path: [{ key: 'token_endpint' }] },
+  ]);
 });
 
-test.each(files)('the preset %s is complete', (file) => {
-  const preset = v.parse(presetSchema, read(file));
+test.each(allClouds())('the preset $name is complete', (preset) => {
   const { settings, register, redirect, rotation, client_secret: secret } = preset;
   expect(settings.token_endpoint).toBeDefined();
   expect(settings.authorization_endpoint ?? settings.device_authorization_endpoint).toBeDefined();
@@ -67,24 +70,23 @@ test.each(files)('the preset %s is complete', (file) => {
   }
 });
 
-test('no file repeats what holds for all presets', () => {
-  for (const file of files) expect(JSON.stringify(read(file))).not.toContain(PRESET_PROVENANCE);
+test('no cloud repeats what holds for all', () => {
+  expect(JSON.stringify(allClouds())).not.toContain(PROVENANCE);
 });
 
-test.each(files)('the durations and URLs of the preset %s are what the configuration accepts', (file) => {
-  const { settings, protocol, api } = v.parse(presetSchema, read(file));
+test.each(allClouds())('the durations and URLs of the preset $name are what the configuration accepts', (preset) => {
+  const { settings, protocol, api } = preset;
   for (const key of ['token_lifetime', 'login_lifetime', 'idle_lifetime', 'min_request_interval'] as const) {
-    if (settings[key] !== undefined) expect(parseDuration(settings[key]), key).toBeGreaterThan(0);
+    if (settings[key] !== undefined) expect(parseDuration(String(settings[key])), key).toBeGreaterThan(0);
   }
   for (const text of textsOf([settings, protocol, api])) {
     if (/^[a-z]+:\/\//.test(text) && text !== settings.redirect_uri) expect(text).toMatch(/^https:\/\//);
   }
 });
 
-test.each(files)(
-  'the placeholders of the preset %s are variables, whose values cannot change the meaning of a URL',
-  (file) => {
-    const preset = v.parse(presetSchema, read(file));
+test.each(allClouds())(
+  'the placeholders of the preset $name are variables, whose values cannot change the meaning of a URL',
+  (preset) => {
     const { settings, protocol = {}, api, register, variables = {} } = preset;
     const used = textsOf([settings, protocol, api]).flatMap(placeholdersOf);
     expect(new Set(used.filter((name) => name !== 'client_id'))).toEqual(new Set(Object.keys(variables)));
@@ -102,43 +104,44 @@ test.each(files)(
 );
 
 /** A preset for the rules of merging; the clouds' own may change. */
-const example: Preset = v.parse(presetSchema, {
+const example: Cloud = {
   name: 'example',
-  title: 'Example',
-  summary: 'Nothing',
-  register: { url: 'https://portal.example/apps', steps: ['Register {redirect_uri}.'] },
-  client_secret: 'required',
-  redirect: 'https',
-  variables: {
-    project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
-    // An alternation without a group: the anchors hold for all of it nevertheless.
-    region: { description: '"eu" or "na"', pattern: '^eu|na$', default: 'eu' },
-  },
-  settings: {
-    authorization_endpoint: 'https://portal.example/{project_id}/authorize',
-    token_endpoint: 'https://{region}.portal.example/token',
-    revocation_endpoint: 'https://{region}.portal.example/revoke',
-    client_auth: 'basic',
-    token_lifetime: '1h',
-    authorization_params: { prompt: 'consent', app: '{client_id}' },
-    token_params: { audience: 'https://{region}.portal.example' },
-    error_codes: { login_required: 'invalid_grant' },
-    retry_lost_answer: 'late',
-  },
-  protocol: {
-    refresh_endpoint: 'https://{region}.portal.example/refresh',
-    operations: {
-      code: { client_auth: 'both', params: { action: 'new' }, headers: { 'x-key': '{client_id}' } },
-      device_authorization: { params: { action: 'new' } },
-      revoke: { client_auth: 'bearer' },
+  ...v.parse(cloudSchema, {
+    title: 'Example',
+    summary: 'Nothing',
+    register: { url: 'https://portal.example/apps', steps: ['Register {redirect_uri}.'] },
+    client_secret: 'required',
+    redirect: 'https',
+    variables: {
+      project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
+      // An alternation without a group: the anchors hold for all of it nevertheless.
+      region: { description: '"eu" or "na"', pattern: '^eu|na$', default: 'eu' },
     },
-  },
-  rotation: { refresh_token: 'unknown', note: 'Not known.' },
-  api: { headers: { 'x-key': '{client_id}' }, probe: { method: 'GET', url: 'https://{region}.portal.example/me' } },
-  known: ['Nothing.'],
-  unverified: [],
-  sources: ['portal.example'],
-});
+    settings: {
+      authorization_endpoint: 'https://portal.example/{project_id}/authorize',
+      token_endpoint: 'https://{region}.portal.example/token',
+      revocation_endpoint: 'https://{region}.portal.example/revoke',
+      client_auth: 'basic',
+      token_lifetime: '1h',
+      authorization_params: { prompt: 'consent', app: '{client_id}' },
+      token_params: { audience: 'https://{region}.portal.example' },
+      error_codes: { login_required: 'invalid_grant' },
+      retry_lost_answer: 'late',
+    },
+    protocol: {
+      operations: {
+        code: { client_auth: 'none', params: { action: 'new', key: '{client_id}' } },
+        device_authorization: { params: { action: 'new' } },
+        revoke: { client_auth: 'bearer' },
+      },
+    },
+    rotation: { refresh_token: 'unknown', note: 'Not known.' },
+    api: { headers: { 'x-key': '{client_id}' }, probe: { method: 'GET', url: 'https://{region}.portal.example/me' } },
+    known: ['Nothing.'],
+    unverified: [],
+    sources: ['portal.example'],
+  }),
+};
 const variables = { project_id: 'a-1' };
 
 test('a preset fills in what the configuration leaves out, with its variables and their defaults', () => {
@@ -159,16 +162,11 @@ test('a preset fills in what the configuration leaves out, with its variables an
     retry_lost_answer: 'late',
   });
   expect(resolved.protocol).toEqual({
-    refresh_endpoint: 'https://eu.portal.example/refresh',
     operations: {
-      code: { client_auth: 'both', params: { action: 'new' }, headers: { 'x-key': 'hub' } },
+      code: { client_auth: 'none', params: { action: 'new', key: 'hub' } },
       device_authorization: { params: { action: 'new' } },
       revoke: { client_auth: 'bearer' },
     },
-  });
-  expect(resolved.api).toEqual({
-    headers: { 'x-key': 'hub' },
-    probe: { method: 'GET', url: 'https://eu.portal.example/me' },
   });
 });
 
@@ -192,11 +190,10 @@ test('what the configuration says wins, key by key in tables, and its own braces
 });
 
 test("what the configuration says wins over the preset's protocol", () => {
-  const own = { client_auth: 'post', token_params: { action: 'mine' }, headers: { 'x-key': 'mine' } };
+  const own = { client_auth: 'post', token_params: { action: 'mine' } };
   expect(resolve({ ...own, variables }).protocol).toEqual({
-    refresh_endpoint: 'https://eu.portal.example/refresh',
     operations: {
-      code: { params: {}, headers: {} },
+      code: { params: { key: '{client_id}' } },
       device_authorization: { params: { action: 'new' } },
       revoke: { client_auth: 'bearer' },
     },
@@ -208,7 +205,6 @@ test("no refresh token goes to the preset's cloud if the configuration names ano
   const elsewhere = resolve({ token_endpoint, variables });
   expect(elsewhere.table['token_endpoint']).toBe(token_endpoint);
   expect(elsewhere.table).not.toHaveProperty('revocation_endpoint');
-  expect(elsewhere.protocol).not.toHaveProperty('refresh_endpoint');
   const discovered = resolve({ issuer: 'https://127.0.0.1:8443', variables });
   expect(JSON.stringify([discovered.table, discovered.protocol])).not.toMatch(
     /portal\.example\/[^"]*(token|refresh|revoke|auth)/,
@@ -239,10 +235,6 @@ function resolve(table: Record<string, unknown>) {
 function problems(table: Record<string, unknown>) {
   const resolved = resolvePreset(example, table);
   return resolved.ok ? null : Object.fromEntries(resolved.problems);
-}
-
-function read(file: string): Record<string, unknown> {
-  return v.parse(v.record(v.string(), v.unknown()), JSON.parse(readFileSync(join(folder, file), 'utf8')));
 }
 
 function textsOf(value: unknown): string[] {

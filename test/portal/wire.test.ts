@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseAuthorizationCode, parseLoginEndpoints } from '../../src/portal/helper/wire.ts';
-import { parseTokenResponse } from '../../src/portal/token-response.ts';
+import { parseTokenResponse } from './token-bodies.ts';
 
 const whole = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 3600, token_type: 'bearer', scope: 'A B' };
 const tokens = (changes: Record<string, unknown>) => parseTokenResponse(JSON.stringify({ ...whole, ...changes }));

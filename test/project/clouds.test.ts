@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { PRESET_PROVENANCE, presets } from '../../src/portal/presets/catalogue.ts';
-import type { Preset } from '../../src/portal/presets/preset.ts';
+import { allClouds, PROVENANCE } from '../../src/clouds/catalogue.ts';
+import type { Cloud } from '../../src/clouds/cloud.ts';
 import { root } from './checkout.ts';
 
 const PAGE = join(root, 'docs/clouds.md');
@@ -11,14 +11,14 @@ const MARKED = /(<!-- presets: [^\n]*-->\n).*(<!-- end of presets -->\n)/s;
 test('docs/clouds.md describes every preset as its data file does (otherwise run this test with --update)', async () => {
   const page = readFileSync(PAGE, 'utf8');
   expect(page).toMatch(MARKED);
-  const described = `${[table(), ...presets().map(section)].join('\n\n')}\n`;
+  const described = `${[table(), ...allClouds().map(section)].join('\n\n')}\n`;
   await expect(
     page.replace(MARKED, (_, begin: string, end: string) => `${begin}${described}${end}`),
   ).toMatchFileSnapshot(PAGE);
 });
 
 test('docs/clouds.md says that the presets were not tried', () => {
-  expect(readFileSync(PAGE, 'utf8')).toContain(PRESET_PROVENANCE);
+  expect(readFileSync(PAGE, 'utf8')).toContain(PROVENANCE);
 });
 
 const REDIRECTS = {
@@ -31,7 +31,7 @@ const SECRETS = { required: 'ID and secret', optional: 'ID; a secret only if the
 const UNITS: Readonly<Record<string, string>> = { d: 'days', h: 'hours', m: 'minutes', s: 'seconds' };
 
 function table(): string {
-  const rows = presets().map((preset) => [
+  const rows = allClouds().map((preset) => [
     `[${preset.title}](#${anchorOf(preset.title)})`,
     `\`${preset.name}\``,
     preset.summary,
@@ -46,7 +46,7 @@ function table(): string {
   return [titles, `|${'---|'.repeat(head.length)}`, ...lines].join('\n');
 }
 
-function section(preset: Preset): string {
+function section(preset: Cloud): string {
   const { title, register, settings, scope, unverified } = preset;
   const steps = register === null ? [] : [`Open <${register.url}>.`, ...register.steps];
   const facts = [
@@ -64,19 +64,12 @@ function section(preset: Preset): string {
     .join('\n\n');
 }
 
-function loginOf({ settings, redirect }: Preset): string {
+function loginOf({ settings, redirect }: Cloud): string {
   if (settings.device_authorization_endpoint === undefined) return 'by a link';
   return redirect === null ? 'by a code' : 'by a code; with `login = "redirect"` by a link';
 }
 
-function configurationOf({
-  name,
-  register,
-  client_secret: secret,
-  variables = {},
-  settings,
-  redirect,
-}: Preset): string {
+function configurationOf({ name, register, client_secret: secret, variables = {}, settings, redirect }: Cloud): string {
   const values = Object.entries(variables).map(([key, { default: usual }]) => `${key} = "${usual ?? '…'}"`);
   const addresses = { lan: null, fixed: null, localhost: 'http://localhost:8480/callback', https: 'https://…' };
   const redirectUri = redirect === null || settings.login === 'device' ? null : addresses[redirect];

@@ -7,8 +7,9 @@ import { root, runCommand, temporaryFolder } from './checkout.ts';
 const may: Record<string, readonly string[]> = {
   core: [],
   system: ['core'],
+  clouds: ['core'],
   broker: ['core', 'system'],
-  portal: ['core', 'system'],
+  portal: ['core', 'system', 'clouds'],
   store: ['core', 'system'],
   lan: ['core', 'system'],
   page: ['core', 'system'],
@@ -17,15 +18,15 @@ const may: Record<string, readonly string[]> = {
   notify: ['core', 'system'],
   control: ['core', 'system'],
   certificates: ['core', 'system', 'broker'],
-  configuration: ['core', 'system', 'certificates', 'notify', 'portal', 'store'],
-  doctor: ['core', 'system', 'configuration', 'control', 'mdns', 'store'],
+  configuration: ['core', 'system', 'certificates', 'clouds', 'notify', 'portal', 'store'],
+  doctor: ['core', 'system', 'configuration', 'control', 'mdns', 'portal', 'store'],
   hub: [
     ...['core', 'system', 'broker', 'certificates', 'configuration', 'portal', 'store'],
     ...['lan', 'page', 'mdns', 'metrics', 'notify', 'control'],
   ],
   daemon: ['core', 'system', 'configuration', 'lan', 'hub'],
-  cli: ['core', 'system', 'configuration', 'control', 'doctor', 'hub', 'daemon', 'emulator'],
-  emulator: ['system'],
+  cli: ['core', 'system', 'configuration', 'control', 'doctor', 'hub', 'daemon', 'emulator', 'clouds'],
+  emulator: ['system', 'clouds'],
 };
 const layers = Object.keys(may);
 const target = 'export type It = string;\nexport function it(): void {}\n';

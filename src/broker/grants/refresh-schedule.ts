@@ -1,5 +1,6 @@
 import type { ConfirmedTime, Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
+import type { PortalPolicy } from '../../core/grants/portal-policy.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
@@ -24,10 +25,7 @@ export interface ScheduledGrant {
 const STAND_IN_SHARE = 0.1;
 
 /** What a portal says about the refreshes of its grants. */
-type ScheduledPortal = Pick<
-  ConnectionPortal,
-  'identity' | 'retryLostAnswer' | 'loginLifetime' | 'idleLifetime' | 'refreshEndsAccessToken'
->;
+type ScheduledPortal = Pick<ConnectionPortal, 'identity' | keyof PortalPolicy>;
 
 /**
  * When grants are refreshed, and how long their tokens live. Callers that process thousands of grants pass `now`:

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
 import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
 import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
-import { PROFILE_NAMES } from '../../emulator/settings/profile-names.ts';
 import { SETTINGS } from '../../emulator/settings/settings.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
 import { print, printJson, printStderr } from '../terminal/output.ts';
@@ -43,7 +43,7 @@ export function emulatorCommand(): Command {
       new Option(
         '--profile <name>',
         'behave at /oauth2/ like this cloud; other options given beside it win (default: none)',
-      ).choices(PROFILE_NAMES),
+      ).choices(CLOUD_NAMES),
     )
     .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(

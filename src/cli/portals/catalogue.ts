@@ -1,8 +1,30 @@
-import type { presetCatalogue } from '../../configuration/preset-catalogue.ts';
+import { allClouds, PROVENANCE } from '../../clouds/catalogue.ts';
+import type { Cloud } from '../../clouds/cloud.ts';
 import { wrapText } from '../terminal/table.ts';
 
-type Catalogue = ReturnType<typeof presetCatalogue>;
-type Description = Catalogue['presets'][number];
+/** What people should know about a preset. */
+type Description = Pick<
+  Cloud,
+  'name' | 'title' | 'summary' | 'register' | 'client_secret' | 'redirect' | 'known' | 'unverified' | 'sources'
+>;
+
+/** The presets in the order of their names, as `--json` prints them; `provenance` says where all of them come from. */
+export interface Catalogue {
+  readonly provenance: string;
+  readonly presets: readonly Description[];
+}
+
+/** The catalogue of presets. */
+export function presetCatalogue(): Catalogue {
+  return {
+    provenance: PROVENANCE,
+    presets: allClouds().map(
+      ({ name, title, summary, register, client_secret, redirect, known, unverified, sources }) => ({
+        ...{ name, title, summary, register, client_secret, redirect, known, unverified, sources },
+      }),
+    ),
+  };
+}
 
 /** How one registers the redirect URI, by the class that the cloud is known to accept. */
 const REDIRECTS: Readonly<Record<NonNullable<Description['redirect']>, string>> = {

@@ -34,10 +34,7 @@ function listCommand(): Command {
 
 async function listPortals({ catalogue, json }: Options, command: Command): Promise<void> {
   if (catalogue === true) {
-    const [{ presetCatalogue }, { catalogueText }] = await Promise.all([
-      import('../../configuration/preset-catalogue.ts'),
-      import('./catalogue.ts'),
-    ]);
+    const { presetCatalogue, catalogueText } = await import('./catalogue.ts');
     const found = presetCatalogue();
     if (json === true) printJson(found);
     else print(catalogueText(found, (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY));

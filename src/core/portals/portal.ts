@@ -50,6 +50,11 @@ export type PollOutcome = PortalResponse &
     | Unreachable
   );
 
+/** What an error response means, apart from its text: for a token request, or for the poll of a device code. */
+export type ErrorMeaning =
+  | Exclude<TokenOutcome['kind'], 'granted' | 'not_sent'>
+  | Extract<PollOutcome, { kind: 'not_yet' | 'slow_down' | 'denied' | 'ended' }>['kind'];
+
 /** No response, or one that only defers; `retryAfter` in ms, null if the portal named no time. */
 export interface Unreachable {
   readonly kind: 'unreachable';

@@ -112,7 +112,8 @@ async function collectHistories({ hub }: DoctorContext, options: DoctorOptions):
   if (hub.kind !== 'running') return { left_out: hub.detail };
   return withHub(options, async (client) => {
     const histories: Record<string, unknown> = {};
-    for (const { name } of hub.connections.slice(0, MAX_ITEMS)) histories[name] = await client.request('history', { name });
+    for (const { name } of hub.connections.slice(0, MAX_ITEMS))
+      histories[name] = await client.request('history', { name });
     return histories;
   });
 }
@@ -163,11 +164,9 @@ function secretUrlParts(address: string): string[] {
   return [address, `${pathname}${search}`, pathname];
 }
 
-/** A member of configuration.json whose name has so many capital letters that it looks random. */
-const MEMBER_LIKE_A_SECRET = 'refreshEndsAccessToken';
-
 function harmlessValues({ configuration, hub }: DoctorContext): ReadonlySet<string> {
-  const always = [MEMBER_LIKE_A_SECRET, ...configuration.portals.map(({ clientId }) => clientId)];
+  // The names of members may have so many capital letters that they look random.
+  const always = configuration.portals.flatMap(({ clientId, policy }) => [clientId, ...Object.keys(policy)]);
   if (hub.kind !== 'running') return new Set(always);
   const appliances = hub.appliances.flatMap(({ name, client_id }) => [name, client_id]);
   const connections = hub.connections.map(({ name }) => name);

@@ -72,11 +72,8 @@ export function redactedConfiguration({
 }
 
 function redactedPortal(portal: PortalConfiguration): object {
-  const { name, type, clientId, ca, retryLostAnswer, loginLifetime, idleLifetime, refreshEndsAccessToken } = portal;
-  const common = {
-    ...{ name, type, clientId, cas: ca.length, retryLostAnswer },
-    ...{ loginLifetime, idleLifetime, refreshEndsAccessToken },
-  };
+  const { name, type, clientId, ca, policy } = portal;
+  const common = { name, type, clientId, cas: ca.length, ...policy };
   if (portal.type === 'helper') {
     const { baseUrl, frontendUrl, redirect, revocationEndpoint } = portal;
     return {

@@ -1,8 +1,7 @@
 import { InvalidKeyFailure } from '../../configuration/validation.ts';
-import { rfc3339Day } from '../../core/clock.ts';
+import { describeProbe, type PortalProbe } from '../../portal/probe.ts';
 import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
-import type { PortalProbe } from '../portal-probe.ts';
 
 /** Checks whether each portal is reachable, and which stage of the connection fails. */
 export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
@@ -39,61 +38,8 @@ function unprobedPortals({ configuration, configurationFailures, hub }: DoctorCo
   });
 }
 
-function probeResult({ key, origin, outcome }: PortalProbe, note: string, now: number): CheckResult {
-  const name = `.${key.replace(/^portals\./, '')}`;
-  switch (outcome.kind) {
-    case 'answered':
-      if (outcome.status === 511 || outcome.redirectOrigin !== null) {
-        const finding =
-          outcome.redirectOrigin === null
-            ? 'requires a login to the network'
-            : `redirects to ${outcome.redirectOrigin}`;
-        const text = `${origin} ${finding} (HTTP ${outcome.status}): if this network has a login page (a captive portal), log in there, or correct ${key}`;
-        return (outcome.status === 511 ? fail : warn)(text, name);
-      }
-      if (outcome.status >= 500) {
-        return warn(
-          `${origin} responds with an error of its own (HTTP ${outcome.status}): wait; the hub keeps trying`,
-          name,
-        );
-      }
-      return ok(`${origin} responds`, name);
-    case 'untrusted':
-      return fail(`the certificate of ${origin} is not trusted: ${untrustedCertificateText(outcome, key, now)}`, name);
-    case 'stuck':
-      return fail(`${origin} is unreachable: ${unreachableText(outcome, key, new URL(origin).hostname)}${note}`, name);
-  }
-}
-
-function untrustedCertificateText(
-  { why, validFrom, validTo }: { why: string; validFrom: number; validTo: number },
-  key: string,
-  now: number,
-): string {
-  const clock = `this machine's clock says ${formatDay(now)}`;
-  if (now > validTo) {
-    return `it expired on ${formatDay(validTo)}, and ${clock}: if the clock is wrong, correct it as the check "clock" says; if it is right, ask the portal's operator`;
-  }
-  if (now < validFrom) {
-    return `it is valid from ${formatDay(validFrom)}, and ${clock}: if the clock is wrong, correct it as the check "clock" says; if it is right, ask the portal's operator`;
-  }
-  const caFile = key.replace(/\.\w+$/, '.ca_file');
-  return `${why}: correct ${key}, check for a proxy or a login page of this network (captive portal), or set the portal's CA as ${caFile}`;
-}
-
-function unreachableText({ stage, why }: { stage: string; why: string }, key: string, host: string): string {
-  switch (stage) {
-    case 'name':
-      return `the name ${host} could not be looked up (${why}): check the internet connection, the DNS server (/etc/resolv.conf) and ${key}`;
-    case 'connection':
-      return `no connection (${why}): check the internet connection, any firewall and ${key}`;
-    case 'handshake':
-      return `it is connected, but TLS fails (${why}): check ${key}, and any proxy or firewall in between`;
-    default:
-      return `it is connected, but there is no HTTP response (${why}): check ${key}, and any proxy or firewall in between`;
-  }
-}
-
-function formatDay(instant: number): string {
-  return Number.isNaN(instant) ? 'an unknown day' : rfc3339Day(instant);
+function probeResult(probe: PortalProbe, note: string, now: number): CheckResult {
+  const { result, detail } = describeProbe(probe, now);
+  const text = probe.outcome.kind === 'stuck' ? `${detail}${note}` : detail;
+  return { ok, warn, fail }[result](text, `.${probe.key.replace(/^portals\./, '')}`);
 }

@@ -1,10 +1,10 @@
 import type { JSONWebKeySet } from 'jose';
+import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
 import { wallClock } from '../../system/clock.ts';
 import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
-import { PROFILE_NAMES } from './profile-names.ts';
 import { findProfile, type Profile } from './profiles.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
@@ -162,8 +162,8 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
 function resolveProfile(name: string | undefined): Profile | null {
   const profile = findProfile(name ?? '') ?? null;
   if (name === undefined || profile !== null) return profile;
-  const found = `${JSON.stringify(name.slice(0, 100))}${didYouMean(name, PROFILE_NAMES)}`;
-  throw new OptionError(`profile: must be one of ${PROFILE_NAMES.join(', ')} (found ${found})`);
+  const found = `${JSON.stringify(name.slice(0, 100))}${didYouMean(name, CLOUD_NAMES)}`;
+  throw new OptionError(`profile: must be one of ${CLOUD_NAMES.join(', ')} (found ${found})`);
 }
 
 function defaultClient(profile: Profile | null): ClientOptions {

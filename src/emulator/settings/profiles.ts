@@ -1,246 +1,95 @@
-import type { ProfileName } from './profile-names.ts';
+import { findCloud } from '../../clouds/catalogue.ts';
+import type { Cloud } from '../../clouds/cloud.ts';
+import { parseDuration } from '../../system/clock.ts';
 import type { SettingOptions } from './settings.ts';
 
 /** How a known cloud behaves at its OAuth endpoints, as far as public sources say. */
 export interface Profile {
-  /** The cloud's name, for people. */
-  readonly name: string;
   readonly settings: SettingOptions;
   /** The ID that the cloud has published for all programs. */
   readonly clientId?: string;
   /** Whether its clients have no secret. */
-  readonly isPublic?: boolean;
+  readonly isPublic: boolean;
 }
-
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** Used refresh tokens stay valid. */
 const REUSABLE = 1_000_000;
 
-/** The profiles, by name. What sources do not say is left at the emulator's default; docs/emulator.md lists the rest. */
-export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
-  'home-connect': {
-    name: 'Home Connect',
-    settings: {
-      clientAuthentication: 'post',
-      deviceAuthentication: 'client_id',
-      refreshAuthentication: 'nothing',
-      deviceGrantType: 'device_code',
-      deviceCodeLifetime: 5 * MINUTE,
-      redirectRule: 'any',
-      tokenLifetime: DAY,
-      refreshLifetime: 60 * DAY,
-      refreshGrace: REUSABLE,
-      refreshesPerMinute: 10,
-      idToken: true,
-    },
-  },
-  tado: {
-    name: 'tado°',
-    clientId: '1bb50063-6b0c-4d11-bd99-387f4a91cc46',
-    isPublic: true,
-    settings: {
-      flows: 'device',
-      clientAuthentication: 'none',
-      parametersInQuery: true,
-      deviceCodeLifetime: 5 * MINUTE,
-      refreshTokenIssue: 'offline',
-      tokenLifetime: 10 * MINUTE,
-      refreshLifetime: 30 * DAY,
-    },
-  },
-  netatmo: {
-    name: 'Netatmo',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'any',
-      tokenLifetime: 3 * HOUR,
-      refreshEndsAccessToken: true,
-      invalidTokenStatus: '403',
-    },
-  },
-  myuplink: {
-    name: 'myUplink',
-    settings: { flows: 'code', clientAuthentication: 'post', redirectRule: 'any', refreshTokenIssue: 'offline' },
-  },
-  viessmann: {
-    name: 'Viessmann',
-    isPublic: true,
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'none',
-      pkce: 'required',
-      redirectRule: 'any',
-      refreshTokenIssue: 'offline',
-      refreshLifetime: 180 * DAY,
-    },
-  },
-  husqvarna: {
-    name: 'Husqvarna',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'any',
-      requiredHeaders: 'api:X-Api-Key={client_id} api:Authorization-Provider=husqvarna',
-      accountMember: 'user_id',
-      revocationAuthentication: 'bearer',
-      tokenLifetime: DAY,
-    },
-  },
-  daikin: {
-    name: 'Daikin Onecta',
-    settings: {
-      flows: 'code',
-      redirectRule: 'https',
-      requiredScopes: 'openid onecta:basic.integration',
-      refreshTokenIssue: 'offline',
-    },
-  },
-  miele: {
-    name: 'Miele',
-    settings: { flows: 'code', clientAuthentication: 'post', redirectRule: 'any', requiredScopes: 'openid' },
-  },
-  tibber: {
-    name: 'Tibber',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'https-or-localhost',
-      refreshTokenIssue: 'offline',
-      refreshLifetime: 30 * DAY,
-    },
-  },
-  bmw: {
-    name: 'BMW CarData',
-    isPublic: true,
-    settings: {
-      flows: 'device',
-      clientAuthentication: 'none',
-      pkce: 'required',
-      requiredParameters: 'device:response_type=device_code',
-      pendingStatus: '403',
-      accountMember: 'gcid',
-      idToken: true,
-      refreshLifetime: 14 * DAY,
-    },
-  },
-  withings: {
-    name: 'Withings',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'any',
-      scopeSeparator: 'comma',
-      requiredParameters: 'code:action=requesttoken refresh:action=requesttoken',
-      tokenEnvelope: 'body',
-      accountMember: 'userid',
-      tokenLifetime: 3 * HOUR,
-      refreshLifetime: 365 * DAY,
-      refreshGraceTime: 8 * HOUR,
-      graceEndsOnUse: true,
-    },
-  },
-  nest: {
-    name: 'Google Nest',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'https-or-localhost',
-      requiredScopes: 'https://www.googleapis.com/auth/sdm.service',
-      refreshTokenIssue: 'offline',
-      refreshRotation: 'never',
-      refreshTokenInRefresh: false,
-      refreshLifetime: 180 * DAY,
-    },
-  },
-  tesla: {
-    name: 'Tesla',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'post',
-      redirectRule: 'any',
-      refreshAuthentication: 'client_id',
-      requiredParameters: 'code:audience',
-      refreshTokenIssue: 'offline',
-      tokenLifetime: 8 * HOUR,
-      refreshLifetime: 90 * DAY,
-    },
-  },
-  resideo: {
-    name: 'Honeywell Home / Resideo',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'basic',
-      redirectRule: 'any',
-      requiredParameters: 'authorize:appSelect=1',
-      expiresInType: 'string',
-      tokenLifetime: 30 * MINUTE,
-    },
-  },
-  smartthings: {
-    name: 'SmartThings',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'basic',
-      redirectRule: 'any',
-      requiredParameters: 'code:client_id={client_id} refresh:client_id={client_id}',
-      tokenLifetime: 86_399,
-      refreshLifetime: 30 * DAY,
-      refreshEndsAccessToken: true,
-    },
-  },
-  hue: {
-    name: 'Philips Hue',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'basic',
-      redirectRule: 'any',
-      tokenLifetime: 7 * DAY,
-      refreshLifetime: 100 * DAY,
-    },
-  },
-  enphase: {
-    name: 'Enphase',
-    settings: {
-      flows: 'code',
-      clientAuthentication: 'basic',
-      parametersInQuery: true,
-      redirectRule: 'any',
-      tokenLifetime: DAY,
-      refreshLifetime: 30 * DAY,
-    },
-  },
-  microsoft: {
-    name: 'Microsoft Entra',
-    isPublic: true,
-    settings: {
-      deviceAuthentication: 'client_id',
-      requiredParameters: 'authorize:scope device:scope',
-      deviceCodeLifetime: 15 * MINUTE,
-      verificationUriComplete: false,
-      redirectRule: 'https-or-localhost',
-      refreshTokenIssue: 'offline',
-      refreshLifetime: 90 * DAY,
-      refreshGrace: REUSABLE,
-    },
-  },
-  volvo: {
-    name: 'Volvo Cars',
-    settings: {
-      flows: 'code',
-      pkce: 'required',
-      redirectRule: 'https',
-      requiredHeaders: 'api:vcc-api-key',
-      refreshLifetime: 7 * DAY,
-      grantLifetime: 180 * DAY,
-    },
-  },
-};
+/** The names of the emulator for the requests to a cloud. */
+const OPERATIONS = { code: 'code', refresh: 'refresh', device_authorization: 'device', device_token: 'poll' } as const;
 
-/** The profile with a name, or undefined. */
+/** The profile of a cloud of src/clouds, or undefined. What sources do not say is left at the emulator's default. */
 export function findProfile(name: string): Profile | undefined {
-  return Object.entries<Profile>(PROFILES).find(([one]) => one === name)?.[1];
+  const cloud = findCloud(name);
+  if (cloud === undefined) return undefined;
+  const { publicClient = cloud.client_secret === 'none', ...own } = cloud.emulator ?? {};
+  return {
+    settings: { ...settingsOf(cloud), ...own },
+    ...(cloud.settings.client_id !== undefined && { clientId: cloud.settings.client_id }),
+    isPublic: publicClient === true,
+  };
+}
+
+/** What the description of a cloud for the hub says about the cloud itself. */
+function settingsOf({ settings, scope = '', redirect, rotation, protocol = {}, api = {} }: Cloud): SettingOptions {
+  const { operations = {} } = protocol;
+  const isOffline = scope.split(' ').includes('offline_access');
+  return {
+    ...(settings.device_authorization_endpoint === undefined && { flows: 'code' }),
+    ...(settings.authorization_endpoint === undefined && { flows: 'device' }),
+    clientAuthentication: settings.client_auth,
+    ...(operations.refresh?.client_id === false && { refreshAuthentication: 'nothing' }),
+    ...(operations.refresh?.client_auth === 'none' && { refreshAuthentication: 'client_id' }),
+    ...(operations.revoke?.client_auth === 'bearer' && { revocationAuthentication: 'bearer' }),
+    deviceGrantType: operations.device_token?.grant_type,
+    ...(operations.code?.placement === 'query' && { parametersInQuery: true }),
+    requiredParameters: requirementsOf(requiredParameters({ settings, protocol })),
+    requiredHeaders: requirementsOf(Object.entries(api.headers ?? {}).map((header) => ['api', ...header])),
+    redirectRule: redirect === null || redirect === 'fixed' ? undefined : REDIRECT_RULES[redirect],
+    ...(settings.scope_separator === ',' && { scopeSeparator: 'comma' }),
+    accountMember: protocol.account_member,
+    ...((isOffline || settings.authorization_params?.['access_type'] === 'offline') && {
+      refreshTokenIssue: 'offline',
+    }),
+    tokenLifetime: secondsOf(settings.token_lifetime),
+    refreshLifetime: secondsOf(settings.idle_lifetime),
+    grantLifetime: secondsOf(settings.login_lifetime),
+    refreshEndsAccessToken: settings.refresh_ends_access_token,
+    refreshGraceTime: secondsOf(rotation.grace),
+    ...(rotation.refresh_token === 'reusable' && { refreshGrace: REUSABLE }),
+    ...(rotation.refresh_token === 'unchanged' && { refreshRotation: 'never', refreshTokenInRefresh: false }),
+  };
+}
+
+/** The redirect URIs that a cloud is known to accept. */
+const REDIRECT_RULES = { lan: 'any', localhost: 'https-or-localhost', https: 'https' } as const;
+
+type Required = readonly [operation: string, name: string, value: string];
+
+function requiredParameters({ settings, protocol = {} }: Pick<Cloud, 'settings' | 'protocol'>): Required[] {
+  const ofTokens = Object.entries(settings.token_params ?? {});
+  const ofAll = Object.entries(OPERATIONS).flatMap(([name, own]) => {
+    const { params = {}, client_id } = protocol.operations?.[name as keyof typeof OPERATIONS] ?? {};
+    const clientId = client_id === true ? { client_id: '{client_id}' } : {};
+    return Object.entries({ ...params, ...clientId }).map(([key, value]): Required => [own, key, value]);
+  });
+  const tokenRequests = ofTokens.flatMap(([key, value]): Required[] => [
+    ['code', key, value],
+    ['refresh', key, value],
+  ]);
+  return [...tokenRequests, ...ofAll];
+}
+
+/** Without the values that a person chooses. */
+function requirementsOf(required: readonly Required[]): string | undefined {
+  const texts = required.map(([operation, name, value]) => {
+    const isFixed = !/[{<]/.test(value.replaceAll('{client_id}', ''));
+    const encoded = encodeURIComponent(value).replaceAll('%7Bclient_id%7D', '{client_id}');
+    return `${operation}:${name}${isFixed ? `=${encoded}` : ''}`;
+  });
+  return texts.length === 0 ? undefined : texts.join(' ');
+}
+
+function secondsOf(duration: string | undefined): number | undefined {
+  return duration === undefined ? undefined : (parseDuration(duration) ?? 0) / 1000;
 }

@@ -33,8 +33,15 @@ import {
   type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
-import { classifyTokenResponse, describeError, describeRedirect, withHint } from '../token-outcome.ts';
-import { parseErrorCode } from '../token-response.ts';
+import type { ProbedAddress } from '../probe.ts';
+import {
+  type ResponseRules,
+  readTokenEndpointResponse,
+  rejectsForGood,
+  toRevocationOutcome,
+  toTokenOutcome,
+} from '../responses.ts';
+import { describeRedirect, withHint } from '../token-outcome.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a helper portal and authenticates there. */
@@ -62,6 +69,16 @@ export interface HelperPortalOptions extends PortalRoute {
   readonly limits?: RequestLimits;
 }
 
+/** The responses of a helper portal are as in docs/portal.md. */
+export const RULES: ResponseRules = {
+  tokenLifetime: null,
+  scopeSeparator: ' ',
+  errorCodes: {},
+  readsErrorsOfSuccess: false,
+  protocol: {},
+  readAnswer: null,
+};
+
 /** A pairing link survives a restart, and the configuration may have changed meanwhile. */
 const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured origins';
 
@@ -72,10 +89,12 @@ const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured ori
 export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   readonly #options: HelperPortalOptions;
   readonly #requests: PooledHttpClient;
+  readonly #rules: ResponseRules;
 
   constructor(options: HelperPortalOptions) {
     this.#options = options;
     this.#requests = new PooledHttpClient(options);
+    this.#rules = { ...RULES, tokenLifetime: options.tokenLifetime ?? null };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -106,7 +125,7 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     if (exchange.kind === 'no_answer') return noResponse(exchange);
     const { response } = exchange;
     const { status, portalTime } = response;
-    if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
+    if (rejectsForGood(status)) {
       const { redirect } = response;
       const key = `portals.${this.#options.credentialLocation.portal}.base_url`;
       const found = redirect === undefined ? `HTTP ${status}` : describeRedirect(status, redirect, key);
@@ -149,23 +168,20 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     if (!this.#isOnConfiguredOrigin(tokenUrl))
       return { kind: 'misconfigured', detail: FOREIGN_LINK_DETAIL, portalTime: null };
     const form = { grant_type: 'authorization_code', code: code.reveal(), ...(scope === null ? {} : { scope }) };
-    return this.#requestToken(new URL(tokenUrl), form);
+    return this.#requestToken('code', new URL(tokenUrl), form);
   }
 
   refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome> {
     const url = new URL('/sso/token', this.#options.frontendUrl);
-    return this.#requestToken(url, { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() }, maySend);
+    const form = { grant_type: 'refresh_token', refresh_token: refreshToken.reveal() };
+    return this.#requestToken('refresh', url, form, maySend);
   }
 
   async revoke({ refreshToken }: RevokedTokens): Promise<RevocationOutcome> {
     const { revocationEndpoint = null, limits = REVOCATION_LIMITS } = this.#options;
     if (revocationEndpoint === null || refreshToken === null) return { kind: 'unsupported' };
     const form = { token: refreshToken.reveal(), token_type_hint: 'refresh_token' };
-    const exchange = await this.#postAsClient(new URL(revocationEndpoint), form, limits);
-    if (exchange.kind !== 'answer') return { kind: 'failed', detail: exchange.detail };
-    const { status } = exchange.response;
-    if (status >= 200 && status < 300) return { kind: 'revoked' };
-    return { kind: 'failed', detail: describeError(status, parseErrorCode(exchange.response)) };
+    return toRevocationOutcome(await this.#postAsClient(new URL(revocationEndpoint), form, limits));
   }
 
   async describeLogin(): Promise<PortalLogin> {
@@ -175,7 +191,6 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
 
   async check(wall: () => number): Promise<readonly PortalCheck[]> {
     const {
-      baseUrl,
       frontendUrl,
       clientSecret,
       credentialLocation,
@@ -183,22 +198,26 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
       limits = TOKEN_REQUEST_LIMITS,
     } = this.#options;
     const { portal } = credentialLocation;
-    const connections = checkConnections([baseUrl, frontendUrl], { http: this.#requests, portal, wall });
+    const connections = checkConnections(helperAddresses(portal, this.#options), { route: this.#options, wall });
     const link = await this.#requestLink(null);
     const endpoints = checkConfigEndpoint(link, portal, revocationEndpoint);
     if (link.kind === 'rejected' && link.clientUnknown)
       return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
-    const forms = [
-      { grant_type: 'refresh_token', refresh_token: MADE_UP },
-      { grant_type: 'authorization_code', code: MADE_UP },
-    ];
-    const probes = forms.map(
-      (form): ClientProbe =>
+    const forms = {
+      refresh: { grant_type: 'refresh_token', refresh_token: MADE_UP },
+      code: { grant_type: 'authorization_code', code: MADE_UP },
+    };
+    const probes = (['refresh', 'code'] as const).map(
+      (operation): ClientProbe =>
         async (client) => {
           const secret = client === 'hub' ? clientSecret.reveal() : WRONG_SECRET;
-          const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits, secret);
-          const key = `portals.${portal}.frontend_url`;
-          return probeAnswer(outcome, (response) => classifyTokenResponse(response).kind, key);
+          const outcome = await this.#postAsClient(
+            new URL('/sso/token', frontendUrl),
+            forms[operation],
+            limits,
+            secret,
+          );
+          return probeAnswer(outcome, operation, this.#rules, `portals.${portal}.frontend_url`);
         },
     );
     return [endpoints, ...(await connections), await checkClient(probes, credentialLocation)];
@@ -216,16 +235,21 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return postForm({ url, form: new URLSearchParams({ ...form, ...credentials }) }, this.#options, limits);
   }
 
-  async #requestToken(url: URL, form: Record<string, string>, maySend?: () => boolean): Promise<TokenOutcome> {
+  async #requestToken(
+    operation: 'code' | 'refresh',
+    url: URL,
+    form: Record<string, string>,
+    maySend?: () => boolean,
+  ): Promise<TokenOutcome> {
     const limits = this.#options.limits ?? TOKEN_REQUEST_LIMITS;
     const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
     switch (exchange.kind) {
       case 'answer':
-        return withHint(classifyTokenResponse(exchange.response, this.#options.tokenLifetime), exchange.response, {
-          location: this.#options.credentialLocation,
-          key: 'frontend_url',
-          isLogin: form['grant_type'] === 'authorization_code',
-        });
+        return withHint(
+          toTokenOutcome(readTokenEndpointResponse(exchange.response, operation, this.#rules)),
+          exchange.response,
+          { location: this.#options.credentialLocation, key: 'frontend_url', isLogin: operation === 'code' },
+        );
       case 'not_sent':
         return exchange;
       case 'no_answer':
@@ -238,6 +262,17 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const origin = originOf(address);
     return origin === new URL(this.#options.baseUrl).origin || origin === new URL(this.#options.frontendUrl).origin;
   }
+}
+
+/** The addresses to which the hub sends requests, each with its key. @param portal its name in the configuration */
+export function helperAddresses(
+  portal: string,
+  { baseUrl, frontendUrl }: Pick<HelperPortalOptions, 'baseUrl' | 'frontendUrl'>,
+): ProbedAddress[] {
+  return [
+    { key: `portals.${portal}.base_url`, url: baseUrl },
+    { key: `portals.${portal}.frontend_url`, url: frontendUrl },
+  ];
 }
 
 /** What a response of the config endpoint says about the configured origins. */

@@ -1,17 +1,6 @@
-import {
-  type AuthorizationServer,
-  authorizationCodeGrantRequest,
-  calculatePKCECodeChallenge,
-  deviceAuthorizationRequest,
-  deviceCodeGrantRequest,
-  generateRandomCodeVerifier,
-  nopkce,
-  refreshTokenGrantRequest,
-  revocationRequest,
-  validateAuthResponse,
-} from 'oauth4webapi';
+import { type AuthorizationServer, calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi';
+import type { PortalOperation } from '../../clouds/odd-answers.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
-import { messageOf } from '../../core/failure.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { DeviceLink, LoginLink, PolledLink } from '../../core/portals/login-link.ts';
 import type {
@@ -33,9 +22,16 @@ import {
   type PortalRoute,
   REVOCATION_LIMITS,
   type RequestLimits,
-  type RequestOutcome,
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
+import {
+  readTokenEndpointResponse,
+  rejectsForGood,
+  standardErrorCode,
+  toPollOutcome,
+  toRevocationOutcome,
+  toTokenOutcome,
+} from '../responses.ts';
 import { clientRefusedText, describeError, describeRedirect, withHint } from '../token-outcome.ts';
 import { parseErrorCode, parseErrorDescription } from '../token-response.ts';
 import { createAuthorizationLink, formatScope } from './authorization-request.ts';
@@ -43,14 +39,7 @@ import { anotherKey } from './client-key.ts';
 import { parseDeviceAuthorization } from './device-authorization.ts';
 import { checkAuthorizationServer } from './portal-checks.ts';
 import { RequestPacer } from './request-pacer.ts';
-import { type LibraryRequest, RequestSender } from './request-sender.ts';
-import {
-  type PortalOperation,
-  readTokenEndpointResponse,
-  standardErrorCode,
-  toPollOutcome,
-  toTokenOutcome,
-} from './responses.ts';
+import { type OutgoingRequest, RequestSender } from './request-sender.ts';
 import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
 import type { OAuth2Settings } from './settings.ts';
 
@@ -93,7 +82,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     this.#http = new PooledHttpClient(options);
     this.#metadata = new MetadataSource(settings, this.#http, metadataCache, () => clock.now().uptime);
     this.#sender = this.#createSender(settings);
-    this.#pacer = new RequestPacer(settings.minRequestInterval, clock, timers);
+    this.#pacer = new RequestPacer(settings.minRequestInterval ?? 0, clock, timers);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -134,12 +123,14 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#turn(server, signal);
     if (signal?.aborted) return NOT_WAITED_FOR;
     const { deviceCode, verifier } = link;
-    const additionalParameters = verifier === null ? {} : { code_verifier: verifier.reveal() };
-    const outcome = await this.#send(server, 'device_token', (client, authentication, options) =>
-      deviceCodeGrantRequest(server, client, authentication, deviceCode.reveal(), { ...options, additionalParameters }),
-    ).catch(notSent);
+    const form = {
+      grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+      device_code: deviceCode.reveal(),
+      ...(verifier !== null && { code_verifier: verifier.reveal() }),
+    };
+    const outcome = await this.#sender.send({ server, operation: 'device_token', form, limits: POLL_LIMITS });
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
-    const polled = toPollOutcome(this.#readTokens(outcome, 'device_token'));
+    const polled = toPollOutcome(readTokenEndpointResponse(outcome.response, 'device_token', this.#options.settings));
     if (polled.kind !== 'misconfigured') return polled;
     return { ...polled, detail: clientRefusedText(polled.detail, this.#hintContext(server, 'device_token')) };
   }
@@ -159,20 +150,13 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return exchange.kind === 'answer' ? exchange.response.portalTime : null;
   }
 
-  exchangeCode(link: LoginLink, { code, issuer }: CodeResponse): Promise<TokenOutcome> {
-    if (link.kind !== 'redirect') {
-      return Promise.resolve({ kind: 'misconfigured', detail: OTHER_KIND_DETAIL, portalTime: null });
-    }
-    return this.#requestTokens('code', (server) => {
-      // Without a configured issuer, that of the library is a stand-in.
-      const iss = link.issuer === null || issuer === null ? {} : { iss: issuer };
-      const response = { code: code.reveal(), state: link.state, ...iss };
-      return codeRequest(server, response, link.redirect, link.verifier?.reveal() ?? null);
-    });
+  async exchangeCode(link: LoginLink, { code }: CodeResponse): Promise<TokenOutcome> {
+    if (link.kind !== 'redirect') return { kind: 'misconfigured', detail: OTHER_KIND_DETAIL, portalTime: null };
+    return this.#requestTokens('code', codeForm(code.reveal(), link.redirect, link.verifier?.reveal() ?? null));
   }
 
   refresh(refreshToken: Secret, maySend?: () => boolean): Promise<TokenOutcome> {
-    return this.#requestTokens('refresh', (server) => refreshRequest(server, refreshToken.reveal()), maySend);
+    return this.#requestTokens('refresh', refreshForm(refreshToken.reveal()), maySend);
   }
 
   async revoke({ refreshToken, accessToken }: RevokedTokens): Promise<RevocationOutcome> {
@@ -183,16 +167,9 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const shape = this.#options.settings.protocol.operations?.revoke;
     const isAccessToken = refreshToken === null || shape?.token === 'access_token';
     const token = isAccessToken ? accessToken : refreshToken;
-    const additionalParameters = { token_type_hint: isAccessToken ? 'access_token' : 'refresh_token' };
-    const outcome = await this.#sender.send(
-      { server, operation: 'revoke', bearer: accessToken, limits: REVOCATION_LIMITS },
-      (client, authentication, options) =>
-        revocationRequest(server, client, authentication, token.reveal(), { ...options, additionalParameters }),
-    );
-    if (outcome.kind !== 'answer') return { kind: 'failed', detail: outcome.detail };
-    const { status } = outcome.response;
-    if (status >= 200 && status < 300) return { kind: 'revoked' };
-    return { kind: 'failed', detail: describeError(status, parseErrorCode(outcome.response)) };
+    const form = { token: token.reveal(), token_type_hint: isAccessToken ? 'access_token' : 'refresh_token' };
+    const request = { server, operation: 'revoke', form, bearer: accessToken, limits: REVOCATION_LIMITS } as const;
+    return toRevocationOutcome(await this.#sender.send(request));
   }
 
   async describeLogin(): Promise<PortalLogin> {
@@ -209,28 +186,23 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const wrong = wrongClient(settings).then((changed) => this.#createSender(changed));
     const senderOf = (client: 'hub' | 'wrong') => (client === 'hub' ? this.#sender : wrong);
     return checkAuthorizationServer({
-      ...{ settings, credentialLocation, wall, metadata: this.#metadata, http: this.#http },
+      ...{ settings, credentialLocation, wall, metadata: this.#metadata, route: this.#options },
       usesDeviceCode: () => this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization),
       requestDeviceCode: async (server, client) =>
         this.#requestDeviceCode(server, settings.defaultScope, { sender: await senderOf(client) }),
       requestTokens: async (server, operation, client) => {
         const sender = await senderOf(client);
         await this.#turn(server, undefined, sender);
-        const request = operation === 'refresh' ? refreshRequest(server, MADE_UP) : this.#madeUpCodeRequest(server);
-        const outcome = await this.#send(server, operation, request, POLL_LIMITS, sender).catch(notSent);
-        return probeAnswer(
-          outcome,
-          (response) => toTokenOutcome(this.#readTokens({ kind: 'answer', response }, operation)).kind,
-          `portals.${credentialLocation.portal}.token_endpoint`,
-        );
+        const form = operation === 'refresh' ? refreshForm(MADE_UP) : this.#madeUpCode();
+        const outcome = await sender.send({ server, operation, form, limits: POLL_LIMITS });
+        return probeAnswer(outcome, operation, settings, `portals.${credentialLocation.portal}.token_endpoint`);
       },
     });
   }
 
-  #madeUpCodeRequest(server: AuthorizationServer): LibraryRequest {
+  #madeUpCode(): OutgoingRequest['form'] {
     const redirect = this.#redirectUri ?? 'http://localhost/callback';
-    const response = { code: MADE_UP, state: MADE_UP, iss: server.issuer };
-    return codeRequest(server, response, redirect, this.#options.settings.pkce ? generateRandomCodeVerifier() : null);
+    return codeForm(MADE_UP, redirect, this.#options.settings.pkce ? generateRandomCodeVerifier() : null);
   }
 
   #createSender(settings: OAuth2Settings): RequestSender {
@@ -299,7 +271,8 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       );
     }
     const verifier = settings.protocol.device_pkce === true ? generateRandomCodeVerifier() : null;
-    const parameters = {
+    const form = {
+      client_id: settings.clientId,
       ...(scope !== null && { scope: formatScope(scope, settings) }),
       ...(verifier !== null && {
         code_challenge: await calculatePKCECodeChallenge(verifier),
@@ -309,9 +282,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     await this.#turn(server, signal, sender);
     if (signal?.aborted) return NOT_WAITED_FOR;
     const begun = clock.now();
-    const request: LibraryRequest = (client, authentication, options) =>
-      deviceAuthorizationRequest(server, client, authentication, parameters, options);
-    const outcome = await this.#send(server, 'device_authorization', request, POLL_LIMITS, sender).catch(notSent);
+    const outcome = await sender.send({ server, operation: 'device_authorization', form, limits: POLL_LIMITS });
     if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
     const { status, body, retryAfter, portalTime, redirect } = outcome.response;
     const ownCode = parseErrorCode(outcome.response, settings.errorCodes);
@@ -322,7 +293,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const answer = `${describeError(status, ownCode)}${description === '' ? '' : ` (${description})`}`;
     const found = redirect === undefined ? answer : describeRedirect(status, redirect, key);
     const detail = `the device authorization endpoint responded with ${found}`;
-    if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
+    if (rejectsForGood(status)) {
       const clientRefused = error === 'invalid_client' || error === 'unauthorized_client';
       // The same error says that the client ID is unknown, and that the secret is wrong.
       if (clientRefused && !isPublic) return { kind: 'misconfigured', detail, portalTime };
@@ -336,7 +307,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
 
   async #requestTokens(
     operation: 'code' | 'refresh',
-    requestFor: (server: AuthorizationServer) => LibraryRequest,
+    form: OutgoingRequest['form'],
     maySend?: () => boolean,
   ): Promise<TokenOutcome> {
     const metadata = await this.#metadata.get();
@@ -347,14 +318,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       return { kind: 'misconfigured', detail, portalTime: null };
     }
     const limits = { ...TOKEN_REQUEST_LIMITS, ...(maySend && { maySend }) };
-    const outcome = await this.#send(server, operation, requestFor(server), limits).catch(messageOf);
-    if (typeof outcome === 'string') {
-      return { kind: 'misconfigured', detail: `the hub can't make this request: ${outcome}`, portalTime: null };
-    }
+    const outcome = await this.#sender.send({ server, operation, form, limits });
     switch (outcome.kind) {
       case 'answer':
         return withHint(
-          toTokenOutcome(this.#readTokens(outcome, operation)),
+          toTokenOutcome(readTokenEndpointResponse(outcome.response, operation, this.#options.settings)),
           outcome.response,
           this.#hintContext(server, operation),
         );
@@ -364,44 +332,17 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         return { kind: 'ambiguous', detail: outcome.detail };
     }
   }
-
-  /** Rejects if the library can't make the request; nothing was sent then. */
-  #send(
-    server: AuthorizationServer,
-    operation: 'code' | 'refresh' | 'device_authorization' | 'device_token',
-    request: LibraryRequest,
-    limits: RequestLimits = POLL_LIMITS,
-    sender = this.#sender,
-  ): Promise<RequestOutcome> {
-    return sender.send({ server, operation, limits }, request);
-  }
-
-  #readTokens(
-    { response }: Extract<RequestOutcome, { kind: 'answer' }>,
-    operation: 'code' | 'refresh' | 'device_token',
-  ) {
-    return readTokenEndpointResponse(response, operation, this.#options.settings);
-  }
 }
 
-/** @param verifier the PKCE code verifier; null without PKCE */
-function codeRequest(
-  server: AuthorizationServer,
-  response: { readonly code: string; readonly state: string; readonly iss?: string },
-  redirect: string,
-  verifier: string | null,
-): LibraryRequest {
-  return (client, authentication, options) =>
-    authorizationCodeGrantRequest(
-      ...([server, client, authentication] as const),
-      validateAuthResponse(server, client, new URLSearchParams(response), response.state),
-      ...([redirect, verifier ?? nopkce, options] as const),
-    );
+/** RFC 6749, 4.1.3. @param verifier the PKCE code verifier (RFC 7636, 4.5); null without PKCE */
+function codeForm(code: string, redirect: string, verifier: string | null): OutgoingRequest['form'] {
+  const form = { grant_type: 'authorization_code', code, redirect_uri: redirect };
+  return verifier === null ? form : { ...form, code_verifier: verifier };
 }
 
-function refreshRequest(server: AuthorizationServer, refreshToken: string): LibraryRequest {
-  return (client, authentication, options) =>
-    refreshTokenGrantRequest(server, client, authentication, refreshToken, options);
+/** RFC 6749, 6. */
+function refreshForm(refreshToken: string): OutgoingRequest['form'] {
+  return { grant_type: 'refresh_token', refresh_token: refreshToken };
 }
 
 /** The settings of a client that the portal must not accept. */
@@ -411,10 +352,6 @@ async function wrongClient(settings: OAuth2Settings): Promise<OAuth2Settings> {
   return clientKey === null
     ? { ...settings, clientId: MADE_UP }
     : { ...settings, clientKey: await anotherKey(clientKey) };
-}
-
-function notSent(error: unknown): RequestOutcome {
-  return { kind: 'not_sent', detail: messageOf(error) };
 }
 
 function rejected(detail: string): LoginLinkOutcome {

@@ -4,7 +4,8 @@ import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { describeMovedEndpoint, type PortalCheck } from '../../core/portals/portal-status.ts';
 import { type ClientProbe, checkClient, clientUnchecked, NO_REVOCATION, type ProbeAnswer } from '../client-check.ts';
 import { checkConnections } from '../connection-checks.ts';
-import type { PooledHttpClient } from '../http.ts';
+import type { PortalRoute } from '../http.ts';
+import type { ProbedAddress } from '../probe.ts';
 import type { MetadataSource } from './server-metadata.ts';
 import type { Endpoints, OAuth2Settings } from './settings.ts';
 
@@ -13,7 +14,7 @@ interface CheckContext {
   readonly settings: OAuth2Settings;
   readonly credentialLocation: CredentialLocation;
   readonly metadata: MetadataSource;
-  readonly http: PooledHttpClient;
+  readonly route: PortalRoute;
   /** The hub's clock, in ms since 1970. */
   readonly wall: () => number;
   /** Whether a person logs in with a device code, as far as the endpoints are known. */
@@ -32,14 +33,14 @@ interface CheckContext {
 
 /** Checks an authorization server without a login. */
 export async function checkAuthorizationServer(context: CheckContext): Promise<readonly PortalCheck[]> {
-  const { settings, credentialLocation, metadata, http, wall } = context;
+  const { settings, credentialLocation, metadata, route, wall } = context;
   const { portal } = credentialLocation;
   const discovery = await checkDiscovery(context);
   const known = await metadata.get();
   const { endpoints } = metadata;
   const usesDeviceCode = context.usesDeviceCode();
-  const addresses = contactedAddresses(settings, endpoints, usesDeviceCode);
-  const connections = await checkConnections(addresses, { http, portal, wall });
+  const addresses = contactedAddresses(portal, settings, endpoints, usesDeviceCode);
+  const connections = await checkConnections(addresses, { route, wall });
   if (known.kind === 'server')
     return [
       discovery,
@@ -109,12 +110,22 @@ function checkEndpoints(
   return { name: 'endpoints', result: 'ok', detail: found.join(', ') };
 }
 
-/** The addresses to which the hub itself sends requests. */
-function contactedAddresses(
-  { issuer, protocol }: Pick<OAuth2Settings, 'issuer' | 'protocol'>,
+/**
+ * The addresses to which the hub itself sends requests, each with its key.
+ * @param portal its name in the configuration
+ */
+export function contactedAddresses(
+  portal: string,
+  { issuer }: Pick<OAuth2Settings, 'issuer'>,
   { token, deviceAuthorization }: Endpoints,
   usesDeviceCode: boolean,
-): string[] {
-  const addresses = [issuer, token, usesDeviceCode ? deviceAuthorization : null, protocol.refresh_endpoint ?? null];
-  return addresses.filter((address) => address !== null);
+): ProbedAddress[] {
+  const addresses = {
+    issuer,
+    token_endpoint: token,
+    device_authorization_endpoint: usesDeviceCode ? deviceAuthorization : null,
+  };
+  return Object.entries(addresses).flatMap(([key, url]) =>
+    url === null ? [] : [{ key: `portals.${portal}.${key}`, url }],
+  );
 }

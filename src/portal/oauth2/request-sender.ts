@@ -1,40 +1,41 @@
 import {
   type AuthorizationServer,
-  allowInsecureRequests,
-  type Client,
   type ClientAuth,
   ClientSecretPost,
-  customFetch,
-  type HttpRequestOptions,
   modifyAssertion,
   None,
   PrivateKeyJwt,
 } from 'oauth4webapi';
+import type { CloudOperation } from '../../clouds/cloud.ts';
+import type { PortalOperation } from '../../clouds/odd-answers.ts';
 import { type Clock, type ConfirmedTime, confirmedTimeAt, type Timers } from '../../core/clock.ts';
+import { messageOf } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { userAgent } from '../../system/version.ts';
 import { type PortalRoute, postForm, type RequestLimits, type RequestOutcome } from '../http.ts';
-import type { PresetOperation } from '../presets/preset.ts';
 import type { ClientKey } from './client-key.ts';
-import type { PortalOperation } from './responses.ts';
 import type { ClientAuthMethod, OAuth2Settings } from './settings.ts';
-
-/** Sends a request with the library: with this client, this client authentication and these options. */
-export type LibraryRequest = (
-  client: Client,
-  authentication: ClientAuth,
-  options: HttpRequestOptions<'POST', URLSearchParams>,
-) => Promise<Response>;
 
 /** What one request is about. */
 export interface OutgoingRequest {
   readonly server: AuthorizationServer;
   readonly operation: PortalOperation;
+  /** The parameters, without the client authentication. */
+  readonly form: Readonly<Record<string, string>>;
   /** The access token that authenticates the request, where a cloud wants that in place of the client. */
   readonly bearer?: Secret;
   readonly limits: RequestLimits;
 }
+
+/** The endpoint of each kind of request, as metadata and configuration name it. */
+const ENDPOINTS = {
+  code: 'token_endpoint',
+  refresh: 'token_endpoint',
+  device_token: 'token_endpoint',
+  device_authorization: 'device_authorization_endpoint',
+  revoke: 'revocation_endpoint',
+} as const;
 
 /** What requests are sent with. */
 interface SenderContext {
@@ -49,12 +50,10 @@ const TIME_TIMEOUT = 5000;
 /** How long an assertion is valid, in seconds. */
 const ASSERTION_LIFETIME = 60;
 
-/** What the library gets as the response: the hub reads the real one itself (docs/decisions/oauth2-library.md). */
-const UNREAD_RESPONSE = () => new Response(null, { status: 200 });
-
 /**
- * Sends requests to an authorization server. The library makes them; this project's HTTP client sends them, so that the
- * hub knows whether a request has left it; and the protocol part of a preset changes what a cloud wants otherwise.
+ * Sends requests to an authorization server. The library authenticates the client; this project's HTTP client sends the
+ * requests, so that the hub knows whether one has left it; and the protocol part of a preset changes what a cloud wants
+ * otherwise.
  */
 export class RequestSender {
   readonly #settings: OAuth2Settings;
@@ -69,22 +68,19 @@ export class RequestSender {
     this.#context = context;
   }
 
-  async send({ server, operation, bearer, limits }: OutgoingRequest, request: LibraryRequest): Promise<RequestOutcome> {
+  async send({ server, operation, form, bearer, limits }: OutgoingRequest): Promise<RequestOutcome> {
     const { clientId, protocol } = this.#settings;
-    const shape = protocol.operations?.[operation] ?? {};
-    const outcomes: RequestOutcome[] = [];
-    const client: Client = { client_id: clientId };
-    await request(client, this.#authentication(server, shape, bearer), {
-      [allowInsecureRequests]: true,
-      [customFetch]: async (address, { body, headers }) => {
-        outcomes.push(await this.#post(new URL(address), new URLSearchParams(body), headers, operation, limits));
-        return UNREAD_RESPONSE();
-      },
-    }).catch((error: unknown) => {
-      // Without an outcome nothing was sent: the library can't make this request.
-      if (outcomes.length === 0) throw error;
-    });
-    const outcome = outcomes[0] ?? { kind: 'not_sent', detail: 'the request was not made' };
+    const endpoint = server[ENDPOINTS[operation]];
+    if (endpoint === undefined) return { kind: 'not_sent', detail: `the portal has no ${ENDPOINTS[operation]}` };
+    const parameters = new URLSearchParams(form);
+    const headers = new Headers();
+    try {
+      const authenticate = this.#authentication(server, protocol.operations?.[operation] ?? {}, bearer);
+      await authenticate(server, { client_id: clientId }, parameters, headers);
+    } catch (error) {
+      return { kind: 'not_sent', detail: `the hub can't make this request: ${messageOf(error)}` };
+    }
+    const outcome = await this.#post(new URL(endpoint), parameters, Object.fromEntries(headers), operation, limits);
     if (outcome.kind === 'answer') this.#recordTime(outcome.response.portalTime);
     return outcome;
   }
@@ -102,7 +98,7 @@ export class RequestSender {
   }
 
   #post(
-    address: URL,
+    url: URL,
     form: URLSearchParams,
     headers: Readonly<Record<string, string>>,
     operation: PortalOperation,
@@ -116,13 +112,10 @@ export class RequestSender {
     if (isTokenRequest) for (const [name, value] of Object.entries(tokenParams)) form.set(name, value);
     if (shape.client_id === true) form.set('client_id', clientId);
     if (shape.client_id === false) form.delete('client_id');
-    const url =
-      operation === 'refresh' && protocol.refresh_endpoint !== undefined ? new URL(protocol.refresh_endpoint) : address;
     const sent = {
       ...headers,
       'user-agent': userAgent(),
       ...(operation === 'revoke' ? {} : revealAll(configured)),
-      ...shape.headers,
     };
     if (shape.placement !== 'query') return postForm({ url, form, headers: sent }, this.#route, limits);
     for (const [name, value] of form) url.searchParams.append(name, value);
@@ -137,18 +130,13 @@ export class RequestSender {
     return method === 'basic' && formEncode(credentials) !== credentials;
   }
 
-  #authentication(server: AuthorizationServer, { client_auth }: PresetOperation, bearer?: Secret): ClientAuth {
+  #authentication(server: AuthorizationServer, { client_auth }: CloudOperation, bearer?: Secret): ClientAuth {
     const { clientSecret, clientKey } = this.#settings;
     const secret = clientSecret?.reveal();
     const method = client_auth ?? this.#defaultMethod(server);
     switch (method) {
       case 'bearer':
         return (_server, _client, _body, headers) => headers.set('authorization', `Bearer ${bearer?.reveal() ?? ''}`);
-      case 'both':
-        return (as, client, body, headers) => {
-          basicAuthentication(secret ?? '')(as, client, body, headers);
-          ClientSecretPost(secret ?? '')(as, client, body, headers);
-        };
       case 'private_key_jwt':
         return clientKey === null ? None() : this.#assertion(server, clientKey);
       case 'basic':

@@ -1,10 +1,4 @@
-import {
-  type AuthorizationServer,
-  allowInsecureRequests,
-  customFetch,
-  discoveryRequest,
-  processDiscoveryResponse,
-} from 'oauth4webapi';
+import type { AuthorizationServer } from 'oauth4webapi';
 import * as v from 'valibot';
 import { messageOf } from '../../core/failure.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
@@ -216,35 +210,33 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
   let problem = unavailable('');
   // Some servers answer every address with their page.
   let page: Unavailable | null = null;
-  for (const algorithm of ['oidc', 'oauth2'] as const) {
-    const exchanges: Exchange[] = [];
-    const response = await discoveryRequest(new URL(issuer), {
-      algorithm,
-      [allowInsecureRequests]: true,
-      [customFetch]: async (url) => {
-        const exchange = await http.send('GET', new URL(url));
-        exchanges.push(exchange);
-        return toFetchResponse(exchange);
-      },
-    });
-    const [exchange] = exchanges;
-    if (exchange?.kind !== 'answer') return { document: null, problem: connectionProblem(exchange) };
+  for (const address of metadataAddresses(issuer)) {
+    const exchange = await http.send('GET', address);
+    if (exchange.kind !== 'answer') return { document: null, problem: connectionProblem(exchange) };
     const { status, body, retryAfter, portalTime, redirect } = exchange.response;
     const target = redirect === undefined ? '' : `, a redirect to ${redirect}`;
     problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}${target}`), retryAfter, portalTime };
     if (status === 429 || status >= 500) break;
     if (status !== 200) continue;
-    const discovered = await processDiscoveryResponse(new URL(issuer), response).catch(() => null);
-    const { success, output: document } = v.safeParse(documentSchema, discovered);
-    if (!success) {
+    const document = parseBody(documentSchema, body);
+    if (document === null || !isSameIssuerIdentifier(document.issuer, issuer)) {
       page ??= unavailable(describeUnusable(body, issuer));
       continue;
     }
     const finding = findProblem(document, issuer);
-    if (finding !== null) return { document: null, problem: unavailable(finding) };
-    return { document, problem: null };
+    return finding === null ? { document, problem: null } : { document: null, problem: unavailable(finding) };
   }
   return { document: null, problem: page ?? problem };
+}
+
+/** Of OpenID Connect Discovery, 4, below the path of the issuer, and of RFC 8414, 3.1, before it. */
+function metadataAddresses(issuer: string): URL[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  return [
+    new URL(`${origin}${path}/.well-known/openid-configuration`),
+    new URL(`${origin}/.well-known/oauth-authorization-server${path}`),
+  ];
 }
 
 function describeUnusable(body: string, issuer: string): string {
@@ -258,16 +250,8 @@ type Unavailable = Unreachable & { readonly portalTime: number | null };
 
 type Exchange = Awaited<ReturnType<PooledHttpClient['send']>>;
 
-function connectionProblem(exchange: Exclude<Exchange, { kind: 'answer' }> | undefined): Unavailable {
-  const { detail = 'no request was made', certificateError } = exchange ?? {};
+function connectionProblem({ detail, certificateError }: Exclude<Exchange, { kind: 'answer' }>): Unavailable {
   return { ...unavailable(`discovery: ${detail}`), ...(certificateError && { certificateError }) };
-}
-
-/** The library reads only good responses; the status 599 stands for none. */
-function toFetchResponse(exchange: Exchange): Response {
-  const { status, body } = exchange.kind === 'answer' ? exchange.response : { status: 0, body: '' };
-  if (status < 200 || status > 599) return new Response(null, { status: 599 });
-  return new Response([204, 205, 304].includes(status) ? null : body, { status });
 }
 
 function unavailable(detail: string): Unavailable {

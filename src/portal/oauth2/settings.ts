@@ -1,5 +1,6 @@
+import type { CloudProtocol } from '../../clouds/cloud.ts';
 import type { Secret } from '../../core/secret.ts';
-import type { PresetProtocol } from '../presets/preset.ts';
+import type { ResponseRules } from '../responses.ts';
 import type { ClientKey } from './client-key.ts';
 
 /** How the hub authenticates at an authorization server (RFC 6749, 2.3; RFC 7523). */
@@ -17,7 +18,7 @@ export interface Endpoints {
 }
 
 /** A portal of the kind `oauth2` as configured, with its secrets loaded. Times are in ms. */
-export interface OAuth2Settings {
+export interface OAuth2Settings extends ResponseRules {
   /** The issuer identifier, whose metadata names the endpoints (RFC 8414, 2); null if they are only configured. */
   readonly issuer: string | null;
   /** The configured endpoints, which win over those of the metadata. */
@@ -34,7 +35,6 @@ export interface OAuth2Settings {
   readonly redirectUri: string | null;
   /** Whether authorization requests use PKCE with S256 (RFC 7636). */
   readonly pkce: boolean;
-  readonly scopeSeparator: string;
   /** The scope of a connection that names none, separated by spaces; null if there is none. */
   readonly defaultScope: string | null;
   /** Parameters added to authorization requests. */
@@ -43,11 +43,7 @@ export interface OAuth2Settings {
   readonly tokenParams: Readonly<Record<string, string>>;
   /** Headers added to token and device authorization requests. */
   readonly headers: Readonly<Record<string, Secret>>;
-  /** Lifetime of an access token if the response does not say it, or what can't be true; null if not configured. */
-  readonly tokenLifetime: number | null;
-  /** The portal's own error codes, and those of RFC 6749 and RFC 8628 that mean the same. */
-  readonly errorCodes: Readonly<Record<string, string>>;
-  /** Shortest time between two requests to the token endpoint. */
-  readonly minRequestInterval: number;
-  readonly protocol: PresetProtocol;
+  /** Shortest time between two requests to the token endpoint; null if there is none. */
+  readonly minRequestInterval: number | null;
+  readonly protocol: CloudProtocol;
 }

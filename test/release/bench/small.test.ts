@@ -62,7 +62,7 @@ it('an idle hub wakes up less than 1.5 times a second and has not loaded modules
   // The options of `latchkey emulator` come from lists, the only parts of the emulator that are loaded.
   expect(
     ours.filter((file) =>
-      /^emulator\/(?!settings\/(?:[a-z0-9]+-)?settings$|settings\/(?:definitions|profile-names)$)|^portal\/(?:oauth2\/oauth2|presets)|^doctor\/|^lan\/openapi\/document/.test(
+      /^emulator\/(?!settings\/(?:[a-z0-9]+-)?settings$|settings\/definitions$)|^portal\/oauth2\/oauth2|^clouds\/|^doctor\/|^lan\/openapi\/document/.test(
         file,
       ),
     ),

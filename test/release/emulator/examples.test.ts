@@ -101,14 +101,14 @@ const SURFACE = `import {
   ClockError, type ClockView, type ClientOptions, type DeviceApproval, type EarlyRefreshes, type Emulator, type EmulatorClock,
   type EmulatorOptions, type Endpoint, type InterceptedRequest, type FailedAuthentications, FaultError, type FaultOptions, type FastPolls,
   type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
-  type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings, type ProfileName,
+  type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
   type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingDevice, type WaitingLogin,
 } from 'latchkey/emulator';
 
 export type All = [
   ClockView, ClientOptions, DeviceApproval, EarlyRefreshes, FastPolls, WaitingDevice, Emulator, EmulatorClock, EmulatorOptions, Endpoint, InterceptedRequest,
   FailedAuthentications, FaultOptions, FaultView, Findings, GrantFinding, GrantView, Interceptor, LoggedRequest,
-  LoginRequest, LoginResult, Observations, Poll, PollFindings, ProfileName, SecretKind, Settings, SettingOptions, UserOptions,
+  LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Settings, SettingOptions, UserOptions,
   WaitingLogin,
 ];
 const portal: Emulator = await startEmulator({ clients: [{ id: crypto.randomUUID(), secret: 's' }], onReuse: 'refuse' });

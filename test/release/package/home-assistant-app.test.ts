@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { allClouds } from '../../../src/clouds/catalogue.ts';
 import { loadConfiguration } from '../../../src/configuration/configuration.ts';
 import { readAppOptions } from '../../../src/configuration/home-assistant-options.ts';
-import { presets } from '../../../src/portal/presets/catalogue.ts';
 import { root } from '../../project/checkout.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 import { APPARMOR_PARSER } from './app-armor-profile.ts';
@@ -112,7 +112,7 @@ describe('the options of the app', () => {
   it('the form offers every known cloud that needs nothing else than its options', () => {
     const { preset = '' } = readAppConfig(repository).schema.portals[0];
     const offered = /^list\((.*)\)\?$/.exec(preset)?.[1]?.split('|');
-    const known = presets().filter(({ variables }) => variables === undefined);
+    const known = allClouds().filter(({ variables }) => variables === undefined);
     expect(offered).toEqual(known.map(({ name }) => name).sort());
   });
 

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { PortalResponse } from '../../../src/portal/http.ts';
-import { readTokenEndpointResponse, toPollOutcome, toTokenOutcome } from '../../../src/portal/oauth2/responses.ts';
-import { findPreset } from '../../../src/portal/presets/catalogue.ts';
-import type { PresetProtocol } from '../../../src/portal/presets/preset.ts';
+import { findCloud } from '../../src/clouds/catalogue.ts';
+import { ODD_ANSWERS, type ReadAnswer } from '../../src/clouds/odd-answers.ts';
+import type { PortalResponse } from '../../src/portal/http.ts';
+import {
+  type ResponseRules,
+  readTokenEndpointResponse,
+  toPollOutcome,
+  toTokenOutcome,
+} from '../../src/portal/responses.ts';
 
 const TOKENS = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 600, token_type: 'bearer' };
 
@@ -11,20 +16,24 @@ function responseOf(status: number, body: unknown): PortalResponse {
   return { status, body: text, retryAfter: null, portalTime: null };
 }
 
-const SETTINGS = { scopeSeparator: ' ', tokenLifetime: 3_600_000, errorCodes: {} };
+const RULES: ResponseRules = {
+  ...{ scopeSeparator: ' ', tokenLifetime: 3_600_000, errorCodes: {}, readsErrorsOfSuccess: true },
+  ...{ protocol: {}, readAnswer: null },
+};
 
-function refreshOutcome(status: number, body: unknown, protocol: PresetProtocol = {}, settings = SETTINGS) {
-  return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', { protocol, ...settings }));
+function refreshOutcome(status: number, body: unknown, rules: Partial<ResponseRules> = {}) {
+  return toTokenOutcome(readTokenEndpointResponse(responseOf(status, body), 'refresh', { ...RULES, ...rules }));
 }
 
-function pollOutcome(status: number, body: unknown, protocol: PresetProtocol = {}) {
-  return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', { protocol, ...SETTINGS }));
+function pollOutcome(status: number, body: unknown, rules: Partial<ResponseRules> = {}) {
+  return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', { ...RULES, ...rules }));
 }
 
-function protocolOf(name: string): PresetProtocol {
-  const preset = findPreset(name);
-  if (preset === undefined) throw new Error(`there is no preset ${name}`);
-  return preset.protocol ?? {};
+/** The rules of a cloud with odd answers. */
+function rulesOf(name: string): Partial<ResponseRules> {
+  const { protocol = {}, settings } = findCloud(name) ?? expect.fail(`there is no preset ${name}`);
+  const { scope_separator: scopeSeparator = ' ' } = settings;
+  return { protocol, scopeSeparator, readAnswer: ODD_ANSWERS[name] ?? expect.fail(`${name} has no odd answer`) };
 }
 
 describe('a token response', () => {
@@ -43,7 +52,7 @@ describe('a token response', () => {
 
   test('separates the names of its scope as requests do', () => {
     const body = { ...TOKENS, scope: 'a,b' };
-    expect(refreshOutcome(200, body, {}, { ...SETTINGS, scopeSeparator: ',' })).toMatchObject({
+    expect(refreshOutcome(200, body, { scopeSeparator: ',' })).toMatchObject({
       tokens: { scope: 'a b' },
     });
     expect(refreshOutcome(200, body)).toMatchObject({ tokens: { scope: 'a,b' } });
@@ -51,7 +60,7 @@ describe('a token response', () => {
 
   test('a token response below a member is used if the preset says so', () => {
     const body = { status: 0, body: { ...TOKENS, scope: 'user.info,user.metrics', userid: 1 } };
-    expect(refreshOutcome(200, body, protocolOf('withings'))).toMatchObject({
+    expect(refreshOutcome(200, body, rulesOf('withings'))).toMatchObject({
       ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics', account: '1' } },
     });
   });
@@ -84,14 +93,23 @@ describe('an error response to a refresh', () => {
   });
 
   test('an error inside of HTTP 200 is known by its status member', () => {
-    const protocol = protocolOf('withings');
-    expect(refreshOutcome(200, { status: 601, body: {} }, protocol)).toMatchObject({ kind: 'deferred' });
-    expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, protocol)).toMatchObject({
+    const rules = rulesOf('withings');
+    expect(refreshOutcome(200, { status: 601, body: {} }, rules)).toMatchObject({ kind: 'deferred' });
+    expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, rules)).toMatchObject({
       ...{ kind: 'rejected', detail: 'HTTP 200 status 503' },
     });
-    expect(refreshOutcome(401, { status: 100 }, protocol)).toMatchObject({ kind: 'rejected' });
-    expect(refreshOutcome(403, { message: 'Forbidden' }, protocol)).toMatchObject({ kind: 'blocked' });
+    expect(refreshOutcome(401, { status: 100 }, rules)).toMatchObject({ kind: 'rejected' });
+    expect(refreshOutcome(403, { message: 'Forbidden' }, rules)).toMatchObject({ kind: 'blocked' });
   });
+});
+
+test('the 200 of a portal whose errors have their own status is never an error, whatever it contains', () => {
+  const rules = { readsErrorsOfSuccess: false };
+  for (const body of [{ error: 'invalid_grant' }, { error: 'something' }, {}, '<html>'])
+    expect(refreshOutcome(200, body, rules)).toEqual({
+      kind: 'ambiguous',
+      detail: expect.stringMatching(/^HTTP 200 /),
+    });
 });
 
 describe('a response to the poll of a device code', () => {
@@ -111,10 +129,17 @@ describe('a response to the poll of a device code', () => {
     expect(pollOutcome(status, body)).toMatchObject({ kind });
   });
 
-  test("a response to a poll is read with the preset's own errors", () => {
-    const protocol: PresetProtocol = { errors: [{ operations: ['device_token'], http: 403, as: 'pending' }] };
-    expect(pollOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'not_yet' });
-    expect(refreshOutcome(403, '<html>', protocol)).toMatchObject({ kind: 'blocked' });
+  test('an error of BMW during a login is waited for, and after a refresh it is a lost answer', () => {
+    const device = readTokenEndpointResponse(responseOf(500, '{}'), 'device_token', { ...RULES, ...rulesOf('bmw') });
+    expect(device).toMatchObject({ meaning: 'deferred' });
+    expect(refreshOutcome(500, '{}', rulesOf('bmw'))).toMatchObject({ kind: 'ambiguous' });
+  });
+
+  test("a response to a poll is read with the cloud's own errors", () => {
+    const readAnswer: ReadAnswer = ({ operation, status }) =>
+      operation === 'device_token' && status === 403 ? { meaning: 'not_yet' } : null;
+    expect(pollOutcome(403, '<html>', { readAnswer })).toMatchObject({ kind: 'not_yet' });
+    expect(refreshOutcome(403, '<html>', { readAnswer })).toMatchObject({ kind: 'blocked' });
   });
 });
 
@@ -123,8 +148,6 @@ describe('an error code that the configuration maps to one of the standard', () 
     ...{ invalid_token: 'invalid_grant', wrong_app: 'invalid_client', malformed: 'invalid_request' },
     unauthorized: 'invalid_grant',
   };
-  const settings = { ...SETTINGS, errorCodes };
-
   test.each<[number, unknown, object]>([
     [401, { error: 'invalid_token' }, { kind: 'refused', detail: 'HTTP 401 invalid_token' }],
     [401, { errors: [{ errorType: 'invalid_token' }] }, { kind: 'refused' }],
@@ -135,7 +158,7 @@ describe('an error code that the configuration maps to one of the standard', () 
     // Otherwise the name of the status is no code.
     [401, { error: 'unauthorized' }, { kind: 'refused', detail: 'HTTP 401 unauthorized' }],
   ])('HTTP %d with %j is read like that, and shown as it is', (status, body, outcome) => {
-    expect(refreshOutcome(status, body, {}, settings)).toMatchObject(outcome);
+    expect(refreshOutcome(status, body, { errorCodes })).toMatchObject(outcome);
   });
 });
 
@@ -163,7 +186,7 @@ test('who names a time is waited for, and a known code of the portal itself coun
     toTokenOutcome(
       readTokenEndpointResponse(
         { status: 403, body, retryAfter: 7000, portalTime: null },
-        ...(['refresh', { protocol: {}, ...SETTINGS }] as const),
+        ...(['refresh', RULES] as const),
       ),
     );
   expect(outcome('<html>')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });

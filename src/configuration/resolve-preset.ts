@@ -1,4 +1,4 @@
-import { PLACEHOLDER, type Preset, type PresetApi, type PresetOperation, type PresetProtocol } from './preset.ts';
+import { type Cloud, type CloudOperation, type CloudProtocol, PLACEHOLDER } from '../clouds/cloud.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -8,8 +8,7 @@ export type ResolvedPreset =
       readonly ok: true;
       /** The configuration table with what the preset fills in. It keeps the keys `preset` and `variables`. */
       readonly table: Table;
-      readonly protocol: PresetProtocol;
-      readonly api: PresetApi;
+      readonly protocol: CloudProtocol;
     }
   | {
       readonly ok: false;
@@ -25,11 +24,11 @@ const TOKEN_REQUESTS = new Set(['code', 'refresh', 'device_token']);
 
 /**
  * Fills a configuration table `[portals.NAME]` in from a preset. What the table says wins, also over the protocol part:
- * its `token_endpoint` takes refreshes, its `client_auth`, `token_params` and `headers` hold for all requests, and its
- * `issuer` replaces the endpoints of the preset. Variables are filled in only in the texts of the preset.
+ * its `client_auth` and `token_params` hold for all requests, and its `issuer` replaces the endpoints of the preset.
+ * Variables are filled in only in the texts of the preset.
  * @param table as in the configuration file, not validated
  */
-export function resolvePreset(preset: Preset, table: Table): ResolvedPreset {
+export function resolvePreset(preset: Cloud, table: Table): ResolvedPreset {
   const { values, problems } = readVariables(preset, table['variables']);
   if (problems.size > 0) return { ok: false, problems };
   const clientId = table['client_id'] ?? preset.settings.client_id;
@@ -45,7 +44,6 @@ export function resolvePreset(preset: Preset, table: Table): ResolvedPreset {
     ok: true,
     table: merged,
     protocol: withoutOverridden(fillIn(preset.protocol ?? {}, values), table),
-    api: fillIn(preset.api ?? {}, values),
   };
 }
 
@@ -56,7 +54,7 @@ function isReplaced(key: string, table: Table): boolean {
   return key === 'revocation_endpoint' && Object.hasOwn(table, 'token_endpoint');
 }
 
-function readVariables(preset: Preset, given: unknown) {
+function readVariables(preset: Cloud, given: unknown) {
   const values = new Map<string, string>();
   const problems = new Map<string, string>();
   const known = Object.entries(preset.variables ?? {});
@@ -87,32 +85,23 @@ function fillIn(value: unknown, values: ReadonlyMap<string, string>): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)]));
 }
 
-function withoutOverridden(protocol: PresetProtocol, table: Table): PresetProtocol {
-  const { refresh_endpoint, operations, ...rest } = protocol;
-  const refreshElsewhere = Object.hasOwn(table, 'token_endpoint') || Object.hasOwn(table, 'issuer');
-  return {
-    ...rest,
-    ...(refresh_endpoint !== undefined && !refreshElsewhere && { refresh_endpoint }),
-    ...(operations !== undefined && {
-      operations: Object.fromEntries(
-        Object.entries(operations).map(([name, operation]) => [
-          name,
-          withoutOverriddenParts(operation, table, TOKEN_REQUESTS.has(name)),
-        ]),
-      ),
-    }),
-  };
+function withoutOverridden({ operations, ...rest }: CloudProtocol, table: Table): CloudProtocol {
+  if (operations === undefined) return rest;
+  const kept = Object.entries(operations).map(([name, operation]) => [
+    name,
+    withoutOverriddenParts(operation, table, TOKEN_REQUESTS.has(name)),
+  ]);
+  return { ...rest, operations: Object.fromEntries(kept) };
 }
 
-function withoutOverriddenParts(operation: PresetOperation, table: Table, hasTokenParams: boolean): PresetOperation {
-  const { client_auth, params, headers, ...rest } = operation;
+function withoutOverriddenParts(operation: CloudOperation, table: Table, hasTokenParams: boolean): CloudOperation {
+  const { client_auth, params, ...rest } = operation;
   // A bearer token is no kind of client authentication that the configuration could name.
   const keepsClientAuth = client_auth === 'bearer' || !Object.hasOwn(table, 'client_auth');
   return {
     ...rest,
     ...(client_auth !== undefined && keepsClientAuth && { client_auth }),
     ...(params !== undefined && { params: hasTokenParams ? omitKeys(params, table['token_params']) : params }),
-    ...(headers !== undefined && { headers: omitKeys(headers, table['headers']) }),
   };
 }
 

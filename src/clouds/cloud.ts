@@ -1,12 +1,12 @@
 import * as v from 'valibot';
 
 /**
- * The data file of a preset: what public sources say about the OAuth 2.0 authorization server of one cloud. A portal
- * with `preset = "NAME"` takes its configuration keys from `settings`; `protocol` says how the cloud departs from the
- * standards; the rest is for people.
+ * What public sources say about the OAuth 2.0 authorization server of a cloud: an entry of `clouds.json`. A portal with
+ * `preset = "NAME"` takes its configuration keys from `settings`; `protocol` says how the cloud departs from the
+ * standards; the emulator imitates the cloud from the same entry; the rest is for people.
  */
 
-/** A placeholder in a text of a preset: `{client_id}`, or a variable of the preset. */
+/** A placeholder in a text: `{client_id}`, or a variable of the cloud. */
 export const PLACEHOLDER = /\{([a-z][a-z0-9_]*)\}/g;
 
 const text = v.pipe(v.string(), v.nonEmpty());
@@ -18,37 +18,39 @@ const url = v.pipe(text, v.check(isHttpsUrl, 'an https URL of a fixed domain, wi
 /** A duration as in the configuration, such as "6s" or "30d". */
 const duration = v.pipe(v.string(), v.regex(/^[1-9]\d{0,5}[smhd]$/));
 
-/** The keys of a table `[portals.NAME]` that the preset fills in. They mean what they mean in the configuration. */
-const settingsSchema = v.strictObject({
-  issuer: v.exactOptional(url),
-  authorization_endpoint: v.exactOptional(url),
-  token_endpoint: v.exactOptional(url),
-  device_authorization_endpoint: v.exactOptional(url),
-  revocation_endpoint: v.exactOptional(url),
-  /** Only if the cloud published a client for everyone. */
-  client_id: v.exactOptional(text),
-  /** `post` sends client_id, and client_secret if one is configured, among the parameters. */
-  client_auth: v.exactOptional(v.picklist(['basic', 'post', 'none', 'private_key_jwt'])),
-  login: v.exactOptional(v.picklist(['auto', 'device', 'redirect', 'paste'])),
-  redirect_uri: v.exactOptional(text),
-  pkce: v.exactOptional(v.boolean()),
-  scope_separator: v.exactOptional(text),
-  authorization_params: v.exactOptional(parameters),
-  token_params: v.exactOptional(parameters),
-  error_codes: v.exactOptional(parameters),
-  headers: v.exactOptional(parameters),
-  token_lifetime: v.exactOptional(duration),
-  login_lifetime: v.exactOptional(duration),
-  idle_lifetime: v.exactOptional(duration),
-  min_request_interval: v.exactOptional(duration),
-  refresh_ends_access_token: v.exactOptional(v.boolean()),
-  retry_lost_answer: v.picklist(['early', 'late']),
-});
+/**
+ * The keys of a table `[portals.NAME]` that the preset fills in. They mean what they mean in the configuration, whose own
+ * schema checks them; here are those that somebody else reads, and URLs.
+ */
+const settingsSchema = v.objectWithRest(
+  {
+    issuer: v.exactOptional(url),
+    authorization_endpoint: v.exactOptional(url),
+    token_endpoint: v.exactOptional(url),
+    device_authorization_endpoint: v.exactOptional(url),
+    revocation_endpoint: v.exactOptional(url),
+    /** Only if the cloud published a client for everyone. */
+    client_id: v.exactOptional(text),
+    /** `post` sends client_id, and client_secret if one is configured, among the parameters. */
+    client_auth: v.exactOptional(v.picklist(['basic', 'post', 'none'])),
+    login: v.exactOptional(v.picklist(['auto', 'device', 'redirect', 'paste'])),
+    redirect_uri: v.exactOptional(text),
+    scope_separator: v.exactOptional(text),
+    authorization_params: v.exactOptional(parameters),
+    token_params: v.exactOptional(parameters),
+    token_lifetime: v.exactOptional(duration),
+    login_lifetime: v.exactOptional(duration),
+    idle_lifetime: v.exactOptional(duration),
+    refresh_ends_access_token: v.exactOptional(v.boolean()),
+    retry_lost_answer: v.picklist(['early', 'late']),
+  },
+  v.union([text, v.boolean(), parameters]),
+);
 
 /** How a request differs from what `settings` say. */
 const operationSchema = v.strictObject({
-  /** `both`: Basic and the parameters at once; `bearer`: the access token instead of client authentication. */
-  client_auth: v.exactOptional(v.picklist(['basic', 'post', 'both', 'none', 'bearer'])),
+  /** `bearer`: the access token instead of client authentication. */
+  client_auth: v.exactOptional(v.picklist(['basic', 'post', 'none', 'bearer'])),
   /** `false` leaves the parameter client_id out; `true` sends it even beside Basic authentication. */
   client_id: v.exactOptional(v.boolean()),
   /** Where the parameters go. `query`: into the URL, with an empty body. The default is `form`. */
@@ -58,49 +60,10 @@ const operationSchema = v.strictObject({
   /** Which token a revocation names, if not the refresh token. */
   token: v.exactOptional(v.literal('access_token')),
   params: v.exactOptional(parameters),
-  headers: v.exactOptional(parameters),
 });
-
-const responseSchema = v.strictObject({
-  /** The member that contains the token response. */
-  envelope: v.exactOptional(text),
-  /** The member whose value tells success from failure, beside the HTTP status. */
-  status: v.exactOptional(v.strictObject({ member: text, success: v.number() })),
-  /** The names of members that are not those of RFC 6749. `account`: the member that identifies the login. */
-  members: v.exactOptional(
-    v.strictObject({
-      access_token: v.exactOptional(text),
-      refresh_token: v.exactOptional(text),
-      expires_in: v.exactOptional(text),
-      scope: v.exactOptional(text),
-      id_token: v.exactOptional(text),
-      account: v.exactOptional(text),
-    }),
-  ),
-  /** What separates the names of the scope in a response, if it is not the same as in a request. */
-  scope_separator: v.exactOptional(text),
-});
-
-const OPERATIONS = ['code', 'refresh', 'device_authorization', 'device_token', 'revoke'] as const;
-
-/** An error response that no code explains, and what it means. All given conditions must hold; the first match counts. */
-const errorSchema = v.pipe(
-  v.strictObject({
-    /** The operations that it may answer. Left out: all. */
-    operations: v.exactOptional(v.pipe(v.array(v.picklist(OPERATIONS)), v.nonEmpty())),
-    http: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))),
-    /** The values of the member `response.status.member`. */
-    status: v.exactOptional(v.pipe(v.array(v.number()), v.nonEmpty())),
-    /** `login_required`: only if the cloud says beyond doubt that the login has ended. */
-    as: v.picklist(['pending', 'slow_down', 'deferred', 'refused', 'misconfigured', 'login_required']),
-  }),
-  v.check(({ http, status }) => (http ?? status) !== undefined, 'a condition'),
-);
 
 /** What the configuration keys can't express. */
 const protocolSchema = v.strictObject({
-  /** The endpoint for refreshes, if it is not the token endpoint. */
-  refresh_endpoint: v.exactOptional(url),
   operations: v.exactOptional(
     v.strictObject({
       code: v.exactOptional(operationSchema),
@@ -112,8 +75,8 @@ const protocolSchema = v.strictObject({
   ),
   /** Whether a device login uses PKCE (RFC 7636), too. */
   device_pkce: v.exactOptional(v.boolean()),
-  response: v.exactOptional(responseSchema),
-  errors: v.exactOptional(v.array(errorSchema)),
+  /** The member of a token response that identifies the login, for clouds whose tokens do not. */
+  account_member: v.exactOptional(text),
 });
 
 /** For the developer of an appliance: how the cloud's API takes the token. The hub itself does not use it. */
@@ -136,9 +99,7 @@ const variableSchema = v.strictObject({
   default: v.exactOptional(text),
 });
 
-export const presetSchema = v.strictObject({
-  /** The name of the file, and of the preset in the configuration. */
-  name: v.pipe(text, v.regex(/^[a-z][a-z0-9-]*$/)),
+export const cloudSchema = v.strictObject({
   title: text,
   /** One plain line: what appliances. */
   summary: text,
@@ -164,6 +125,11 @@ export const presetSchema = v.strictObject({
     note: text,
   }),
   api: v.exactOptional(apiSchema),
+  /**
+   * What the emulator imitates of the cloud beside what it derives from the rest: settings of its library, by name.
+   * `publicClient`: its default client has no secret.
+   */
+  emulator: v.exactOptional(v.record(v.string(), v.union([text, v.number(), v.boolean()]))),
   /** What public sources say that works, in plain words. */
   known: v.pipe(texts, v.nonEmpty()),
   /** What the preset assumes, or what an installer should know, that no source confirms. */
@@ -172,14 +138,14 @@ export const presetSchema = v.strictObject({
   sources: v.pipe(texts, v.nonEmpty()),
 });
 
-/** A preset, as in its file. */
-export type Preset = v.InferOutput<typeof presetSchema>;
-/** How one request of a preset's cloud differs from what its settings say. */
-export type PresetOperation = v.InferOutput<typeof operationSchema>;
+/** A known cloud, with the name of its preset. */
+export interface Cloud extends v.InferOutput<typeof cloudSchema> {
+  readonly name: string;
+}
+/** How one request to a cloud differs from what its settings say. */
+export type CloudOperation = v.InferOutput<typeof operationSchema>;
 /** What the configuration keys can't express of a cloud. */
-export type PresetProtocol = v.InferOutput<typeof protocolSchema>;
-/** How a cloud's API takes the token. */
-export type PresetApi = v.InferOutput<typeof apiSchema>;
+export type CloudProtocol = v.InferOutput<typeof protocolSchema>;
 
 function isHttpsUrl(value: string): boolean {
   const url = URL.parse(value.replaceAll(PLACEHOLDER, 'x'));
