@@ -139,7 +139,7 @@ test.each([
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
   [['--client', 'hush-hush:a'], /--client: the ID must be a UUID, xxxxxxxx-xxxx/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
-  [['--profile', 'tadoo'], /--profile.*'tadoo'.*home-connect, tado, /],
+  [['--profile', 'tadoo'], /--profile.*'tadoo'.*bmw, daikin, /],
   [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
   [['now'], /too many arguments/],
 ])('emulator %j is wrong usage', async (args, problem) => {
