@@ -4,9 +4,10 @@ import type { RestoredGrants } from './backup-contents.ts';
 import type { ConnectionAdministration } from './connections/connection-administration.ts';
 import type { ConnectionStatus } from './connections/connection-status.ts';
 import type { Condition } from './health/condition.ts';
+import type { HubProblemCode } from './health/hub-conditions.ts';
+import type { HookTestResult, Notice } from './health/notice.ts';
 import type { PairingAdministration } from './pairings/pairing-administration.ts';
 import type { PortalCheck, PortalStatus } from './portals/portal-status.ts';
-import type { HookTestResult, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
 
@@ -88,7 +89,7 @@ export interface CaStatus {
 
 /** A problem of the hub as a whole; `since` in RFC 3339 UTC. */
 export interface HubProblem {
-  readonly code: (typeof HUB_PROBLEM_CODES)[number];
+  readonly code: HubProblemCode;
   readonly message: string;
   readonly since: string;
 }

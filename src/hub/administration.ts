@@ -8,20 +8,15 @@ import type { Administration, PreparedReload, ReloadOutcome } from '../core/admi
 import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
+import type { HookTestResult, NoticeReport } from '../core/health/notice.ts';
 import { testReport } from '../core/health/notice-policy.ts';
-import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
-import {
-  describeDatabaseUnavailable,
-  describeSlowStore,
-  findHubProblems,
-  type ObservedProblem,
-} from './hub-problems.ts';
+import { openHubProblems } from './hub-problems.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
 import type { Portals } from './portals.ts';
-import { findHubToRemove, findMissingHubs, siteStatus } from './site/site-status.ts';
+import { findHubToRemove, siteStatus } from './site/site-status.ts';
 
 /** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
@@ -79,26 +74,13 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   const { clock, log } = broker.environment;
 
   const { site } = store;
-  const databaseUnavailable = timed(() => (site === null ? null : describeDatabaseUnavailable(store)));
-  const slowStore = timed(
-    () => (local === null ? null : describeSlowStore(local.store.commitTimes.summary())),
-    () => local?.store.commitTimes.summary().slowFor ?? 0,
-  );
-  const idTaken = timed(() => advertising.idTaken);
-  const unannounced = timed(() => advertising.unannounced);
-  const nameClaimed = timed(() => advertising.nameClaimed);
-  const portalMoved = timed(() => portals.moved);
+  const findProblems = openHubProblems({
+    ...{ clock, store, local, leaf, advertising, portals },
+    startedAt: rfc3339(context.startedAt.wall),
+    nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
+    isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
+  });
   const administration = createBrokerAdministration(broker, endpoints);
-
-  /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
-  function timed(read: () => string | null, age: () => number = () => 0): () => ObservedProblem | null {
-    let first: string | null = null;
-    return () => {
-      const message = read();
-      first = message === null ? null : (first ?? rfc3339(clock.now().wall - age()));
-      return message === null || first === null ? null : { message, since: first };
-    };
-  }
 
   /**
    * The current status of the hub, its connections and its appliances. What is added or removed meanwhile may be
@@ -117,18 +99,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         return status === undefined ? [] : [administration.applianceStatusOf(appliance, status)];
       })
     ).flat();
-    const problems = findHubProblems({
-      store,
-      nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
-      startedAt: rfc3339(context.startedAt.wall),
-      connections: logins,
-      isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
-      certificate: leaf.expiryProblem,
-      volatileReason: local?.volatileReason ?? null,
-      ...{ databaseUnavailable: databaseUnavailable(), missingHubs: site && findMissingHubs(site) },
-      ...{ slowStore: slowStore(), idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
-      portalMoved: portalMoved(),
-    });
+    const problems = findProblems(logins);
     const facts = await collectNoticeInput(logins, statuses, problems, broker, endpoints.endpoint('/'));
     return { connections: logins.map(([, status]) => status), appliances: statuses, problems, facts };
   }

@@ -1,90 +1,97 @@
 import type { BrokerStore } from '../broker/ports.ts';
+import type { HubLeaf } from '../certificates/leaf.ts';
 import type { HubProblem } from '../core/administration.ts';
+import { type Clock, rfc3339 } from '../core/clock.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
-import type { CommitSummary } from '../store/sqlite/commit-times.ts';
+import { codesOf } from '../core/health/condition-record.ts';
+import type { HubProblemCode } from '../core/health/hub-conditions.ts';
+import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
+import type { HubAdvertiser } from './hub-advertiser.ts';
+import type { LocalStore } from './hub-store.ts';
+import type { Portals } from './portals.ts';
+import { findMissingHubs } from './site/site-status.ts';
 
 /** How many appliances a problem names. */
 const MAX_NAMES = 5;
 
-/** What the hub's problems are derived from. */
-interface HubProblemSources {
+/** What the hub's problems are found in. */
+export interface HubProblemSources {
+  readonly clock: Clock;
   readonly store: BrokerStore;
-  /** Returns the name of an appliance by its id. */
-  readonly nameOf: (appliance: string) => string;
+  /** Null on a site. */
+  readonly local:
+    | (Pick<LocalStore, 'volatileReason'> & { readonly store: { readonly commitTimes: CommitTimes } })
+    | null;
   /** RFC 3339: when the hub was started, which is when it found the problems of its store. */
   readonly startedAt: string;
-  /** Each connection with its status. */
-  readonly connections: readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[];
+  readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
+  readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
+  readonly portals: Pick<Portals, 'moved'>;
+  /** Returns the name of an appliance by its id. */
+  nameOf(appliance: string): string;
   /** Whether the grant of a connection is only in memory. */
-  readonly isUnsaved: (connection: string) => boolean;
-  /** The problem that the owner's own certificate has expired, or expires soon; null if it does not. */
-  readonly certificate: HubProblem | null;
-  /** On a site: the problem that its database can't be used; null if it can. */
-  readonly databaseUnavailable: ObservedProblem | null;
-  /** On a site: the problem that hubs have not been seen; null if none is missing. */
-  readonly missingHubs: ObservedProblem | null;
-  /** Why nothing that is stored outlives a reboot; null if it does. */
-  readonly volatileReason: string | null;
-  /** The problem that commits of the store take long; null if they do not. */
-  readonly slowStore: ObservedProblem | null;
-  /** The problem that another hub on the network has this hub's id and key; null if none has. */
-  readonly idTaken: ObservedProblem | null;
-  /** The problem that another device claims the hub's host name; null if none does. */
-  readonly nameClaimed: ObservedProblem | null;
-  /** The problem that a portal has moved an endpoint, which a person must confirm; null if none has. */
-  readonly portalMoved: ObservedProblem | null;
-  /** What keeps the hub from being announced; null if nothing does. */
-  readonly unannounced: ObservedProblem | null;
+  isUnsaved(connection: string): boolean;
 }
 
-/** The message of a problem, and since when it has been seen. */
-export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
+/** Each connection with its status. */
+type Connections = readonly (readonly [Pick<Connection, 'id'>, ConnectionStatus])[];
 
-/** The problems of the hub as a whole. */
-export function findHubProblems(sources: HubProblemSources): HubProblem[] {
-  const { store, nameOf, startedAt: since, certificate, slowStore, idTaken, nameClaimed, unannounced } = sources;
-  const { databaseUnavailable, missingHubs, portalMoved, volatileReason } = sources;
-  const problems: HubProblem[] = [];
-  const unwritable = findStoreWriteProblem(sources);
-  if (databaseUnavailable !== null) problems.push({ ...databaseUnavailable, code: 'database_unavailable' });
-  else if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
-  if (missingHubs !== null) problems.push({ ...missingHubs, code: 'hub_missing' });
-  if (portalMoved !== null) {
-    problems.push({ ...portalMoved, code: 'portal_moved', message: capitalized(portalMoved.message) });
+/** The message of a problem, and since when it has been seen. */
+type ObservedProblem = Omit<HubProblem, 'code'>;
+
+/** Finds the problems of the hub as a whole. Since when a problem is seen counts from the first call that finds it. */
+export function openHubProblems(sources: HubProblemSources): (connections: Connections) => HubProblem[] {
+  const { clock, store, local, startedAt: since, leaf, advertising, portals } = sources;
+  const { site } = store;
+  const expiry = (code: HubProblemCode) => (leaf.expiryProblem?.code === code ? leaf.expiryProblem : null);
+  const sinceStart = (message: string | null) => (message === null ? null : { message: capitalized(message), since });
+  const finders: Readonly<Record<HubProblemCode, (connections: Connections) => ObservedProblem | null>> = {
+    database_unavailable: timed(() => (site === null ? null : describeDatabaseUnavailable(store))),
+    // A site's store that can't be written is a database that can't be used.
+    store_unwritable: (connections) =>
+      site !== null && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
+    hub_missing: () => site && findMissingHubs(site),
+    portal_moved: timed(() => portals.moved),
+    certificate_expired: () => expiry('certificate_expired'),
+    certificate_expiring: () => expiry('certificate_expiring'),
+    store_volatile: () => sinceStart(local && describeVolatileStore(local)),
+    store_slow: timed(
+      () => local && describeSlowStore(local.store.commitTimes.summary()),
+      () => local?.store.commitTimes.summary().slowFor ?? 0,
+    ),
+    store_recovered: () => sinceStart(store.recoverySummary),
+    store_changed: () => sinceStart(describeChangedRows(sources)),
+    hub_id_taken: timed(() => advertising.idTaken),
+    hub_name_claimed: timed(() => advertising.nameClaimed),
+    not_announced: timed(() => describeUnannounced(advertising)),
+  };
+
+  /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
+  function timed(describe: () => string | null, age: () => number = () => 0): () => ObservedProblem | null {
+    let first: string | null = null;
+    return () => {
+      const message = describe();
+      first = message === null ? null : (first ?? rfc3339(clock.now().wall - age()));
+      return message === null || first === null ? null : { message: capitalized(message), since: first };
+    };
   }
-  if (certificate !== null) problems.push(certificate);
-  if (volatileReason !== null) {
-    const message = `${volatileReason}, so nothing that the hub stores outlives a reboot: then all appliances and logins are gone`;
-    problems.push({ code: 'store_volatile', message, since });
-  }
-  if (slowStore !== null) problems.push({ ...slowStore, code: 'store_slow' });
-  if (store.recoverySummary !== null) {
-    problems.push({ code: 'store_recovered', message: capitalized(store.recoverySummary), since });
-  }
-  const changed = describeChangedRows(store, nameOf);
-  if (changed !== null) problems.push({ code: 'store_changed', message: changed, since });
-  if (idTaken !== null) problems.push({ ...idTaken, code: 'hub_id_taken', message: capitalized(idTaken.message) });
-  if (nameClaimed !== null) {
-    problems.push({ ...nameClaimed, code: 'hub_name_claimed', message: capitalized(nameClaimed.message) });
-  }
-  if (unannounced !== null) {
-    const message = `Appliances can't find the hub by mDNS: ${unannounced.message}`;
-    problems.push({ ...unannounced, code: 'not_announced', message });
-  }
-  return problems;
+
+  return (connections) =>
+    codesOf(finders).flatMap((code) => {
+      const found = finders[code](connections);
+      return found === null ? [] : [{ ...found, code }];
+    });
 }
 
 /** A write problem is found when the hub starts, or later by the first grant that can't be written. */
-function findStoreWriteProblem({
-  store,
-  startedAt: started,
-  connections,
-  isUnsaved,
-}: HubProblemSources): ObservedProblem | null {
+function findStoreWriteProblem(
+  { store, startedAt, isUnsaved }: HubProblemSources,
+  connections: Connections,
+): ObservedProblem | null {
   if (store.writeProblem !== null) {
     const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.writeProblem}`;
-    return { message, since: started };
+    return { message, since: startedAt };
   }
   const affected = connections.flatMap(([{ id }, { name, problem }]) =>
     problem?.code === 'store_unwritable' ? [{ id, name, problem }] : [],
@@ -98,23 +105,32 @@ function findStoreWriteProblem({
 }
 
 /** A message that the database of the site can't be used; null if it can. */
-export function describeDatabaseUnavailable({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
+function describeDatabaseUnavailable({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
   if (writeProblem === null) return null;
   return `The hub issues the tokens that it has, and starts no refresh and no pairing: ${writeProblem}`;
 }
 
+/** A message that nothing that is stored outlives a reboot; null if it does. */
+function describeVolatileStore({ volatileReason }: Pick<LocalStore, 'volatileReason'>): string | null {
+  if (volatileReason === null) return null;
+  return `${volatileReason}, so nothing that the hub stores outlives a reboot: then all appliances and logins are gone`;
+}
+
+/** A message that the hub can't be found; null if it is announced. */
+function describeUnannounced({ unannounced }: Pick<HubAdvertiser, 'unannounced'>): string | null {
+  return unannounced === null ? null : `Appliances can't find the hub by mDNS: ${unannounced}`;
+}
+
 /** A message about the durations of the store's commits; null if the store is not slow. */
-export function describeSlowStore({ count, slowCount, median, p90, longest, slowFor }: CommitSummary): string | null {
+function describeSlowStore({ count, slowCount, median, p90, longest, slowFor }: CommitSummary): string | null {
   if (slowFor === null) return null;
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
   return `The hub's SD card or disk may be about to fail: ${slowCount} of the last ${count} writes of the store took longer than a second (median ${seconds(median)}, 90th percentile ${seconds(p90)}, longest ${seconds(longest)})`;
 }
 
 /** A message that lists the entries of the store that the hub did not write; null if none is known. */
-function describeChangedRows(
-  { damagedAppliances, rejectedSessions, hasRejectedInvites }: BrokerStore,
-  nameOf: (appliance: string) => string,
-): string | null {
+function describeChangedRows({ store, nameOf }: HubProblemSources): string | null {
+  const { damagedAppliances, rejectedSessions, hasRejectedInvites } = store;
   const found = [
     ...describeAppliances(
       'appliances',

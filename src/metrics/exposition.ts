@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { StatusReport } from '../core/administration.ts';
 import type { Instant } from '../core/clock.ts';
 import { CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
-import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
+import { HUB_PROBLEM_CODES } from '../core/health/hub-conditions.ts';
 import { forEachInSlices } from '../system/slices.ts';
 import type { Counters, DurationHistogram } from './counters.ts';
 import { FAMILIES, type MetricFamily } from './metric-families.ts';

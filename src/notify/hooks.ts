@@ -1,4 +1,4 @@
-import type { HookTestResult, NoticeMessage } from '../core/reports/notice.ts';
+import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Secret } from '../core/secret.ts';
 import { commandHook } from './command.ts';
 import { Outbox, type OutboxContext, serializeMessage } from './outbox.ts';

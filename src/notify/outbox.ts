@@ -1,6 +1,6 @@
 import type { Timers } from '../core/clock.ts';
+import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
-import type { HookTestResult, NoticeMessage } from '../core/reports/notice.ts';
 import { type CommandInvocation, detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
 
 /** The result of one delivery attempt; `detail` is a text without any secret. */

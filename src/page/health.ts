@@ -1,8 +1,15 @@
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
-import { type Condition, type ConditionSeverity, concernsHub, concernsUsage } from '../core/health/condition.ts';
+import {
+  type Condition,
+  concernsHub,
+  concernsUsage,
+  groupOf,
+  type SubjectCondition,
+} from '../core/health/condition.ts';
+import type { ConditionSeverity } from '../core/health/condition-record.ts';
+import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
-import type { Notice, NoticeCode } from '../core/reports/notice.ts';
 import { credentialsAdvice } from './callback/pairing-messages.ts';
 import { joinNames } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
@@ -36,14 +43,12 @@ const DISPLAY_SEVERITIES: Readonly<Record<ConditionSeverity, DisplaySeverity>> =
   info: 'neutral',
 };
 
-function isPairingCondition(code: Condition['code']): boolean {
-  return code === 'login_open' || code === 'portal_awaited';
-}
-
 /** The severity that the page shows for a condition; `good` for none, or if it only points out a usage. */
-export function displaySeverity(condition: Pick<Condition, 'severity' | 'code'> | undefined): DisplaySeverity {
-  if (condition === undefined || concernsUsage(condition)) return 'good';
-  return isPairingCondition(condition.code) ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
+export function displaySeverity(condition: Condition | undefined): DisplaySeverity {
+  if (condition === undefined) return 'good';
+  const group = concernsHub(condition) ? null : groupOf(condition);
+  if (group === 'active') return 'good';
+  return group === 'pairing' ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
 }
 
 /**
@@ -169,12 +174,11 @@ export function hubHealth(
     const headline = others.length === 0 ? overview.oneConnected(first.name) : overview.allConnected(appliances.length);
     return { severity: 'good', headline };
   }
-  const sameSeverity = problems.filter(({ severity }) => severity === mostSevere.severity);
-  const about = (matches: (code: Condition['code']) => boolean, sentences: Sentences) =>
-    countedText(
-      sameSeverity.filter(({ code }) => matches(code)),
-      sentences,
-    );
+  const sameSeverity = problems.filter(
+    (one): one is SubjectCondition => one.severity === mostSevere.severity && !concernsHub(one),
+  );
+  const about = (matches: (condition: SubjectCondition) => boolean, sentences: Sentences) =>
+    countedText(sameSeverity.filter(matches), sentences);
   const attention: Sentences = {
     one: overview.needsAttention,
     login: ({ connection }) => overview.login.needsAttention(connection),
@@ -183,40 +187,33 @@ export function hubHealth(
   switch (mostSevere.severity) {
     case 'error': {
       if (concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };
-      const isLogin = mostSevere.code === 'refused' || mostSevere.code === 'grant_damaged';
       const renewal: Sentences = {
         ...attention,
         one: overview.needsLogin,
         login: (subject) => renewalText(subject, texts),
       };
-      const headline = about(() => true, isLogin ? renewal : attention);
+      const headline = about(() => true, groupOf(mostSevere) === 'needs pairing' ? renewal : attention);
       return { severity: 'bad', headline: headline ?? overview.hubNeedsAttention };
     }
     case 'warning': {
-      const isForPerson = (code: Condition['code']) =>
-        code === 'without_credentials' ||
-        code === 'pairing_failed' ||
-        code === 'login_ending' ||
-        code === 'permissions_missing';
-      const isRefreshProblem = (code: Condition['code']) => code !== 'approval_needed' && !isForPerson(code);
       const headline =
-        about(isRefreshProblem, {
+        about((one) => groupOf(one) === 'retrying', {
           one: overview.notRefreshed,
           login: ({ connection }) => overview.login.notRefreshed(connection),
           several: overview.severalNotRefreshed,
         }) ??
-        about((code) => code === 'approval_needed', { ...attention, one: overview.needsApproval }) ??
-        about(isForPerson, attention);
+        about((one) => groupOf(one) === 'waits for approval', { ...attention, one: overview.needsApproval }) ??
+        about(() => true, attention);
       return { severity: 'warn', headline: headline ?? overview.hubWarning };
     }
     case 'info': {
       const waiting =
-        about((code) => code === 'login_open', {
+        about(({ code }) => code === 'login_open', {
           one: overview.waitsForLogin,
           login: ({ connection }) => overview.login.waitsForPerson(connection),
           several: overview.severalWaitForLogin,
         }) ??
-        about((code) => code === 'portal_awaited', {
+        about(({ code }) => code === 'portal_awaited', {
           one: overview.waitsForPortal,
           login: ({ connection }) => overview.login.waitsForPortal(connection),
           several: overview.severalWaitForPortal,
@@ -238,7 +235,7 @@ function renewalText({ connection, appliances }: Subject, texts: Texts): string 
 }
 
 /** What a condition is about: an appliance, or a connection that is not an appliance's own. */
-type Subject = Pick<Condition & { readonly connection: string }, 'connection' | 'appliance' | 'appliances'>;
+type Subject = Pick<SubjectCondition, 'connection' | 'appliance' | 'appliances'>;
 
 /** Sentences about one appliance, one shared connection, or so many appliances. */
 interface Sentences {
@@ -248,8 +245,7 @@ interface Sentences {
 }
 
 /** The sentence about the subjects of these conditions; null if there are none. */
-function countedText(conditions: readonly Condition[], { one, login, several }: Sentences): string | null {
-  const subjects = conditions.flatMap((condition): Subject[] => (concernsHub(condition) ? [] : [condition]));
+function countedText(subjects: readonly Subject[], { one, login, several }: Sentences): string | null {
   const used = subjects.filter(({ appliances }) => appliances.length > 0);
   // A connection that nobody uses is not counted beside those that are in use.
   const counted = used.length > 0 ? used : subjects;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
-import { describeSlowStore, findHubProblems } from '../../src/hub/hub-problems.ts';
+import { openHubProblems } from '../../src/hub/hub-problems.ts';
 import { SlowStoreMonitor } from '../../src/hub/slow-store-monitor.ts';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
@@ -14,25 +14,18 @@ async function healthOf(harness: BrokerHarness) {
   const { connections, appliances, grants, store, notices } = run;
   const logins = connections.list().map((one) => [one, connectionStatus(one, run, String)] as const);
   const statuses = appliances.list().map(({ name }) => harness.statusOf(name));
-  const slow = describeSlowStore(harness.commitTimes.summary());
-  const problems = findHubProblems({
+  const findProblems = openHubProblems({
+    clock: harness.environment.clock,
     store,
-    nameOf: (id) => appliances.byId(id)?.name ?? id,
+    local: { volatileReason: null, store: { commitTimes: harness.commitTimes } },
     startedAt: '2031-05-05T06:07:08Z',
-    connections: logins,
+    leaf: { expiryProblem: null },
+    advertising: { idTaken: null, nameClaimed: null, unannounced: null },
+    portals: { moved: null },
+    nameOf: (id) => appliances.byId(id)?.name ?? id,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
-    slowStore: slow === null ? null : { message: slow, since: '2031-05-05T06:07:08Z' },
-    ...{
-      certificate: null,
-      volatileReason: null,
-      idTaken: null,
-      nameClaimed: null,
-      databaseUnavailable: null,
-      missingHubs: null,
-      unannounced: null,
-      portalMoved: null,
-    },
   });
+  const problems = findProblems(logins);
   const input = await collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
   const conditions = input.conditions.map(
     ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
-import type { NoticeReport } from '../../src/core/reports/notice.ts';
+import type { NoticeReport } from '../../src/core/health/notice.ts';
 import { DAY, HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 

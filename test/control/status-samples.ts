@@ -2,7 +2,7 @@ import type { HubStatus, StatusReport } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
-import type { Notice } from '../../src/core/reports/notice.ts';
+import type { Notice } from '../../src/core/health/notice.ts';
 
 /** The status of an unpaired appliance with these changes; unless they say otherwise, it has its own connection. */
 export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {

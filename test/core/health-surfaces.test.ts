@@ -6,19 +6,14 @@ import { type StatusResponse, toWire } from '../../src/control/messages.ts';
 import type { HubProblem, StatusReport } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
-import {
-  APPLIANCE_CONDITION_CODES,
-  CONNECTION_CONDITION_CODES,
-  type Condition,
-  type ConditionSeverity,
-  concernsHub,
-  concernsUsage,
-  HUB_CONDITION_CODES,
-  type HubConditionCode,
-} from '../../src/core/health/condition.ts';
+import { APPLIANCE_CONDITION_CODES } from '../../src/core/health/appliance-conditions.ts';
+import { type Condition, concernsHub, concernsUsage } from '../../src/core/health/condition.ts';
+import type { ConditionSeverity } from '../../src/core/health/condition-record.ts';
+import { CONNECTION_CONDITION_CODES } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
+import { HUB_CONDITION_CODES, HUB_PROBLEM_CODES, type HubConditionCode } from '../../src/core/health/hub-conditions.ts';
+import type { Notice } from '../../src/core/health/notice.ts';
 import { hubNotice, subjectNotice } from '../../src/core/health/notice-policy.ts';
-import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';

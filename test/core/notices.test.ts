@@ -1,7 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
+import { APPLIANCE_CONDITIONS } from '../../src/core/health/appliance-conditions.ts';
 import { concernsHub, type HubCondition } from '../../src/core/health/condition.ts';
+import { codesOf } from '../../src/core/health/condition-record.ts';
+import { CONNECTION_CONDITIONS, uncapitalize } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
+import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../src/core/health/hub-conditions.ts';
+import type { Notice, NoticeCode } from '../../src/core/health/notice.ts';
 import {
   currentNotice,
   failureDuration,
@@ -14,9 +21,10 @@ import {
   type SubjectNoticeInput,
   subjectNotice,
 } from '../../src/core/health/notice-policy.ts';
-import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
+import { SUBJECT_NOTICES } from '../../src/core/health/subject-notices.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
+import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 import { DAY, HOUR, MINUTE } from './samples.ts';
 
@@ -268,14 +276,37 @@ test.each([
   },
 );
 
-test('only answer_lost, the reminders, store_recovered and wrong_setup_codes are notified without repetition', () => {
-  expect(NOTICE_CODES.filter(isNotRepeated)).toEqual([
-    'answer_lost',
-    'login_ending',
-    'permissions_missing',
-    'store_recovered',
-    'wrong_setup_codes',
-  ]);
+const PAGE_OF_NOTICES = join(root, 'docs/notices.md');
+const TABLE = /^\| notice \|.*?\n\n/ms;
+
+test('docs/notices.md lists every notice (otherwise run this test with -u)', async () => {
+  const atOnce = Object.values({ ...CONNECTION_CONDITIONS, ...APPLIANCE_CONDITIONS });
+  const ofSubjects = codesOf(SUBJECT_NOTICES).map((code) => {
+    const { meaning, advice } = SUBJECT_NOTICES[code];
+    return [code, atOnce.find(({ notice: sent }) => sent === code)?.severity ?? 'warning', meaning, advice] as const;
+  });
+  const ofHub = HUB_CONDITION_CODES.map((code) => {
+    const { severity, delay = 0, meaning, advice } = HUB_CONDITIONS[code];
+    return [
+      code,
+      severity,
+      `${delay === 0 ? 'at once' : `after ${delay / MINUTE} minutes`}: ${meaning}`,
+      advice,
+    ] as const;
+  });
+  const rows = [
+    ['notice', 'severity', 'when', 'what to do'],
+    ['---', '---', '---', '---'],
+    ...[...ofSubjects, ...ofHub].map(([code, severity, meaning, advice]) => {
+      const repeated = isNotRepeated(code) ? '. It is not repeated' : '';
+      return [`\`${code}\``, severity, `${meaning}${repeated}`, uncapitalize(advice)];
+    }),
+    ['`test`', 'warning', 'somebody ran `latchkey notify --test`', 'nothing'],
+  ];
+  const page = readFileSync(PAGE_OF_NOTICES, 'utf8');
+  expect(page).toMatch(TABLE);
+  const table = rows.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+  await expect(page.replace(TABLE, () => `${table}\n`)).toMatchFileSnapshot(PAGE_OF_NOTICES);
 });
 
 test.each<[facts: SubjectNoticeInput | undefined, end: string]>([

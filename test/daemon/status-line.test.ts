@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionState } from '../../src/core/connections/connection-status.ts';
-import type { HubConditionCode } from '../../src/core/health/condition.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
+import type { HubConditionCode } from '../../src/core/health/hub-conditions.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
 import { applianceStatus, connectionsOf, PAGE } from '../control/status-samples.ts';

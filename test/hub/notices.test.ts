@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NoticeMessage } from '../../src/core/reports/notice.ts';
+import type { NoticeMessage } from '../../src/core/health/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubClient } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';

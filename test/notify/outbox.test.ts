@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { NoticeMessage } from '../../src/core/health/notice.ts';
 import type { LogFields } from '../../src/core/log.ts';
-import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import { type DeliveryResult, type Hook, Outbox, serializeMessage } from '../../src/notify/outbox.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';

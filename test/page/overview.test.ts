@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HubStatus } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
-import type { Notice } from '../../src/core/reports/notice.ts';
+import type { Notice } from '../../src/core/health/notice.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { appliancePage } from '../../src/page/appliance/appliance.ts';

@@ -1,5 +1,6 @@
 import { NOTICES_SETTING } from '../../core/backup-contents.ts';
 import { messageOf } from '../../core/failure.ts';
+import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../core/health/hub-conditions.ts';
 import { HUB_NOTICES_SETTING } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { BrokerStore } from '../ports.ts';
@@ -10,8 +11,10 @@ export function hubNoticeKey(code: string): string {
   return `hub ${code}`;
 }
 
-/** Problems that all hubs of a site see: one hub reports them. */
-const SHARED_KEYS: ReadonlySet<string> = new Set([hubNoticeKey('hub_missing')]);
+/** Of what all hubs of a site see: one hub reports it. */
+const SHARED_KEYS: ReadonlySet<string> = new Set(
+  HUB_CONDITION_CODES.filter((code) => HUB_CONDITIONS[code].isOfSite).map(hubNoticeKey),
+);
 
 function concernsThisHub(key: string): boolean {
   return key.startsWith(hubNoticeKey('')) && !SHARED_KEYS.has(key);

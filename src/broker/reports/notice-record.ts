@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../../core/clock.ts';
-import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
+import type { Notice, NoticeCode } from '../../core/health/notice.ts';
 
 /** When a report was made: `time` is the true time then, in ms since 1970; null if it was unknown. */
 export interface ReportTime {

@@ -2,6 +2,7 @@ import { NOTICES_SETTING } from '../../core/backup-contents.ts';
 import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { type Condition, concernsHub } from '../../core/health/condition.ts';
+import type { Notice, NoticeReport } from '../../core/health/notice.ts';
 import {
   currentNotice,
   type FailurePeriod,
@@ -14,7 +15,6 @@ import {
   type SubjectNoticeInput,
   subjectNotice,
 } from '../../core/health/notice-policy.ts';
-import type { Notice, NoticeReport } from '../../core/reports/notice.ts';
 import type { SiteNews } from '../../core/site.ts';
 import type { Environment } from '../environment.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';

@@ -2,7 +2,7 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import { type Instant, rfc3339 } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
-import { type Condition, concernsHub, type HubCondition, USAGE_CONDITION_CODES } from '../../core/health/condition.ts';
+import { type Condition, concernsHub, type SubjectCondition, subjectRecord } from '../../core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
 import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/health/notice-policy.ts';
 import { mapInSlices } from '../../system/slices.ts';
@@ -18,23 +18,10 @@ interface NoticeSources {
   readonly environment: Pick<Environment, 'clock'>;
 }
 
-type SubjectCondition = Exclude<Condition, HubCondition>;
-
 /** A grant is overdue when this part of its token's lifetime has passed without a refresh, see `nextRefreshAt`. */
 const REFRESH_DEADLINE_RATIO = 0.85;
 /** The most approval notices at one time, for the first appliances: one device may register from many addresses. */
 const MAX_APPROVAL_NOTICES = 5;
-
-/**
- * Conditions without a notice: damaged credentials have a notice of the hub, missing ones are due to the configuration,
- * the person who started a pairing sees it fail, and nothing is wrong if an appliance uses its tokens in an unusual way.
- */
-const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
-  'credentials_damaged',
-  'without_credentials',
-  'pairing_failed',
-  ...USAGE_CONDITION_CODES,
-];
 
 /**
  * The conditions of the hub, its connections and its appliances, derived once for all surfaces, and the other facts that notices depend
@@ -80,7 +67,7 @@ function noticeableConditions(conditions: readonly Condition[]): ReadonlyMap<str
   const candidates = conditions.filter((one): one is SubjectCondition => !concernsHub(one));
   const waiting = candidates.filter(({ code }) => code === 'approval_needed');
   const excess = new Set(waiting.sort((a, b) => startTime(a) - startTime(b)).slice(MAX_APPROVAL_NOTICES));
-  const noticeable = candidates.filter((one) => !excess.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
+  const noticeable = candidates.filter((one) => !excess.has(one) && subjectRecord(one.code).notice !== null);
   return new Map(
     // The gravest comes first, and is the one that counts.
     noticeable

@@ -1,5 +1,5 @@
 import type { ApplianceResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
-import type { Notice } from '../../core/reports/notice.ts';
+import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 import { loginInstruction, noticeLine } from './lines.ts';

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { ConditionResponse } from '../../control/messages.ts';
-import type { ConditionSeverity } from '../../core/health/condition.ts';
-import type { Notice } from '../../core/reports/notice.ts';
+import type { ConditionSeverity } from '../../core/health/condition-record.ts';
+import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { formatTimeSince } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';

@@ -7,7 +7,7 @@ import type {
   StatusResponse,
 } from '../../control/messages.ts';
 import { concernsHub, groupByAppliance } from '../../core/health/condition.ts';
-import type { Notice } from '../../core/reports/notice.ts';
+import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
 import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';

@@ -1,58 +1,26 @@
-import { HUB_PROBLEM_CODES } from '../reports/notice.ts';
-import { PROBLEM_CODES } from '../reports/problem.ts';
-
-/**
- * How severe a condition is, the most severe first. If all is well, there is no condition.
- *
- * - `error`: something is broken, and stays broken until a person acts;
- * - `warning`: a problem that may resolve itself, or something that a person is asked to do and that breaks nothing yet;
- * - `info`: nothing is wrong, but appliances get no tokens until somebody logs in for the first time, or the way in which
- *   an appliance uses its tokens is unusual.
- */
-export const SEVERITIES = ['error', 'warning', 'info'] as const;
-export type ConditionSeverity = (typeof SEVERITIES)[number];
-
-/** The codes of conditions of the hub as a whole: its problems, and attempts to sign in with wrong setup codes. */
-export const HUB_CONDITION_CODES = [...HUB_PROBLEM_CODES, 'wrong_setup_codes'] as const;
-export type HubConditionCode = (typeof HUB_CONDITION_CODES)[number];
-
-/** The codes of conditions of a connection: the problems of its grant, and what it waits for. */
-export const CONNECTION_CONDITION_CODES = [
-  ...PROBLEM_CODES,
-  'credentials_untried',
-  'portal_changed',
-  'grant_damaged',
-  'connection_damaged',
-  'login_ending',
-  'permissions_missing',
-  'pairing_failed',
-  'login_open',
-  'portal_awaited',
-  'not_paired',
-] as const;
-export type ConnectionConditionCode = (typeof CONNECTION_CONDITION_CODES)[number];
-
-/** The codes of conditions that point out how an appliance uses its tokens. Its connection is fine. */
-export const USAGE_CONDITION_CODES = ['appliance_silent', 'appliance_asks_often'] as const;
-
-/** The codes of conditions of an appliance: its credentials, an approval that it waits for, and its usage. */
-export const APPLIANCE_CONDITION_CODES = [
-  'credentials_damaged',
-  'without_credentials',
-  'approval_needed',
-  ...USAGE_CONDITION_CODES,
-] as const;
-export type ApplianceConditionCode = (typeof APPLIANCE_CONDITION_CODES)[number];
+import {
+  APPLIANCE_CONDITION_CODES,
+  APPLIANCE_CONDITIONS,
+  type ApplianceConditionCode,
+} from './appliance-conditions.ts';
+import type { ConditionGroup, ConditionSeverity, SubjectConditionRecord } from './condition-record.ts';
+import { CONNECTION_CONDITIONS, type ConnectionConditionCode } from './connection-conditions.ts';
+import type { HubConditionCode } from './hub-conditions.ts';
 
 /**
  * One statement about the health of the hub, a connection or an appliance. Every surface derives the health that it
  * shows from conditions alone.
  */
-export type Condition = HubCondition | ConnectionCondition | ApplianceCondition;
+export type Condition = HubCondition | SubjectCondition;
+
+/** A condition of a connection or an appliance. */
+export type SubjectCondition = ConnectionCondition | ApplianceCondition;
 
 /** A condition of the hub as a whole. */
 export interface HubCondition extends ConditionFields {
   readonly code: HubConditionCode;
+  readonly severity: 'error' | 'warning';
+  readonly since: string;
   readonly connection: null;
   readonly appliance: null;
   readonly appliances: readonly [];
@@ -93,9 +61,26 @@ interface ConditionFields {
   readonly until: string | null;
 }
 
-/** Whether a condition only points out how an appliance uses its tokens. */
+const subjectConditions: Readonly<Record<SubjectCondition['code'], SubjectConditionRecord>> = {
+  ...CONNECTION_CONDITIONS,
+  ...APPLIANCE_CONDITIONS,
+};
+
+/** What is the same for every condition of a connection or an appliance with this code. */
+export function subjectRecord(code: SubjectCondition['code']): SubjectConditionRecord {
+  return subjectConditions[code];
+}
+
+/** How surfaces count an appliance whose most severe condition this is. */
+export function groupOf({ code, severity }: Pick<SubjectCondition, 'code' | 'severity'>): ConditionGroup {
+  const { group } = subjectRecord(code);
+  // A pairing that a person has ended needs no attention.
+  return code === 'pairing_failed' && severity === 'info' ? 'unpaired' : group;
+}
+
+/** Whether a condition only points out how an appliance uses its tokens. Its connection is fine. */
 export function concernsUsage({ code }: Pick<Condition, 'code'>): boolean {
-  return USAGE_CONDITION_CODES.some((one) => one === code);
+  return APPLIANCE_CONDITION_CODES.some((one) => one === code && APPLIANCE_CONDITIONS[one].group === 'active');
 }
 
 /** Whether a condition or a notice concerns the hub as a whole. */
@@ -126,7 +111,7 @@ export function groupByConnection<C extends Pick<Condition, 'code' | 'connection
   conditions: readonly C[],
 ): ReadonlyMap<string | null, readonly C[]> {
   return Map.groupBy(
-    conditions.filter(({ code }) => CONNECTION_CONDITION_CODES.some((one) => one === code)),
+    conditions.filter(({ code }) => code in CONNECTION_CONDITIONS),
     ({ connection }) => connection,
   );
 }

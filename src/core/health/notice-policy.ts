@@ -1,9 +1,8 @@
 import type { ConnectionState } from '../connections/connection-status.ts';
-import type { Notice, NoticeCode, NoticeReport } from '../reports/notice.ts';
-import type { ApplianceCondition, ConnectionCondition, HubCondition, HubConditionCode } from './condition.ts';
-
-/** A condition of a connection or an appliance. */
-type SubjectCondition = ConnectionCondition | ApplianceCondition;
+import { type HubCondition, type SubjectCondition, subjectRecord } from './condition.ts';
+import { HUB_CONDITIONS, type HubConditionRecord } from './hub-conditions.ts';
+import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
+import { SUBJECT_NOTICES, type SubjectNoticeRecord } from './subject-notices.ts';
 
 /** What decides about the notice of a connection, or of an appliance that waits for approval. */
 export interface SubjectNoticeInput {
@@ -13,7 +12,7 @@ export interface SubjectNoticeInput {
   readonly state: ConnectionState;
   /** The condition that may lead to a notice; null if there is none. */
   readonly condition: SubjectCondition | null;
-  /** The reminder, see {@link REMINDERS}, if there is one besides a graver condition; left out otherwise. */
+  /** The reminder, see {@link isReminder}, if there is one besides a graver condition; left out otherwise. */
   readonly reminder?: SubjectCondition;
   readonly grant: GrantNoticeInput | null;
 }
@@ -40,70 +39,23 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Conditions that point to something while all is well. Each has a notice with its code, sent once. */
-const REMINDERS = ['login_ending', 'permissions_missing'] as const;
-type Reminder = (typeof REMINDERS)[number];
+// A notice that another version has sent may have a code that this one does not know.
+const subjectNotices: Readonly<Record<string, SubjectNoticeRecord>> = SUBJECT_NOTICES;
+const hubConditions: Readonly<Record<string, HubConditionRecord>> = HUB_CONDITIONS;
 
-/** Whether a condition or a notice is a reminder. */
-export function isReminder<C extends { readonly code: string }>(one: C): one is C & { readonly code: Reminder } {
-  return REMINDERS.some((code) => code === one.code);
+/** Whether a condition or a notice only points to something while all is well. */
+export function isReminder({ code }: { readonly code: string }): boolean {
+  return subjectNotices[code]?.reminderOver !== undefined;
 }
-
-/**
- * A notice with a higher number replaces an open one with a lower number. A new notice of severity `error` replaces any
- * other.
- */
-const PRIORITY: Partial<Record<NoticeCode, number>> = {
-  permissions_missing: -2,
-  login_ending: -1,
-  answer_lost: 0,
-  misconfigured: 1,
-  refresh_failing: 2,
-  token_ending: 3,
-};
 
 /** How long refreshes must fail in this run before {@link failureDuration} counts the time before its start, in ms. */
 const STARTUP_GRACE = 10 * MINUTE;
 /** A lost answer leads to a notice only after the early retry with the old refresh token has failed, in ms. */
 const EARLY_RETRY = MINUTE;
 
-/**
- * How long a problem of the hub must last before it becomes a notice, in ms. A notice that was open before a
- * restart stays open for as long after it, even if the problem is not seen yet.
- */
-const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
-  certificate_expired: 0,
-  certificate_expiring: 0,
-  not_announced: 10 * MINUTE,
-  hub_id_taken: 0,
-  hub_missing: 0,
-  hub_name_claimed: 10 * MINUTE,
-  portal_moved: 0,
-  database_unavailable: 10 * MINUTE,
-  store_changed: 0,
-  store_recovered: 0,
-  store_slow: 10 * MINUTE,
-  store_unwritable: 0,
-  store_volatile: 0,
-  wrong_setup_codes: 0,
-};
-
-/**
- * A restart forgets the wrong codes, so their notice stays for as long as a burst would last without a restart. It also
- * forgets how long commits took, and a hub with one login commits twice an hour. The expiry of the certificate is known
- * again when the clock is confirmed. In ms.
- */
-const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = {
-  ...HUB_NOTICE_DELAY,
-  certificate_expired: 2 * HOUR,
-  certificate_expiring: 2 * HOUR,
-  store_slow: 2 * HOUR,
-  wrong_setup_codes: 2 * HOUR,
-};
-
 /** Whether a notice is sent only when it begins and when it is over, and is not repeated daily. */
 export function isNotRepeated(code: NoticeCode): boolean {
-  return isReminder({ code }) || code === 'answer_lost' || code === 'store_recovered' || code === 'wrong_setup_codes';
+  return (subjectNotices[code] ?? hubConditions[code])?.isReportedOnce === true;
 }
 
 /**
@@ -120,35 +72,22 @@ export function failureDuration(observed: number, overdue: number | null): numbe
  * @param failing null if refreshes do not fail
  */
 export function subjectNotice(
-  { condition, reminder: pending, grant }: SubjectNoticeInput,
+  { condition, reminder, grant }: SubjectNoticeInput,
   failing: FailurePeriod | null,
 ): Notice | null {
   if (condition === null) return null;
-  const reminder = pending !== undefined && isReminder(pending) ? toNotice(pending.code, pending) : null;
-  switch (condition.code) {
-    case 'approval_needed':
-      return toNotice('approval_needed', condition);
-    case 'refused':
-    case 'portal_changed':
-    case 'grant_damaged':
-    case 'connection_damaged':
-      return toNotice('pairing_needed', condition);
-    case 'misconfigured':
-      return toNotice('misconfigured', condition);
-    case 'login_ending':
-    case 'permissions_missing':
-      return toNotice(condition.code, condition);
-    case 'store_unwritable':
-    case 'database_unavailable':
-    case 'pairing_failed':
-      // The hub itself has a notice about its store; the person who started the pairing sees that it failed.
-      return reminder;
-  }
-  if (grant !== null && failing !== null) {
+  const atOnce = noticeAtOnce(condition);
+  if (atOnce !== null) return atOnce;
+  if (grant !== null && failing !== null && subjectRecord(condition.code).notice === 'if_it_lasts') {
     const code = longFailureCode(condition, grant, failing.duration);
     if (code !== null) return toNotice(code, condition, grant, failing.since);
   }
-  return reminder;
+  return reminder === undefined ? null : noticeAtOnce(reminder);
+}
+
+function noticeAtOnce(condition: SubjectCondition): Notice | null {
+  const { notice } = subjectRecord(condition.code);
+  return notice === null || notice === 'if_it_lasts' || notice === 'of_hub' ? null : toNotice(notice, condition);
 }
 
 /** The notice for a problem that may resolve itself; null if it has not lasted long enough. @param duration in ms */
@@ -184,12 +123,9 @@ function toNotice(
  * The notice for a condition of the hub; null if it has not lasted long enough.
  * @param duration how long this run of the hub has seen the condition, in ms
  */
-export function hubNotice(
-  { code, severity, message, what_to_do, since }: HubCondition,
-  duration: number,
-): Notice | null {
-  if (severity === 'info' || since === null || duration < HUB_NOTICE_DELAY[code]) return null;
-  return { code, severity, connection: null, appliance: null, appliances: [], message, what_to_do, since };
+export function hubNotice({ until: _, ...condition }: HubCondition, duration: number): Notice | null {
+  const { delay = 0 } = HUB_CONDITIONS[condition.code];
+  return duration < delay ? null : condition;
 }
 
 /**
@@ -206,11 +142,15 @@ export function currentNotice(
   const { facts, notice: fresh } = now;
   const held = facts !== undefined && isStillOpen(before.notice.code, before.generation, facts) ? before.notice : null;
   if (held === null || facts === undefined) return fresh;
-  const isGraver = fresh !== null && (PRIORITY[fresh.code] ?? 4) > (PRIORITY[held.code] ?? -1);
+  const isGraver = fresh !== null && priorityOf(fresh) > priorityOf(held);
   if (fresh !== null && fresh.code !== held.code && (fresh.severity === 'error' || isGraver)) return fresh;
   const { condition, grant } = facts;
   if (fresh?.code === held.code) return { ...fresh, since: held.since };
   return matchesCondition(held, condition) ? toNotice(held.code, condition, grant, held.since) : held;
+}
+
+function priorityOf({ code }: Notice): number {
+  return subjectNotices[code]?.priority ?? -1;
 }
 
 /** Whether the current condition confirms a notice from before; if it does not, `status` leaves the notice out. */
@@ -227,13 +167,9 @@ export function matchesCondition(
  * @param running how long this run of the hub has lasted, in ms
  */
 export function isKeptAfterRestart(code: NoticeCode, running: number): boolean {
-  return running < (RESTART_RETENTION[code] ?? 0);
+  const { delay = 0, keptAfterRestart = delay } = hubConditions[code] ?? {};
+  return running < keptAfterRestart;
 }
-
-const RESOLVED_REMINDERS: Record<Reminder, (subject: string) => string> = {
-  login_ending: (subject) => `The login of ${subject} no longer ends soon`,
-  permissions_missing: (subject) => `${subject} no longer lacks permissions`,
-};
 
 /** The message for a notice that is over. @param facts undefined if its subject was removed */
 export function resolvedMessage(notice: Notice, facts: SubjectNoticeInput | undefined): string {
@@ -242,7 +178,7 @@ export function resolvedMessage(notice: Notice, facts: SubjectNoticeInput | unde
   if (subject === null) return `Resolved: ${message}`;
   if (facts === undefined) return `${subject} was removed from the hub`;
   if (facts.state === 'active' || facts.state === 'retrying')
-    return isReminder(notice) ? RESOLVED_REMINDERS[notice.code](subject) : `${subject} is connected again`;
+    return subjectNotices[notice.code]?.reminderOver?.(subject) ?? `${subject} is connected again`;
   return `${subject} no longer needs attention`;
 }
 

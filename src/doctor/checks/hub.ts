@@ -1,5 +1,6 @@
 import type { ConditionResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
-import { type ConditionSeverity, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
+import { groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
+import type { ConditionSeverity } from '../../core/health/condition-record.ts';
 import { howToApplyCorrection } from '../../core/portals/identity.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';

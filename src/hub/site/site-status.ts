@@ -1,8 +1,7 @@
-import type { SiteStatus } from '../../core/administration.ts';
+import type { HubProblem, SiteStatus } from '../../core/administration.ts';
 import { rfc3339 } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { SiteHub, SiteStore } from '../../core/site.ts';
-import type { ObservedProblem } from '../hub-problems.ts';
 
 /** A hub that the database has not seen for this long is missing, in ms. */
 const MISSING_AFTER = 10 * 60_000;
@@ -24,7 +23,7 @@ export function siteStatus({ siteId, hubId, hubs }: Pick<SiteStore, 'siteId' | '
  * The problem that hubs have not been seen for ten minutes; null if there is none. The time is that of the newest
  * heartbeat, so that no hub is missing because the database is away.
  */
-export function findMissingHubs({ hubs, hubId }: Pick<SiteStore, 'hubs' | 'hubId'>): ObservedProblem | null {
+export function findMissingHubs({ hubs, hubId }: Pick<SiteStore, 'hubs' | 'hubId'>): Omit<HubProblem, 'code'> | null {
   const now = Math.max(...hubs.map(({ lastSeen }) => lastSeen));
   const missing = hubs.filter(({ id, lastSeen }) => id !== hubId && now - lastSeen >= MISSING_AFTER);
   if (missing.length === 0) return null;

@@ -1,8 +1,9 @@
 import { addAppliance, appliance, history } from './de/appliance.ts';
 import { addConnection, connection, connectionChoice } from './de/connection.ts';
+import { health } from './de/health.ts';
 import { footer, landing, layout, shortLink } from './de/layout.ts';
 import { loginResult, portalCode, userCode } from './de/login.ts';
-import { health, overview } from './de/overview.ts';
+import { overview } from './de/overview.ts';
 import { pairing, pairingBatch } from './de/pairing.ts';
 import { signedInBrowsers, signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';

@@ -1,8 +1,9 @@
 import { addAppliance, appliance, history } from './en/appliance.ts';
 import { addConnection, connection, connectionChoice } from './en/connection.ts';
+import { health } from './en/health.ts';
 import { footer, landing, layout, shortLink } from './en/layout.ts';
 import { loginResult, portalCode, userCode } from './en/login.ts';
-import { health, overview } from './en/overview.ts';
+import { overview } from './en/overview.ts';
 import { pairing, pairingBatch } from './en/pairing.ts';
 import { signedInBrowsers, signIn } from './en/sign-in.ts';
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NoticeMessage } from '../../../src/core/reports/notice.ts';
+import type { NoticeMessage } from '../../../src/core/health/notice.ts';
 import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../../lan/hub-client.ts';
 import { scrapeMetrics } from '../../metrics/scrape.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';

@@ -1,49 +1,12 @@
-/**
- * Something that a person must act on, or should know before that becomes necessary.
- *
- * - `pairing_needed`: somebody must log in again;
- * - `misconfigured`: the portal does not accept the hub's own credentials, which does not resolve itself;
- * - `token_ending`: refreshes have failed for an hour, and the current access token has expired or expires soon;
- * - `refresh_failing`: refreshes have failed for a day;
- * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may be dead; sent once;
- * - `login_ending`: the login ends by itself soon, and only a new login prevents that; sent once;
- * - `permissions_missing`: the portal granted fewer permissions than were asked for; sent once;
- * - `approval_needed`: an appliance has registered itself and waits for an installer;
- * - `wrong_setup_codes`: somebody typed too many wrong setup codes on the hub's page;
- * - the others concern the hub as a whole, as in `status`.
- */
-export type NoticeCode = (typeof NOTICE_CODES)[number];
+import { codesOf } from './condition-record.ts';
+import { HUB_CONDITION_CODES, type HubConditionCode } from './hub-conditions.ts';
+import { SUBJECT_NOTICES, type SubjectNoticeCode } from './subject-notices.ts';
 
-/** The codes of problems of the hub as a whole, in `status` and as notices. */
-export const HUB_PROBLEM_CODES = [
-  'certificate_expired',
-  'certificate_expiring',
-  'hub_id_taken',
-  'hub_missing',
-  'hub_name_claimed',
-  'not_announced',
-  'portal_moved',
-  'database_unavailable',
-  'store_changed',
-  'store_recovered',
-  'store_slow',
-  'store_unwritable',
-  'store_volatile',
-] as const;
+/** Something that a person must act on, or should know before that becomes necessary; docs/notices.md lists them. */
+export type NoticeCode = SubjectNoticeCode | HubConditionCode;
 
 /** All notice codes. */
-export const NOTICE_CODES = [
-  'pairing_needed',
-  'misconfigured',
-  'token_ending',
-  'refresh_failing',
-  'answer_lost',
-  'login_ending',
-  'permissions_missing',
-  'approval_needed',
-  ...HUB_PROBLEM_CODES,
-  'wrong_setup_codes',
-] as const;
+export const NOTICE_CODES: readonly NoticeCode[] = [...codesOf(SUBJECT_NOTICES), ...HUB_CONDITION_CODES];
 
 /** An open notice, as in `status`. */
 export interface Notice {
