@@ -1,8 +1,8 @@
 import type { ConnectionChoice } from './appliances/appliance.ts';
-import type { ApplianceStatus } from './appliances/appliance-status.ts';
+import { APPLIANCE_FIELDS, type ApplianceStatus } from './appliances/appliance-status.ts';
 import type { RestoredGrants } from './backup-contents.ts';
 import type { ConnectionAdministration } from './connections/connection-administration.ts';
-import type { ConnectionStatus } from './connections/connection-status.ts';
+import { CONNECTION_FIELDS, type ConnectionStatus } from './connections/connection-status.ts';
 import type { Condition } from './health/condition.ts';
 import type { HubProblemCode } from './health/hub-conditions.ts';
 import type { HookTestResult, Notice } from './health/notice.ts';
@@ -10,6 +10,7 @@ import type { PairingAdministration } from './pairings/pairing-administration.ts
 import type { PortalCheck, PortalStatus } from './portals/portal-status.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
+import type { StatusField } from './status-field.ts';
 
 /** The hub in `status`; ports and address are the ones in use. */
 export interface HubStatus {
@@ -44,6 +45,24 @@ export interface HubStatus {
   /** The problems of the hub as a whole; left out if there are none. */
   readonly problems?: readonly HubProblem[];
 }
+
+/** How surfaces show fields of the hub. */
+export const HUB_FIELDS = {
+  version: { member: 'version', kind: 'text', isOnPage: true },
+  uptime: {
+    member: 'uptime',
+    kind: 'seconds_since',
+    heading: 'running for',
+    metric: { name: 'latchkey_hub_uptime_seconds', help: 'Seconds since the daemon started.' },
+  },
+} as const satisfies Partial<Record<keyof HubStatus, StatusField>>;
+
+/** How surfaces show the fields of the hub, its connections and its appliances. */
+export const STATUS_FIELDS: Readonly<Record<string, StatusField>> = {
+  ...HUB_FIELDS,
+  ...CONNECTION_FIELDS,
+  ...APPLIANCE_FIELDS,
+};
 
 /** A hub of a site, in `status`. */
 export interface SiteHubStatus {

@@ -4,8 +4,8 @@ import type { HubProblem } from '../core/administration.ts';
 import { type Clock, rfc3339 } from '../core/clock.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
-import { codesOf } from '../core/health/condition-record.ts';
 import type { HubProblemCode } from '../core/health/hub-conditions.ts';
+import { keysOf } from '../core/keys.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { LocalStore } from './hub-store.ts';
@@ -78,7 +78,7 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
   }
 
   return (connections) =>
-    codesOf(finders).flatMap((code) => {
+    keysOf(finders).flatMap((code) => {
       const found = finders[code](connections);
       return found === null ? [] : [{ ...found, code }];
     });

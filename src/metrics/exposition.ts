@@ -3,9 +3,17 @@ import type { StatusReport } from '../core/administration.ts';
 import type { Instant } from '../core/clock.ts';
 import { CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
 import { HUB_PROBLEM_CODES } from '../core/health/hub-conditions.ts';
+import type { FieldValue } from '../core/status-field.ts';
 import { forEachInSlices } from '../system/slices.ts';
 import type { Counters, DurationHistogram } from './counters.ts';
-import { FAMILIES, type MetricFamily } from './metric-families.ts';
+import {
+  APPLIANCE_FIELD_FAMILIES,
+  CONNECTION_FIELD_FAMILIES,
+  FAMILIES,
+  type FieldFamily,
+  HUB_FIELD_FAMILIES,
+  type MetricFamily,
+} from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
 /** Where the metrics come from. */
@@ -42,7 +50,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   const problems = new Set(hub.problems?.map(({ code }) => code));
   const clockOffset = context.clockOffset();
   yield* family(FAMILIES.build, [[{ version: hub.version }, 1]]);
-  yield* family(FAMILIES.uptime, [[{}, hub.uptime]]);
+  yield* fieldLines(HUB_FIELD_FAMILIES, [hub]);
   yield* family(FAMILIES.ready, [[{}, readiness(status.appliances).ready ? 1 : 0]]);
   yield* family(
     FAMILIES.hubProblem,
@@ -61,7 +69,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   yield* family(FAMILIES.appliances, countStates(appliances));
   yield* each(FAMILIES.applianceInfo, appliances, ({ name, connection }) => [[{ appliance: name, connection }, 1]]);
   yield* each(FAMILIES.applianceState, appliances, ({ name, state }) => states({ appliance: name }, state));
-  yield* each(FAMILIES.lastToken, appliances, ({ name, lastToken }) => [[{ appliance: name }, unixTime(lastToken)]]);
+  yield* fieldLines(APPLIANCE_FIELD_FAMILIES, appliances);
   yield* each(FAMILIES.tokens, appliances, ({ name, tokens }) => [
     [{ appliance: name, period: 'today' }, tokens.today],
     [{ appliance: name, period: 'last_14_days' }, tokens.last14Days],
@@ -70,11 +78,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   yield* family(FAMILIES.connections, countStates(connections));
   yield* each(FAMILIES.connectionInfo, connections, ({ name, portal }) => [[{ connection: name, portal }, 1]]);
   yield* each(FAMILIES.connectionState, connections, ({ name, state }) => states({ connection: name }, state));
-  yield* each(FAMILIES.expires, connections, ({ name, expiresIn }) => [[{ connection: name }, expiresIn]]);
-  yield* each(FAMILIES.lastRefresh, connections, ({ name, lastRefresh }) => [
-    [{ connection: name }, unixTime(lastRefresh)],
-  ]);
-  yield* each(FAMILIES.loginEnds, connections, ({ name, loginEnds }) => [[{ connection: name }, unixTime(loginEnds)]]);
+  yield* fieldLines(CONNECTION_FIELD_FAMILIES, connections);
   yield* family(
     FAMILIES.portalReached,
     [...context.portalsReached()].map(([portal, { wall }]) => [{ portal }, wall / 1000]),
@@ -149,6 +153,22 @@ function* each<Item>(described: MetricFamily, items: Iterable<Item>, seriesOf: (
   yield '\n';
 }
 
+/** The lines of the families of fields. */
+function* fieldLines<Name extends string>(
+  families: readonly FieldFamily<Name>[],
+  items: readonly (Readonly<Record<Name, FieldValue>> & { readonly name: string })[],
+): Generator<string> {
+  for (const { name, family: described } of families)
+    yield* each(described, items, (item) => [
+      [Object.fromEntries(described.labelNames.map((label) => [label, item.name])), fieldNumber(item[name])],
+    ]);
+}
+
+/** @param value an instant becomes seconds since 1970 */
+function fieldNumber(value: FieldValue): number | null {
+  return typeof value === 'string' ? Date.parse(value) / 1000 : (value ?? null);
+}
+
 function* seriesLines({ name, labelNames }: MetricFamily, series: Series): Generator<string> {
   for (const [labels, value] of series) if (value !== null) yield `${name}${labelText(labelNames, labels)} ${value}\n`;
 }
@@ -188,11 +208,6 @@ function countStates(items: readonly { readonly state: ConnectionState }[]): Ser
 
 function outcomes(labels: Labels, counts: Readonly<Record<string, number>>): Series {
   return Object.entries(counts).map(([outcome, count]) => [{ ...labels, outcome }, count]);
-}
-
-/** @param instant RFC 3339. @returns seconds since 1970 */
-function unixTime(instant: string | null): number | null {
-  return instant === null ? null : Date.parse(instant) / 1000;
 }
 
 /** How many bytes this process has written to disks (proc(5), `/proc/self/io`); null if that is unknown. */

@@ -1,3 +1,9 @@
+import { HUB_FIELDS } from '../core/administration.ts';
+import { APPLIANCE_FIELDS } from '../core/appliances/appliance-status.ts';
+import { CONNECTION_FIELDS } from '../core/connections/connection-status.ts';
+import { keysOf } from '../core/keys.ts';
+import type { StatusField } from '../core/status-field.ts';
+
 /** Metrics of one name, in the terms of Prometheus' text format. */
 export interface MetricFamily {
   readonly name: string;
@@ -15,15 +21,18 @@ function counter(name: string, help: string, ...labelNames: string[]): MetricFam
   return { name, type: 'counter', help, labelNames };
 }
 
-/** All metrics; docs/metrics.md describes them. */
+/** The metrics besides those of the fields of `status`. */
 export const FAMILIES = {
   build: gauge('latchkey_build_info', 'Always 1; the label is the version of the daemon.', 'version'),
-  uptime: gauge('latchkey_hub_uptime_seconds', 'Seconds since the daemon started.'),
   ready: gauge(
     'latchkey_ready',
     '1 if every appliance of a paired connection can get a token now (as /readyz), else 0.',
   ),
-  hubProblem: gauge('latchkey_hub_problem', '1 while the hub as a whole has this problem, else 0.', 'code'),
+  hubProblem: gauge(
+    'latchkey_hub_problem',
+    '1 while the hub as a whole has this problem, else 0; wrong_setup_codes is only in latchkey_condition and latchkey_notices.',
+    'code',
+  ),
   conditions: gauge(
     'latchkey_condition',
     '1 while this health condition is present. Without the label connection it concerns the hub as a whole, without appliance all appliances of the connection.',
@@ -57,18 +66,17 @@ export const FAMILIES = {
     'appliance',
     'state',
   ),
-  lastToken: gauge(
-    'latchkey_appliance_last_token_timestamp_seconds',
-    'Unix time at which the appliance got its last access token; absent if it never did.',
-    'appliance',
-  ),
   tokens: gauge(
     'latchkey_appliance_tokens',
-    'Access tokens that the appliance got today and in the last 14 days (UTC, with today).',
+    'Access tokens that the appliance got in this period, also before a restart: today (UTC), or last_14_days, with today.',
     'appliance',
     'period',
   ),
-  connections: gauge('latchkey_connections', 'Number of connections in this state.', 'state'),
+  connections: gauge(
+    'latchkey_connections',
+    'Number of connections in this state: unpaired, pairing, active, retrying or needs_pairing.',
+    'state',
+  ),
   connectionInfo: gauge(
     'latchkey_connection_info',
     'Always 1; the label portal is the portal that the connection is at.',
@@ -80,21 +88,6 @@ export const FAMILIES = {
     '1 for the current state of the connection, 0 for all other states.',
     'connection',
     'state',
-  ),
-  expires: gauge(
-    'latchkey_token_expires_in_seconds',
-    'Seconds until the current access token expires; absent if there is none or its age is unknown.',
-    'connection',
-  ),
-  lastRefresh: gauge(
-    'latchkey_last_refresh_timestamp_seconds',
-    "Unix time at which the current access token was issued, by the hub's clock; absent if unknown.",
-    'connection',
-  ),
-  loginEnds: gauge(
-    'latchkey_login_ends_timestamp_seconds',
-    'Unix time at which the login ends by itself; absent if that is unknown.',
-    'connection',
   ),
   portalReached: gauge(
     'latchkey_portal_reached_timestamp_seconds',
@@ -116,7 +109,7 @@ export const FAMILIES = {
   tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
   failedTokenRequests: counter(
     'latchkey_token_requests_failed_total',
-    'Token requests of the appliance that got an error response, by reason.',
+    'Token requests of the appliance that got an error response: not_paired, needs_pairing, unavailable (no usable token at the moment), or other_scope (the request asked for another scope than the grant has).',
     'appliance',
     'reason',
   ),
@@ -134,13 +127,40 @@ export const FAMILIES = {
   commitDuration: {
     name: 'latchkey_store_commit_duration_seconds',
     type: 'histogram',
-    help: 'Duration of commits of the store, until they are on disk.',
+    help: 'Duration of commits of the store, until they are on disk; a commit that fails counts too.',
     labelNames: [],
   },
   written: counter(
     'latchkey_store_written_bytes_total',
-    'Bytes that the daemon has written to disk; nearly all of them are the store.',
+    'Bytes that the daemon has written to disk, nearly all of them the store; absent if the system does not count them.',
   ),
   cpu: counter('process_cpu_seconds_total', 'Total user and system CPU time of the daemon in seconds.'),
   memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
 } as const satisfies Record<string, MetricFamily>;
+
+/** The metric of a field of `status`. */
+export interface FieldFamily<Name extends string> {
+  readonly name: Name;
+  readonly family: MetricFamily;
+}
+
+/** @param labelNames the label with the name of what has these fields; none for the hub */
+function fieldFamilies<Name extends string>(
+  fields: Readonly<Record<Name, StatusField>>,
+  ...labelNames: string[]
+): readonly FieldFamily<Name>[] {
+  return keysOf(fields).flatMap((name) => {
+    const { metric } = fields[name];
+    return metric === undefined ? [] : [{ name, family: gauge(metric.name, metric.help, ...labelNames) }];
+  });
+}
+
+export const HUB_FIELD_FAMILIES = fieldFamilies(HUB_FIELDS);
+export const CONNECTION_FIELD_FAMILIES = fieldFamilies(CONNECTION_FIELDS, 'connection');
+export const APPLIANCE_FIELD_FAMILIES = fieldFamilies(APPLIANCE_FIELDS, 'appliance');
+
+/** All metrics, for docs/metrics.md. */
+export const ALL_FAMILIES: readonly MetricFamily[] = [
+  ...Object.values(FAMILIES),
+  ...[...HUB_FIELD_FAMILIES, ...CONNECTION_FIELD_FAMILIES, ...APPLIANCE_FIELD_FAMILIES].map(({ family }) => family),
+];

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import type { Administration, StatusReport } from '../core/administration.ts';
+import { type Administration, STATUS_FIELDS, type StatusReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { LoginStatus } from '../core/connections/connection-status.ts';
+import { isVolatile } from '../core/status-field.ts';
 import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
 /** How often the hub checks whether anything has changed, in ms. */
@@ -132,6 +133,10 @@ export class LiveUpdates {
 /** A planned refresh may seem to move by this many ms, because the status has whole seconds. */
 const DUE_TOLERANCE_MS = 10_000;
 
+const VOLATILE_NAMES: ReadonlySet<string> = new Set(
+  Object.entries(STATUS_FIELDS).flatMap(([name, field]) => (isVolatile(field) ? name : [])),
+);
+
 /** What pages show of the hub, without the values that change every second. */
 interface StatusFingerprint {
   readonly content: string;
@@ -147,12 +152,12 @@ function fingerprintOf(
   { hub, connections, appliances, conditions, notices, pairings }: StatusReport & { readonly pairings?: string },
   uptime: number,
 ): StatusFingerprint {
-  const { uptime: _, registrationOpenFor, ...stableHub } = hub;
+  const { registrationOpenFor, ...stableHub } = hub;
   // Without the tokens: a page is not shown anew for each request of an appliance.
-  const stableAppliances = appliances.map(({ lastToken, tokens, ...appliance }) => stableLogin(appliance));
+  const stableAppliances = appliances.map(({ tokens, ...appliance }) => stableLogin(appliance));
   return {
     content: JSON.stringify([
-      { ...stableHub, open: registrationOpenFor !== undefined },
+      { ...stable(stableHub), open: registrationOpenFor !== undefined },
       stableAppliances,
       connections.map(stableLogin),
       [...conditions, ...notices].map(({ code, appliance, connection, severity, since }) => [
@@ -169,13 +174,18 @@ function fingerprintOf(
 }
 
 /** An appliance or a connection without the values that change every second. */
-function stableLogin<Login extends LoginStatus>({ expiresIn, refreshIn, problem, ...login }: Login) {
+function stableLogin({ problem, ...login }: LoginStatus) {
   return {
-    ...login,
-    serves: expiresIn !== null && expiresIn > 0,
+    ...stable(login),
+    serves: login.expiresIn !== null && login.expiresIn > 0,
     // Without the message, which may count seconds.
     problem: problem && { code: problem.code, since: problem.since },
   };
+}
+
+/** The members without those that change with time alone, or with each token. */
+function stable(status: object): object {
+  return Object.fromEntries(Object.entries(status).filter(([name]) => !VOLATILE_NAMES.has(name)));
 }
 
 /** Whether a page would look different for the two. */

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import { APPLIANCE_CONDITIONS } from '../../src/core/health/appliance-conditions.ts';
 import { concernsHub, type HubCondition } from '../../src/core/health/condition.ts';
-import { codesOf } from '../../src/core/health/condition-record.ts';
 import { CONNECTION_CONDITIONS, uncapitalize } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../src/core/health/hub-conditions.ts';
@@ -22,6 +21,7 @@ import {
   subjectNotice,
 } from '../../src/core/health/notice-policy.ts';
 import { SUBJECT_NOTICES } from '../../src/core/health/subject-notices.ts';
+import { keysOf } from '../../src/core/keys.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
@@ -281,7 +281,7 @@ const TABLE = /^\| notice \|.*?\n\n/ms;
 
 test('docs/notices.md lists every notice (otherwise run this test with -u)', async () => {
   const atOnce = Object.values({ ...CONNECTION_CONDITIONS, ...APPLIANCE_CONDITIONS });
-  const ofSubjects = codesOf(SUBJECT_NOTICES).map((code) => {
+  const ofSubjects = keysOf(SUBJECT_NOTICES).map((code) => {
     const { meaning, advice } = SUBJECT_NOTICES[code];
     return [code, atOnce.find(({ notice: sent }) => sent === code)?.severity ?? 'warning', meaning, advice] as const;
   });

@@ -1,14 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { ALL_FAMILIES } from '../../src/metrics/metric-families.ts';
 import { root } from '../project/checkout.ts';
 import { scrapeHub } from './scraped-hub.ts';
 
 const RULES = join(root, 'docs/alerts.yml');
+const PAGE = join(root, 'docs/metrics.md');
+const TABLE = /^\| metric \|.*?\n(?!\|)/ms;
+
+it('docs/metrics.md lists every metric with its help text (otherwise run this test with -u)', async () => {
+  const quoted = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+  const rows = [
+    ['metric', 'type', 'labels', 'what'],
+    ['---', '---', '---', '---'],
+    ...ALL_FAMILIES.map(({ name, type, labelNames, help }) => [quoted([name]), type, quoted(labelNames), help]),
+  ];
+  const page = readFileSync(PAGE, 'utf8');
+  expect(page).toMatch(TABLE);
+  const table = rows.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+  await expect(page.replace(TABLE, () => table)).toMatchFileSnapshot(PAGE);
+});
 
 it('the alert rules and docs/metrics.md name only metrics of a hub, and the document lists all of them', async () => {
   const { families } = await scrapeHub();
-  const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
+  const page = readFileSync(PAGE, 'utf8');
   const rows = [...page.matchAll(/^\| `(latchkey_\w+|process_\w+)` \| (\w+) \| (.*?) \|/gm)].map(
     ([, name = '', type, labels = '']) => ({
       name,

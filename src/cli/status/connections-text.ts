@@ -1,11 +1,11 @@
 import { styleText } from 'node:util';
 import type { ConditionResponse, ConnectionResponse } from '../../control/messages.ts';
+import { CONNECTION_FIELDS } from '../../core/connections/connection-status.ts';
 import { groupByConnection } from '../../core/health/condition.ts';
 import { systemClock } from '../../system/clock.ts';
-import { formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { conditionLine, loginInstruction, SEVERITY_COLOURS } from './lines.ts';
-import { loginTable, portalColumns } from './login-table.ts';
+import { fieldColumns, loginTable, portalColumns } from './login-table.ts';
 
 /**
  * The state of connections with the appliances that use them: a table, and below it their remarks.
@@ -36,9 +36,7 @@ export function connectionsText(
       return styleText(colour, state, { stream: process.stdout });
     }),
     { ...column('SCOPE', ({ scope }) => printable(scope ?? '–')), hasWords: true },
-    column('EXPIRES', ({ expires_in }) => formatTimeUntil(expires_in)),
-    column('REFRESH', ({ refresh_in }) => formatTimeUntil(refresh_in)),
-    column('REFRESHED', ({ last_refresh }) => formatTimeSince(last_refresh, now)),
+    ...fieldColumns(CONNECTION_FIELDS, connections, now),
     ...portalColumns(connections),
     { ...column('APPLIANCES', ({ appliances }) => printable(appliances.join(' ') || '–')), hasWords: true },
   ]);

@@ -1,5 +1,7 @@
 import type { ApplianceResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
+import { STATUS_FIELDS } from '../../core/administration.ts';
 import type { Notice } from '../../core/health/notice.ts';
+import { isVolatile } from '../../core/status-field.ts';
 import { systemClock } from '../../system/clock.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 import { loginInstruction, noticeLine } from './lines.ts';
@@ -14,8 +16,8 @@ export interface StatusDisplay {
 
 /** Members that change with time alone, or with each token; they do not count as a change. */
 const VOLATILE_MEMBERS: readonly string[] = [
-  ...['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'],
-  ...['last_token', 'tokens', 'last_seen'],
+  ...Object.values(STATUS_FIELDS).flatMap((field) => (isVolatile(field) ? field.member : [])),
+  ...['until', 'registration_open_for', 'tokens', 'last_seen'],
 ];
 
 /** The line that shows that the hub does not respond. */

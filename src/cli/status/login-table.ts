@@ -1,3 +1,5 @@
+import type { FieldValue, StatusField } from '../../core/status-field.ts';
+import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns, tableWidth } from '../terminal/table.ts';
 
@@ -27,6 +29,27 @@ export function loginTable(columns: readonly Column[]): string {
     return Array.from({ length: height }, (_, line) => words.map((column) => column[line] ?? ''));
   });
   return alignColumns([head, ...lines]);
+}
+
+/** The columns of the fields that have a heading. */
+export function fieldColumns<Field extends StatusField>(
+  fields: Readonly<Record<string, Field>>,
+  rows: readonly Readonly<Partial<Record<Field['member'], FieldValue>>>[],
+  now: number,
+): Column[] {
+  return Object.values(fields).flatMap((field) => {
+    const { member, heading }: { readonly member: Field['member']; readonly heading?: string } = field;
+    return heading === undefined
+      ? []
+      : [{ head: heading, cells: rows.map((row) => fieldText(field, row[member], now)) }];
+  });
+}
+
+/** The value of a field for people. @param now the time on this machine's clock, in ms since 1970 */
+function fieldText({ kind }: StatusField, value: FieldValue, now: number): string {
+  if (value === null || value === undefined) return '–';
+  if (typeof value === 'string') return kind === 'instant' ? formatTimeSince(value, now) : printable(value);
+  return kind === 'seconds_since' ? formatDuration(value) : formatTimeUntil(value);
 }
 
 /** A column for the portals, unless all have the same, and one for the accounts, if a portal reports one. */

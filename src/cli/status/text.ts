@@ -6,15 +6,18 @@ import type {
   HubResponse,
   StatusResponse,
 } from '../../control/messages.ts';
+import { HUB_FIELDS } from '../../core/administration.ts';
+import { APPLIANCE_FIELDS } from '../../core/appliances/appliance-status.ts';
+import { CONNECTION_FIELDS } from '../../core/connections/connection-status.ts';
 import { concernsHub, groupByAppliance } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
-import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
+import { formatDuration, formatTimeSince } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';
 import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
-import { loginTable, portalColumns } from './login-table.ts';
+import { fieldColumns, loginTable, portalColumns } from './login-table.ts';
 import { siteText } from './site-text.ts';
 import { usageText } from './usage-text.ts';
 
@@ -28,9 +31,10 @@ export function statusText(status: StatusResponse): string {
   const hubLines = ofHub.map((condition) => conditionLine(condition));
   const shared = status.connections.filter(({ own }) => own !== true);
   const sharedText = shared.length === 0 ? [] : [connectionsText(shared, conditions, isShown)];
-  const usage = usageText(status.appliances, systemClock('').now().wall);
+  const now = systemClock('').now().wall;
+  const usage = usageText(status.appliances, now);
   const parts = [
-    hubText(hub),
+    hubText(hub, now),
     ...hubLines,
     ...(status.site === undefined ? [] : [siteText(status.site)]),
     appliancesText(status, isShown, false),
@@ -44,7 +48,7 @@ function duplicateKey({ connection, appliance, what_to_do }: ConditionResponse |
   return `${connection} ${appliance} ${what_to_do}`;
 }
 
-function hubText(hub: HubResponse): string {
+function hubText(hub: HubResponse, now: number): string {
   const rows = [
     ['hub', `${printable(hub.name)} (${hub.id})`],
     ['version', hub.version],
@@ -53,7 +57,7 @@ function hubText(hub: HubResponse): string {
     ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
     ['CA fingerprint', hub.ca_fingerprint],
     ...oldCaRows(hub),
-    ['running for', formatDuration(hub.uptime)],
+    ...fieldColumns(HUB_FIELDS, [hub], now).map(({ head, cells: [cell = ''] }) => [head, cell]),
   ];
   if (hub.registration_open_for !== undefined) {
     rows.push(['registration', `open to any appliance for another ${formatDuration(hub.registration_open_for)}`]);
@@ -132,9 +136,8 @@ function appliancesTable(
       return styleText(colour, waiting === undefined ? state : 'waits for approval', { stream: process.stdout });
     }),
     { ...column('SCOPE', ({ scope }) => printable(scope ?? '–')), hasWords: true },
-    column('EXPIRES', ({ expires_in }) => formatTimeUntil(expires_in)),
-    column('REFRESH', ({ refresh_in }) => formatTimeUntil(refresh_in)),
-    column('REFRESHED', ({ last_refresh }) => formatTimeSince(last_refresh, now)),
+    ...fieldColumns(CONNECTION_FIELDS, appliances, now),
+    ...fieldColumns(APPLIANCE_FIELDS, appliances, now),
     ...(hasShared ? [column('CONNECTION', ({ connection }) => printable(connection))] : []),
     ...portalColumns(appliances),
   ]);

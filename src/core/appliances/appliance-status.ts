@@ -1,4 +1,5 @@
 import type { LoginStatus } from '../connections/connection-status.ts';
+import type { StatusField } from '../status-field.ts';
 import type { TokenCounts, UnusualUsage } from './usage.ts';
 
 /** An appliance in `status`, with the status of its connection; instants in RFC 3339 UTC. */
@@ -24,6 +25,20 @@ export interface ApplianceStatus extends LoginStatus {
   /** It has no credentials, because its entry in the store was damaged; left out otherwise. */
   readonly credentialsDamaged?: true;
 }
+
+/** How surfaces show fields of an appliance, besides those of its connection. */
+export const APPLIANCE_FIELDS = {
+  lastToken: {
+    member: 'last_token',
+    kind: 'instant',
+    isOnPage: true,
+    isUsage: true,
+    metric: {
+      name: 'latchkey_appliance_last_token_timestamp_seconds',
+      help: 'Unix time at which the appliance got its last access token, also before a restart; absent if it never did.',
+    },
+  },
+} as const satisfies Partial<Record<keyof ApplianceStatus, StatusField>>;
 
 /** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
 export interface PendingApproval {

@@ -1,6 +1,7 @@
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
 import type { ProblemCode } from '../reports/problem.ts';
+import type { StatusField } from '../status-field.ts';
 
 /** The state of a connection, and of the appliances that use it, as in `status`. */
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
@@ -80,6 +81,39 @@ export interface ConnectionStatus extends LoginStatus {
   /** Its only appliance has its name: the connection was made for it; left out otherwise. */
   readonly own?: true;
 }
+
+/** How surfaces show fields of a connection, in this order. */
+export const CONNECTION_FIELDS = {
+  expiresIn: {
+    member: 'expires_in',
+    kind: 'seconds_until',
+    heading: 'EXPIRES',
+    metric: {
+      name: 'latchkey_token_expires_in_seconds',
+      help: 'Seconds until the current access token expires; absent if there is none or its age is unknown.',
+    },
+  },
+  refreshIn: { member: 'refresh_in', kind: 'seconds_until', heading: 'REFRESH', isOnPage: true },
+  lastRefresh: {
+    member: 'last_refresh',
+    kind: 'instant',
+    heading: 'REFRESHED',
+    isOnPage: true,
+    metric: {
+      name: 'latchkey_last_refresh_timestamp_seconds',
+      help: "Unix time at which the current access token was issued, by the hub's clock; absent if there is none or its age is unknown.",
+    },
+  },
+  loginEnds: {
+    member: 'login_ends',
+    kind: 'instant',
+    isOnPage: true,
+    metric: {
+      name: 'latchkey_login_ends_timestamp_seconds',
+      help: "Unix time at which the login ends by itself, by the hub's clock; absent if that is unknown.",
+    },
+  },
+} as const satisfies Partial<Record<keyof ConnectionStatus, StatusField>>;
 
 /**
  * Why a paired connection has no usable grant: the configuration no longer has the portal and client_id of the pairing,

@@ -1,5 +1,6 @@
 import type { ApplianceStatus } from '../appliances/appliance-status.ts';
-import { codesOf, type FoundCondition, type SubjectConditionRecord } from './condition-record.ts';
+import { keysOf } from '../keys.ts';
+import type { FoundCondition, SubjectConditionRecord } from './condition-record.ts';
 
 /** A condition of an appliance. */
 interface ApplianceConditionRecord extends SubjectConditionRecord {
@@ -81,4 +82,4 @@ export type ApplianceConditionCode = keyof typeof records;
 /** Every condition of an appliance, by its code. An appliance has at most one: the first that it has. */
 export const APPLIANCE_CONDITIONS: Readonly<Record<ApplianceConditionCode, ApplianceConditionRecord>> = records;
 
-export const APPLIANCE_CONDITION_CODES = codesOf(APPLIANCE_CONDITIONS);
+export const APPLIANCE_CONDITION_CODES = keysOf(APPLIANCE_CONDITIONS);

@@ -52,8 +52,3 @@ export interface FoundCondition {
   /** If it differs from the severity of its code. */
   readonly severity?: ConditionSeverity;
 }
-
-/** The keys of a table of records. */
-export function codesOf<Code extends string>(table: Readonly<Record<Code, unknown>>): readonly Code[] {
-  return Object.keys(table).filter((code): code is Code => code in table);
-}

@@ -1,10 +1,11 @@
 import { rfc3339 } from '../clock.ts';
 import { damagedConnectionAdvice } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
+import { keysOf } from '../keys.ts';
 import { type CredentialLocation, howToApplyCorrection } from '../portals/identity.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
 import type { ProblemCode } from '../reports/problem.ts';
-import { codesOf, type FoundCondition, type SubjectConditionRecord } from './condition-record.ts';
+import type { FoundCondition, SubjectConditionRecord } from './condition-record.ts';
 import { HUB_CONDITIONS } from './hub-conditions.ts';
 
 /** What the texts about a connection name. */
@@ -206,7 +207,7 @@ export const CONNECTION_CONDITIONS: Readonly<Record<ConnectionConditionCode, Sub
   ...STATE_CONDITIONS,
 };
 
-export const CONNECTION_CONDITION_CODES = codesOf(CONNECTION_CONDITIONS);
+export const CONNECTION_CONDITION_CODES = keysOf(CONNECTION_CONDITIONS);
 
 function adviceToLogIn({ name, url }: ConnectionSubject): string {
   return `Log in again to connect ${name}: open ${url} or run "latchkey pair ${name}"`;

@@ -2,9 +2,10 @@ import type { ApplianceStatus } from '../appliances/appliance-status.ts';
 import { rfc3339 } from '../clock.ts';
 import { joinNames } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
+import { keysOf } from '../keys.ts';
 import { APPLIANCE_CONDITION_CODES, APPLIANCE_CONDITIONS } from './appliance-conditions.ts';
 import type { ApplianceCondition, Condition, ConnectionCondition, HubCondition } from './condition.ts';
-import { codesOf, type FoundCondition, SEVERITIES } from './condition-record.ts';
+import { type FoundCondition, SEVERITIES } from './condition-record.ts';
 import {
   type ConnectionSubject,
   PROBLEM_CONDITIONS,
@@ -63,7 +64,7 @@ function hubCondition({ code, message, since }: HubConditionInput): HubCondition
   return { code, severity, ...subject, message, what_to_do: advice, since, until: null };
 }
 
-const STATE_CODES = codesOf(STATE_CONDITIONS);
+const STATE_CODES = keysOf(STATE_CONDITIONS);
 
 function connectionConditions(status: ConnectionStatus, page: string, now: number): ConnectionCondition[] {
   const { name, appliances, own, portal, problem, expiresIn, credentialLocation = { portal } } = status;

@@ -1,4 +1,4 @@
-import { codesOf } from './condition-record.ts';
+import { keysOf } from '../keys.ts';
 
 /** What surfaces say of a condition of the hub as a whole. The page has its texts in `page/texts/`, by the same code. */
 export interface HubConditionRecord {
@@ -151,7 +151,7 @@ export type HubConditionCode = keyof typeof records;
 /** Every condition of the hub as a whole, by its code, which is the code of its notice too. */
 export const HUB_CONDITIONS: Readonly<Record<HubConditionCode, HubConditionRecord>> = records;
 
-export const HUB_CONDITION_CODES = codesOf(HUB_CONDITIONS);
+export const HUB_CONDITION_CODES = keysOf(HUB_CONDITIONS);
 
 /** The codes of `hub.problems` in `status`: somebody who types wrong setup codes is none. */
 export const HUB_PROBLEM_CODES = HUB_CONDITION_CODES.filter((code) => code !== 'wrong_setup_codes');

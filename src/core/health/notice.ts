@@ -1,4 +1,4 @@
-import { codesOf } from './condition-record.ts';
+import { keysOf } from '../keys.ts';
 import { HUB_CONDITION_CODES, type HubConditionCode } from './hub-conditions.ts';
 import { SUBJECT_NOTICES, type SubjectNoticeCode } from './subject-notices.ts';
 
@@ -6,7 +6,7 @@ import { SUBJECT_NOTICES, type SubjectNoticeCode } from './subject-notices.ts';
 export type NoticeCode = SubjectNoticeCode | HubConditionCode;
 
 /** All notice codes. */
-export const NOTICE_CODES: readonly NoticeCode[] = [...codesOf(SUBJECT_NOTICES), ...HUB_CONDITION_CODES];
+export const NOTICE_CODES: readonly NoticeCode[] = [...keysOf(SUBJECT_NOTICES), ...HUB_CONDITION_CODES];
 
 /** An open notice, as in `status`. */
 export interface Notice {

@@ -1,7 +1,13 @@
 import { html } from 'ghtml';
 import type { ApplianceStatus, PendingApproval } from '../../core/appliances/appliance-status.ts';
-import type { ConnectionStatus, LoginStatus } from '../../core/connections/connection-status.ts';
+import {
+  CONNECTION_FIELDS,
+  type ConnectionStatus,
+  type LoginStatus,
+} from '../../core/connections/connection-status.ts';
+import { keysOf } from '../../core/keys.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { type FieldValue, fieldTime, type StatusField } from '../../core/status-field.ts';
 import { icon, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
@@ -20,10 +26,32 @@ export function renderHealth({ states }: Texts, { kind, severity, advice }: Logi
 }
 
 /** What {@link renderLoginDetails} shows of an appliance or a connection. */
-type LoginDetails = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval'> & Pick<ConnectionStatus, 'loginEnds'>;
+type LoginDetails = LoginStatus &
+  Partial<Pick<ConnectionStatus, keyof typeof CONNECTION_FIELDS>> &
+  Pick<ApplianceStatus, 'waitingForApproval'>;
 
 /** A name as text, and a value as HTML. */
 export type DetailRow = readonly [name: string, value: string];
+
+/**
+ * The rows of the fields that the page shows, without those that have no value.
+ * @param values the status of what has these fields
+ * @param now the hub's wall clock in ms since 1970
+ */
+export function fieldRows<Name extends string>(
+  texts: Texts,
+  fields: Readonly<Record<Name, StatusField>>,
+  values: Readonly<Partial<Record<NoInfer<Name>, FieldValue>>>,
+  now: number,
+): DetailRow[] {
+  const labels: Readonly<Record<string, string>> = texts.states.fields;
+  return keysOf(fields).flatMap((name): DetailRow[] => {
+    const [field, label, value] = [fields[name], labels[name], values[name] ?? null];
+    if (field.isOnPage !== true || label === undefined || value === null) return [];
+    const time = fieldTime(field, value, now);
+    return [[label, time === null ? html`${value}` : timeElement(texts, time, now)]];
+  });
+}
 
 /**
  * The details of an appliance's login or of a connection, as pairs of name and value.
@@ -40,9 +68,8 @@ export function renderLoginDetails(
   now: number,
   { before = [], after = [] }: { readonly before?: readonly DetailRow[]; readonly after?: readonly DetailRow[] } = {},
 ): string {
-  const { overview, states, connection } = texts;
-  const { scope, lastRefresh, refreshIn, expiresIn, portal, account, waitingForApproval, problem, pairingFailed } =
-    login;
+  const { overview, states } = texts;
+  const { scope, expiresIn, portal, account, waitingForApproval, problem, pairingFailed } = login;
   const rows: DetailRow[] = [
     ...before,
     [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
@@ -54,9 +81,7 @@ export function renderLoginDetails(
     if (softwareId !== null) rows.push([states.softwareId, html`${softwareId}`]);
     rows.push([overview.registered, timeElement(texts, Date.parse(since), now)]);
   }
-  if (lastRefresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(lastRefresh), now)]);
-  if (refreshIn !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refreshIn * 1000, now)]);
-  if (login.loginEnds !== null) rows.push([connection.ends, timeElement(texts, Date.parse(login.loginEnds), now)]);
+  rows.push(...fieldRows(texts, CONNECTION_FIELDS, login, now));
   if (pairingFailed !== undefined)
     rows.push([states.lastPairing, timeElement(texts, Date.parse(pairingFailed.at), now)]);
   if (problem !== null) rows.push([states.problemSince, timeElement(texts, Date.parse(problem.since), now)]);
@@ -67,7 +92,12 @@ export function renderLoginDetails(
 }
 
 function renderDetailList(rows: readonly DetailRow[]): string {
-  return html`<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">!${renderRows(rows)}</dl>`;
+}
+
+/** Rows of a list of details. @returns HTML */
+export function renderRows(rows: readonly DetailRow[]): string[] {
+  return rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`);
 }
 
 /** What tells appliances that wait for approval apart, shown above the button that approves. */

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration, StatusReport } from '../../core/administration.ts';
-import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
+import { APPLIANCE_FIELDS, type ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
@@ -9,7 +9,6 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { timeElement } from '../elements.ts';
 import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -22,7 +21,13 @@ import {
   pathParameter,
 } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type DetailRow, renderHealth, renderLoginDetails, renderNextAction } from './appliance-fragments.ts';
+import {
+  type DetailRow,
+  fieldRows,
+  renderHealth,
+  renderLoginDetails,
+  renderNextAction,
+} from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { connectionsFor } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
@@ -161,7 +166,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
     texts,
   );
   const connection = findConnection(status.connections, appliance);
-  const details = { ...appliance, loginEnds: connection?.loginEnds ?? null };
+  const details = { ...appliance, ...connection };
   const rows = { before: connectionRow(texts, connection), after: usageRows(texts, appliance, now) };
   const offered = connectionsFor(appliance, status);
   return {
@@ -196,13 +201,12 @@ function connectionRow({ connectionChoice }: Texts, connection: ConnectionStatus
 }
 
 /** When the appliance got tokens, and how many. */
-function usageRows(texts: Texts, { lastToken, tokens }: ApplianceStatus, now: number): DetailRow[] {
+function usageRows(texts: Texts, appliance: ApplianceStatus, now: number): DetailRow[] {
   const { overview } = texts;
-  if (lastToken === null) return [];
-  return [
-    [overview.lastToken, timeElement(texts, Date.parse(lastToken), now)],
-    [overview.tokenCounts, html`${overview.tokens(tokens.today, tokens.last14Days)}`],
-  ];
+  const { lastToken, tokens } = appliance;
+  const rows = fieldRows(texts, APPLIANCE_FIELDS, appliance, now);
+  if (lastToken === null) return rows;
+  return [...rows, [overview.tokenCounts, html`${overview.tokens(tokens.today, tokens.last14Days)}`]];
 }
 
 function renderManagement(

@@ -1,11 +1,17 @@
 import { html } from 'ghtml';
-import type { HubStatus, SiteHubStatus, StatusReport } from '../../core/administration.ts';
+import { HUB_FIELDS, type HubStatus, type SiteHubStatus, type StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { renderHealth, renderLoginDetails, renderNextAction } from '../appliance/appliance-fragments.ts';
+import {
+  fieldRows,
+  renderHealth,
+  renderLoginDetails,
+  renderNextAction,
+  renderRows,
+} from '../appliance/appliance-fragments.ts';
 import { connectionsFor } from '../appliance/connection-choice.ts';
 import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
@@ -130,7 +136,7 @@ function applianceCards(
     if (connection?.own !== true && waitingForApproval === undefined) return [];
     const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
     const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
-    const details = { ...appliance, loginEnds: connection?.loginEnds ?? null };
+    const details = { ...appliance, ...connection };
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
 !${renderHealth(texts, health, false)}
@@ -231,9 +237,9 @@ function renderConnectByCode({ overview }: Texts, { address, httpsPort }: HubSta
 
 function renderAbout(texts: Texts, { hub, site }: StatusReport, now: number): string {
   const { overview } = texts;
-  const { version, address, caFingerprint } = hub;
+  const { address, caFingerprint } = hub;
   return html`<details id="about"><summary>${overview.about}</summary>
-<dl class="facts"><div><dt>${overview.version}</dt><dd>${version}</dd></div>
+<dl class="facts">!${renderRows(fieldRows(texts, HUB_FIELDS, hub, now))}
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
 <div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div>
 !${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl></details>`;
@@ -245,9 +251,9 @@ function renderSiteHub(
   { name, address, version, lastSeen, thisHub }: SiteHubStatus,
   now: number,
 ): string {
-  const { overview } = texts;
+  const { overview, states } = texts;
   const seen = thisHub
     ? overview.thisHub
     : html`${overview.lastSeen} !${timeElement(texts, Date.parse(lastSeen), now)}`;
-  return html`<div class="site-hub"><dt>${overview.siteHub(name)}</dt><dd>${address ?? overview.noAddress}, ${overview.version} ${version}, !${seen}</dd></div>`;
+  return html`<div class="site-hub"><dt>${overview.siteHub(name)}</dt><dd>${address ?? overview.noAddress}, ${states.fields.version} ${version}, !${seen}</dd></div>`;
 }

@@ -8,7 +8,6 @@ export const connection: typeof english.connection = {
   usedBy: 'Genutzt von',
   unused: 'Noch nutzt kein Gerät diese Anmeldung.',
   addAppliance: 'Gerät zu dieser Anmeldung hinzufügen',
-  ends: 'Anmeldung endet',
   declared:
     'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen. Um sie zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
   disconnectHeading: (name) => `Anmeldung „${name}“ vom Portal trennen?`,

@@ -11,6 +11,13 @@ export const health: typeof english.health = {
     waiting_for_portal: 'Wartet auf das Portal',
     waiting_for_approval: 'Wartet auf Ihre Freigabe',
   },
+  fields: {
+    version: 'Version',
+    refreshIn: 'Nächste Erneuerung',
+    lastRefresh: 'Zuletzt erneuert',
+    loginEnds: 'Anmeldung endet',
+    lastToken: 'Zuletzt Zugang abgeholt',
+  },
   conditions: {
     portal_unreachable: () =>
       'Das Portal war nicht erreichbar. Prüfen Sie die Internetverbindung im Haus; der Hub versucht es weiter.',

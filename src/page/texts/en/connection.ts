@@ -10,7 +10,6 @@ export const connection = {
   usedBy: 'Used by',
   unused: 'No appliance uses this login yet.',
   addAppliance: 'Add an appliance to this login',
-  ends: 'Login ends',
   declared: 'The hub’s configuration file declares this login. To change or remove it, edit that file.',
   disconnectHeading: (name: string) => `Disconnect the login “${name}” from the portal?`,
   disconnectText: (appliances: string) =>

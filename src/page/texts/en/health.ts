@@ -1,8 +1,12 @@
+import type { HUB_FIELDS } from '../../../core/administration.ts';
+import type { APPLIANCE_FIELDS } from '../../../core/appliances/appliance-status.ts';
+import type { CONNECTION_FIELDS } from '../../../core/connections/connection-status.ts';
 import type { ApplianceConditionCode } from '../../../core/health/appliance-conditions.ts';
 import type { ConnectionConditionCode } from '../../../core/health/connection-conditions.ts';
 import type { HubConditionCode } from '../../../core/health/hub-conditions.ts';
 import type { NoticeCode } from '../../../core/health/notice.ts';
 import type { ApplyMethod } from '../../../core/portals/identity.ts';
+import type { PageField } from '../../../core/status-field.ts';
 
 /** The state of the appliances and of the hub, and what to do. */
 export const health = {
@@ -16,6 +20,16 @@ export const health = {
     waiting_for_portal: 'Waiting for the portal',
     waiting_for_approval: 'Waiting for your approval',
   },
+  /** The fields of `status` that the page shows. */
+  fields: {
+    version: 'Version',
+    refreshIn: 'Next refresh',
+    lastRefresh: 'Last refreshed',
+    loginEnds: 'Login ends',
+    lastToken: 'Last got its access',
+  } satisfies Readonly<
+    Record<PageField<typeof HUB_FIELDS & typeof CONNECTION_FIELDS & typeof APPLIANCE_FIELDS>, string>
+  >,
   /** What is wrong, and what to do about it. */
   conditions: {
     portal_unreachable: () =>

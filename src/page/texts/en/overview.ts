@@ -43,10 +43,7 @@ export const overview = {
   scopeByPortal: 'decided by the portal',
   portal: 'Portal',
   account: 'Account',
-  lastRefresh: 'Last refreshed',
-  nextRefresh: 'Next refresh',
   registered: 'Asked to join',
-  lastToken: 'Last got its access',
   tokenCounts: 'How often',
   tokens: (today: number, last14Days: number) => `${today} × today, ${last14Days} × in 14 days`,
   connect: 'Connect',
@@ -65,7 +62,6 @@ export const overview = {
   openRegistration: 'Let appliances join for 10 minutes',
   closeRegistration: 'Stop letting appliances join',
   about: 'About this hub',
-  version: 'Version',
   address: 'Address',
   noAddress: 'none',
   /** A hub of several that work together. */
