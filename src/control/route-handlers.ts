@@ -160,14 +160,14 @@ function loginResponse(status: Omit<ApplianceStatus, 'unusualUsage'>): Appliance
 function loginResponse(status: ConnectionStatus): ConnectionResponse;
 function loginResponse({
   credentialLocation: _,
-  credentialsUntried: __,
-  grantMissing: ___,
-  withoutRefreshToken: ____,
+  withoutRefreshToken: __,
   pairingFailed: failed,
+  problem: found,
   ...status
 }: Omit<ApplianceStatus, 'unusualUsage'> | ConnectionStatus) {
   const pairingFailed = failed && { ...failed, reason: publicReason(failed.reason) };
-  return toWire({ ...status, ...(pairingFailed && { pairingFailed }) });
+  const problem = found && { code: found.code, message: found.message, since: found.since };
+  return toWire({ ...status, problem, ...(pairingFailed && { pairingFailed }) });
 }
 
 function credentialsResponse(issued: IssuedCredentials): CredentialsResponse {

@@ -93,7 +93,10 @@ test('connections whose names were swapped in the store give no appliance a toke
   }
   await harness.start();
   const { refreshes } = harness;
-  expect(harness.statusOf('heater')).toMatchObject({ state: 'needs_pairing', grantMissing: 'connection_damaged' });
+  expect(harness.statusOf('heater')).toMatchObject({
+    state: 'needs_pairing',
+    problem: { condition: 'connection_damaged' },
+  });
   const logged = harness.events.filter(({ event }) => event === 'connection_damaged');
   expect(logged.map(({ fields }) => fields['connection'])).toEqual([...Array(3)].flatMap(() => ['ours', 'theirs']));
   const administration = administrationOf(harness);

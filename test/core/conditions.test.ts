@@ -86,13 +86,12 @@ test('an appliance that registered itself is shown with its address', () => {
 });
 
 test('a connection whose portal has changed may be one whose change was not intended', () => {
-  const status = { name: 'wallbox', state: 'needs_pairing', problem: problemOf('refused') } as const;
-  const adviceFor = (changes: Partial<ConnectionStatus>) =>
-    conditionsOf([connectionStatus({ ...status, ...changes })])[0]?.what_to_do;
-  expect(adviceFor({ grantMissing: 'portal_changed' })).toMatch(
+  const adviceFor = (problem: ConnectionStatus['problem']) =>
+    conditionsOf([connectionStatus({ name: 'wallbox', state: 'needs_pairing', problem })])[0]?.what_to_do;
+  expect(adviceFor({ ...problemOf('refused'), condition: 'portal_changed' })).toMatch(
     /^If this change was not intended, revert portals\.home /,
   );
-  expect(adviceFor({})).toMatch(/^Log in again to connect wallbox: /);
+  expect(adviceFor(problemOf('refused'))).toMatch(/^Log in again to connect wallbox: /);
 });
 
 test('a login that ends soon is a warning, which says why, until it has ended', () => {

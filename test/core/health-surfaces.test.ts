@@ -104,8 +104,8 @@ const STATES: readonly State[] = [
   {
     what: 'retrying: misconfigured, to be retried right after a start or a reload',
     appliance: wallbox({
-      ...{ state: 'retrying', credentialsUntried: true },
-      problem: { code: 'misconfigured', message: 'The hub tries it again now', since: SINCE },
+      state: 'retrying',
+      problem: { ...problemOf('misconfigured'), condition: 'credentials_untried' },
     }),
   },
   ...PROBLEM_CODES.flatMap((code) => {
@@ -126,9 +126,9 @@ const STATES: readonly State[] = [
     what: 'needs_pairing: refused, and the portal gave no refresh token',
     appliance: wallbox({ ...REFUSED, withoutRefreshToken: true }),
   },
-  ...(['portal_changed', 'grant_damaged', 'connection_damaged'] as const).map((grantMissing) => ({
-    what: `needs_pairing: ${grantMissing}`,
-    appliance: wallbox({ ...REFUSED, expiresIn: null, grantMissing }),
+  ...(['portal_changed', 'grant_damaged', 'connection_damaged'] as const).map((condition) => ({
+    what: `needs_pairing: ${condition}`,
+    appliance: wallbox({ ...REFUSED, expiresIn: null, problem: { ...REFUSED.problem, condition } }),
   })),
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];

@@ -70,20 +70,18 @@ export function connectionStatus(
       code: codeOn(store, problem.code),
       message: problem.message,
       since: rfc3339(problem.since.wall),
+      ...(problem.isUntried && { condition: 'credentials_untried' }),
+      ...(problem === suspendedProblem && { condition: connection.damaged ? 'connection_damaged' : 'portal_changed' }),
     },
     portal: connection.portal,
     account: managed?.grant.account ?? null,
     appliances: users,
     ...(connection.origin === 'declared' ? { declared: true } : {}),
     ...(connection.origin !== 'added' && users.length === 1 && users[0] === connection.name ? { own: true } : {}),
-    ...(problem !== null && problem === suspendedProblem
-      ? { grantMissing: connection.damaged ? 'connection_damaged' : 'portal_changed' }
-      : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
     ...(missing.length > 0 && managed?.health.kind !== 'refused' ? { missingScope: missing } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
     ...(isWithoutRefreshToken ? { withoutRefreshToken: true } : {}),
-    ...(problem?.isUntried && { credentialsUntried: true }),
     ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(connection.portal) } : {}),
   };
   const fullStatus = withStoreProblem(status, connection.id, store, rfc3339(started.wall));
@@ -109,8 +107,7 @@ function withStoreProblem(
     return {
       ...status,
       state: 'needs_pairing',
-      problem: { code: 'refused', message, since },
-      grantMissing: 'grant_damaged',
+      problem: { code: 'refused', message, since, condition: 'grant_damaged' },
     };
   }
   if (status.state === 'active' && writeProblem !== null) {

@@ -22,7 +22,7 @@ export interface LoginStatus {
    * When the current access token was obtained, by the hub's current clock, right or wrong; null if that is unknown.
    */
   readonly lastRefresh: string | null;
-  readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
+  readonly problem: LoginProblem | null;
   readonly portal: string;
   /**
    * The portal account with which it is connected, as reported in its tokens, unverified; null if they do not report
@@ -38,18 +38,8 @@ export interface LoginStatus {
    * begins, or, if the configuration was the cause, after the next start or reload.
    */
   readonly pairingFailed?: FailedPairing;
-  /**
-   * Why the connection has no usable grant, although the portal has not ended it. Left out if the portal has, or if the
-   * connection was never paired.
-   */
-  readonly grantMissing?: MissingGrantReason;
   /** The portal gave no refresh token, so that only a new login replaces the access token; left out otherwise. */
   readonly withoutRefreshToken?: true;
-  /**
-   * Its `problem` is that the portal did not accept the hub's credentials before the last start or reload, and the hub
-   * tries them again within seconds; left out otherwise.
-   */
-  readonly credentialsUntried?: true;
   /**
    * Where a person corrects the hub's credentials for its portal; left out if neither `problem` nor `pairingFailed` can
    * mention them.
@@ -115,11 +105,23 @@ export const CONNECTION_FIELDS = {
   },
 } as const satisfies Partial<Record<keyof ConnectionStatus, StatusField>>;
 
-/**
- * Why a paired connection has no usable grant: the configuration no longer has the portal and client_id of the pairing,
- * or the store was damaged: the grant, or the connection's own entry.
- */
-type MissingGrantReason = 'portal_changed' | 'grant_damaged' | 'connection_damaged';
+/** What is wrong with a login; `since` in RFC 3339 UTC. */
+interface LoginProblem {
+  readonly code: ProblemCode;
+  readonly message: string;
+  readonly since: string;
+  /**
+   * The code of its condition, if that says more than `code`; left out otherwise.
+   *
+   * - `credentials_untried`: the portal did not accept the hub's credentials before the last start or reload, and the hub
+   *   tries them again within seconds;
+   * - `portal_changed`: the portal has not ended the grant, but the configuration no longer has the portal and client_id of
+   *   the pairing;
+   * - `grant_damaged`, `connection_damaged`: neither has the portal ended the grant, but in the store the grant, or the
+   *   connection's own entry, was damaged.
+   */
+  readonly condition?: 'credentials_untried' | 'portal_changed' | 'grant_damaged' | 'connection_damaged';
+}
 
 /**
  * A failed pairing: `message` says why it failed and what to do next, in English; `detail` what the portal said, if

@@ -34,12 +34,8 @@ interface StateConditionRecord extends SubjectConditionRecord {
   readonly find: (status: ConnectionStatus, subject: ConnectionSubject, now: number) => FoundCondition | null;
 }
 
-/**
- * The code of the condition that a problem becomes. After a start or reload, `misconfigured` becomes
- * `credentials_untried` until the hub has tried the credentials, which may have been corrected. `refused` becomes the
- * reason for which the hub does not use the grant, if there is one.
- */
-export type ProblemConditionCode = ProblemCode | 'credentials_untried' | NonNullable<ConnectionStatus['grantMissing']>;
+/** The code of the condition that a problem becomes. */
+type ProblemConditionCode = ProblemCode | NonNullable<NonNullable<ConnectionStatus['problem']>['condition']>;
 
 const waits = {
   severity: 'warning',

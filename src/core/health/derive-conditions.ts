@@ -6,13 +6,7 @@ import { keysOf } from '../keys.ts';
 import { APPLIANCE_CONDITION_CODES, APPLIANCE_CONDITIONS } from './appliance-conditions.ts';
 import type { ApplianceCondition, Condition, ConnectionCondition, HubCondition } from './condition.ts';
 import { type FoundCondition, SEVERITIES } from './condition-record.ts';
-import {
-  type ConnectionSubject,
-  PROBLEM_CONDITIONS,
-  type ProblemConditionCode,
-  STATE_CONDITIONS,
-  uncapitalize,
-} from './connection-conditions.ts';
+import { type ConnectionSubject, PROBLEM_CONDITIONS, STATE_CONDITIONS, uncapitalize } from './connection-conditions.ts';
 import { HUB_CONDITIONS, type HubConditionCode } from './hub-conditions.ts';
 
 /** A problem of the hub as a whole, or wrong setup codes that somebody types. `since` in RFC 3339 UTC. */
@@ -97,18 +91,11 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     return details === null ? [] : condition(code, { severity, since: null, ...details });
   });
   if (problem === null) return found;
-  const code = problemConditionCode(status, problem);
+  const code = problem.condition ?? problem.code;
   const { severity, consequence, advice } = PROBLEM_CONDITIONS[code];
   const message = `${subject.label} ${consequence}: ${uncapitalize(problem.message)}`;
   const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
   return [condition(code, { severity, message, advice: advice(subject), since: problem.since }, until), ...found];
-}
-
-function problemConditionCode(
-  { grantMissing, credentialsUntried }: ConnectionStatus,
-  { code }: NonNullable<ConnectionStatus['problem']>,
-): ProblemConditionCode {
-  return grantMissing ?? (credentialsUntried === true ? 'credentials_untried' : code);
 }
 
 /** Names the appliances that a condition of a shared connection concerns. */

@@ -50,10 +50,12 @@ describe('commands for a shared connection', () => {
   it('status has the connection beside its appliances, which show its login', async () => {
     const { connections, appliances } = await jsonOn<Record<string, Record<string, unknown>[]>>(hub, 'status');
     const heating = connections?.find(({ name }) => name === 'heating');
-    expect(Object.keys(heating ?? {}).sort()).toEqual([
-      ...['account', 'appliances', 'expires_in', 'last_refresh', 'login_ends', 'name', 'portal', 'problem'],
-      ...['refresh_in', 'scope', 'state'],
-    ]);
+    expect(Object.keys(heating ?? {})).toEqual(
+      expect.arrayContaining([
+        ...['account', 'appliances', 'expires_in', 'last_refresh', 'login_ends', 'name', 'portal', 'problem'],
+        ...['refresh_in', 'scope', 'state'],
+      ]),
+    );
     expect(heating).toMatchObject({ state: 'active', appliances: ['dashboard', 'thermostat'], login_ends: null });
     expect(appliances?.map(({ name, connection, state }) => [name, connection, state])).toEqual([
       ['dashboard', 'heating', 'active'],
