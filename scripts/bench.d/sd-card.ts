@@ -87,7 +87,7 @@ export async function startSdCardHub(
   if (first === undefined) throw new Error('there is no appliance');
   const names = [first, ...others].map(({ name }) => name);
   const refresh = async (name: string) => {
-    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    const { state, problem } = await hub.ask((control) => control.request('refresh', { name }));
     if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
   };
   const running = parts.move();

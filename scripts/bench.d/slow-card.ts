@@ -116,7 +116,7 @@ async function refreshRepeatedly(
   for (let due = from; due < to; due += interval) {
     await sleep(Math.max(0, due - performance.now()));
     const began = performance.now();
-    const { state, problem } = await hub.ask((control) => control.refresh(name));
+    const { state, problem } = await hub.ask((control) => control.request('refresh', { name }));
     if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
     durations.push(performance.now() - began);
   }

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import type { Backup, CaStatus, ReloadOutcome, SnapshotReport } from '../core/administration.ts';
+import type { HookTestResult } from '../core/health/notice.ts';
 import type { PairingFailureReason } from '../core/pairings/pairing.ts';
 import type { PairingBatch } from '../core/pairings/pairing-batch.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
 import type { HistoryEntry } from '../core/reports/history.ts';
-import type { HookTestResult } from '../core/reports/notice.ts';
 import type {
   ApplianceResponse,
   ConnectionResponse,

@@ -22,6 +22,7 @@ import {
   byNameOrder,
   connectionStatus,
   connectionsOf,
+  hubStatus,
   hubStatusReport,
   PAGE,
   withLoginOf,
@@ -58,11 +59,7 @@ export class FakeAdministration implements Administration {
   events: HistoryEntry[] = [];
   /** The names of the appliances that have keys instead of a secret. */
   readonly appliancesWithKeys = new Set<string>();
-  hub: HubStatus = {
-    ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: '0.1.0', address: '192.168.1.7' },
-    ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin-of-the-ca' },
-    ...{ configFile: '/etc/latchkey/latchkey.toml', uptime: 7384 },
-  };
+  hub: HubStatus = hubStatus({ version: '0.1.0', caFingerprint: 'pin-of-the-ca', uptime: 7384 });
 
   setup = { code: 'BCDF-GHJK-LMNP-QRST', page: PAGE, rotations: 0 };
 

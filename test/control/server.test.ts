@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectControlClient } from '../../src/control/client.ts';
 import { toWire } from '../../src/control/messages.ts';
 import { type ControlServer, startControlServer } from '../../src/control/server.ts';
+import { STATUS_FIELDS } from '../../src/core/administration.ts';
 import { createLog } from '../../src/system/log.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -59,6 +60,11 @@ const json = { 'content-type': 'application/json' };
 function post(path: string, body: unknown) {
   return sendRequest('POST', path, { body: JSON.stringify(body), headers: json });
 }
+
+test('a field of status that every surface shows has the name of its description in JSON', () => {
+  for (const [name, { member }] of Object.entries(STATUS_FIELDS))
+    expect(Object.keys(toWire({ [name]: 0 }))).toEqual([member]);
+});
 
 test('every operation of the control API returns what the command line prints', async () => {
   expect(await sendRequest('GET', '/v1/status')).toMatchObject({

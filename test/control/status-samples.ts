@@ -4,6 +4,22 @@ import type { ConnectionStatus } from '../../src/core/connections/connection-sta
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
 
+/** The status of a hub, with these changes. */
+export function hubStatus(changes: Partial<HubStatus> = {}): HubStatus {
+  return {
+    id: 'latchkey-1a2b3c',
+    name: 'Cellar hub',
+    version: '1.2.3',
+    address: '192.168.1.7',
+    httpPort: 8480,
+    httpsPort: 8443,
+    caFingerprint: 'pin',
+    configFile: '/etc/latchkey/latchkey.toml',
+    uptime: 60,
+    ...changes,
+  };
+}
+
 /** The status of an unpaired appliance with these changes; unless they say otherwise, it has its own connection. */
 export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
   const usage = { lastToken: null, tokens: { today: 0, last14Days: 0 } };

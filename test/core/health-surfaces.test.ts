@@ -26,7 +26,7 @@ import { renderMetrics } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
-import { applianceStatus, connectionsOf, PAGE } from '../control/status-samples.ts';
+import { applianceStatus, connectionsOf, hubStatus, PAGE } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 import { DAY, HOUR } from './samples.ts';
@@ -151,11 +151,7 @@ async function rendered(state: State) {
     now: NOW,
   });
   const status = (notices: readonly Notice[]): StatusReport => ({
-    hub: {
-      ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7', uptime: 60 },
-      ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin', configFile: '/etc/latchkey/latchkey.toml' },
-      ...(problems.length > 0 && { problems }),
-    },
+    hub: hubStatus({ version: version(), ...(problems.length > 0 && { problems }) }),
     connections,
     appliances: [appliance],
     conditions,

@@ -10,42 +10,33 @@ import { connectionPage } from '../../src/page/connection/connection.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
-import { connectionStatus, connectionsOf, hubStatusReport, withLoginOf } from '../control/status-samples.ts';
+import {
+  applianceStatus,
+  connectionStatus,
+  connectionsOf,
+  hubStatus,
+  hubStatusReport,
+  withLoginOf,
+} from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
 const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
 const SCRIPT = '"><script>alert(1)</script>';
 const SESSION = { cookie: new Secret('a-cookie-of-the-overview'), csrfToken: 'the-csrf-of-the-session', lifetime: 60 };
 
-const HUB: HubStatus = {
-  id: 'abcd',
-  name: 'Test hub',
-  version: '1.2.3',
-  address: '192.0.2.7',
-  httpPort: 8480,
-  httpsPort: 8443,
-  caFingerprint: 'pin',
-  configFile: '/etc/latchkey/latchkey.toml',
-  uptime: 60,
-};
+const HUB = hubStatus({ id: 'abcd', name: 'Test hub', address: '192.0.2.7' });
 
 function appliance(name: string, more: Partial<ApplianceStatus> = {}): ApplianceStatus {
-  return {
+  return applianceStatus({
     name,
     clientId: `id-of-${name}`,
-    connection: name,
-    lastToken: null,
-    tokens: { today: 0, last14Days: 0 },
     state: 'active',
     scope: 'Monitoring',
     expiresIn: 3000,
     refreshIn: 2400,
     lastRefresh: new Date(NOW - 300_000).toISOString(),
-    problem: null,
-    portal: 'home',
-    account: null,
     ...more,
-  };
+  });
 }
 
 function refused(name: string): ApplianceStatus {

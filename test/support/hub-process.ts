@@ -17,7 +17,6 @@ import type {
   StatusResponse,
 } from '../../src/control/messages.ts';
 import type { CaStatus } from '../../src/core/administration.ts';
-import type { Notice } from '../../src/core/health/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { scaleDeadline } from './deadlines.ts';
 import type { InProcessDaemon } from './in-process-daemon.ts';

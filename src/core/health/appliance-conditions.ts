@@ -19,9 +19,8 @@ const records = {
     find({ name, waitingForApproval }, url) {
       if (waitingForApproval === undefined) return null;
       const { comparisonCode: code, address, since } = waitingForApproval;
-      const from = address === null ? '' : ` from ${address}`;
       return {
-        message: `${name} has registered itself${from} with the code ${code}, and waits for an installer's approval`,
+        message: `${name} has registered itself from ${address} with the code ${code}, and waits for an installer's approval`,
         advice: `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${name} --code ${code}"; if it is not yours, remove it there`,
         since,
       };

@@ -60,7 +60,7 @@ test.each([
 
 async function controlStatus(): Promise<void> {
   await using control = await connectControlClient([hub.controlSocket]);
-  expect((await control.status()).connections).toHaveLength(CONNECTIONS);
+  expect((await control.request('status')).connections).toHaveLength(CONNECTIONS);
 }
 
 /** Adds connections with appliances and grants to the store of a hub that does not run. */
