@@ -1,19 +1,13 @@
 import { readFile } from 'node:fs/promises';
-import type { StatusReport } from '../core/administration.ts';
+import { HUB_FIELDS, type StatusReport } from '../core/administration.ts';
+import { APPLIANCE_FIELDS } from '../core/appliances/appliance-status.ts';
 import type { Instant } from '../core/clock.ts';
-import { CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
+import { CONNECTION_FIELDS, CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
 import { HUB_PROBLEM_CODES } from '../core/health/hub-conditions.ts';
-import type { FieldValue } from '../core/status-field.ts';
+import type { FieldValue, StatusField } from '../core/status-field.ts';
 import { forEachInSlices } from '../system/slices.ts';
 import type { Counters, DurationHistogram } from './counters.ts';
-import {
-  APPLIANCE_FIELD_FAMILIES,
-  CONNECTION_FIELD_FAMILIES,
-  FAMILIES,
-  type FieldFamily,
-  HUB_FIELD_FAMILIES,
-  type MetricFamily,
-} from './metric-families.ts';
+import { FAMILIES, fieldFamilies, type MetricFamily } from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
 /** Where the metrics come from. */
@@ -50,7 +44,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   const problems = new Set(hub.problems?.map(({ code }) => code));
   const clockOffset = context.clockOffset();
   yield* family(FAMILIES.build, [[{ version: hub.version }, 1]]);
-  yield* fieldLines(HUB_FIELD_FAMILIES, [hub]);
+  yield* fieldLines(HUB_FIELDS, [hub]);
   yield* family(FAMILIES.ready, [[{}, readiness(status.appliances).ready ? 1 : 0]]);
   yield* family(
     FAMILIES.hubProblem,
@@ -69,7 +63,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   yield* family(FAMILIES.appliances, countStates(appliances));
   yield* each(FAMILIES.applianceInfo, appliances, ({ name, connection }) => [[{ appliance: name, connection }, 1]]);
   yield* each(FAMILIES.applianceState, appliances, ({ name, state }) => states({ appliance: name }, state));
-  yield* fieldLines(APPLIANCE_FIELD_FAMILIES, appliances);
+  yield* fieldLines(APPLIANCE_FIELDS, appliances, 'appliance');
   yield* each(FAMILIES.tokens, appliances, ({ name, tokens }) => [
     [{ appliance: name, period: 'today' }, tokens.today],
     [{ appliance: name, period: 'last_14_days' }, tokens.last14Days],
@@ -78,7 +72,7 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   yield* family(FAMILIES.connections, countStates(connections));
   yield* each(FAMILIES.connectionInfo, connections, ({ name, portal }) => [[{ connection: name, portal }, 1]]);
   yield* each(FAMILIES.connectionState, connections, ({ name, state }) => states({ connection: name }, state));
-  yield* fieldLines(CONNECTION_FIELD_FAMILIES, connections);
+  yield* fieldLines(CONNECTION_FIELDS, connections, 'connection');
   yield* family(
     FAMILIES.portalReached,
     [...context.portalsReached()].map(([portal, { wall }]) => [{ portal }, wall / 1000]),
@@ -153,14 +147,15 @@ function* each<Item>(described: MetricFamily, items: Iterable<Item>, seriesOf: (
   yield '\n';
 }
 
-/** The lines of the families of fields. */
+/** The lines of the families of fields. @param label as of {@link fieldFamilies} */
 function* fieldLines<Name extends string>(
-  families: readonly FieldFamily<Name>[],
-  items: readonly (Readonly<Record<Name, FieldValue>> & { readonly name: string })[],
+  fields: Readonly<Record<Name, StatusField>>,
+  items: readonly (Readonly<Record<NoInfer<Name>, FieldValue>> & { readonly name: string })[],
+  ...label: string[]
 ): Generator<string> {
-  for (const { name, family: described } of families)
+  for (const [field, described] of fieldFamilies(fields, ...label))
     yield* each(described, items, (item) => [
-      [Object.fromEntries(described.labelNames.map((label) => [label, item.name])), fieldNumber(item[name])],
+      [Object.fromEntries(label.map((one) => [one, item.name])), fieldNumber(item[field])],
     ]);
 }
 

@@ -1,6 +1,3 @@
-import { HUB_FIELDS } from '../core/administration.ts';
-import { APPLIANCE_FIELDS } from '../core/appliances/appliance-status.ts';
-import { CONNECTION_FIELDS } from '../core/connections/connection-status.ts';
 import { keysOf } from '../core/keys.ts';
 import type { StatusField } from '../core/status-field.ts';
 
@@ -138,29 +135,13 @@ export const FAMILIES = {
   memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
 } as const satisfies Record<string, MetricFamily>;
 
-/** The metric of a field of `status`. */
-export interface FieldFamily<Name extends string> {
-  readonly name: Name;
-  readonly family: MetricFamily;
-}
-
-/** @param labelNames the label with the name of what has these fields; none for the hub */
-function fieldFamilies<Name extends string>(
+/** The metrics of fields of `status`. @param label the label with the name of what has these fields; none for the hub */
+export function fieldFamilies<Name extends string>(
   fields: Readonly<Record<Name, StatusField>>,
-  ...labelNames: string[]
-): readonly FieldFamily<Name>[] {
+  ...label: string[]
+): readonly (readonly [field: Name, family: MetricFamily])[] {
   return keysOf(fields).flatMap((name) => {
     const { metric } = fields[name];
-    return metric === undefined ? [] : [{ name, family: gauge(metric.name, metric.help, ...labelNames) }];
+    return metric === undefined ? [] : [[name, gauge(metric.name, metric.help, ...label)] as const];
   });
 }
-
-export const HUB_FIELD_FAMILIES = fieldFamilies(HUB_FIELDS);
-export const CONNECTION_FIELD_FAMILIES = fieldFamilies(CONNECTION_FIELDS, 'connection');
-export const APPLIANCE_FIELD_FAMILIES = fieldFamilies(APPLIANCE_FIELDS, 'appliance');
-
-/** All metrics, for docs/metrics.md. */
-export const ALL_FAMILIES: readonly MetricFamily[] = [
-  ...Object.values(FAMILIES),
-  ...[...HUB_FIELD_FAMILIES, ...CONNECTION_FIELD_FAMILIES, ...APPLIANCE_FIELD_FAMILIES].map(({ family }) => family),
-];

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ALL_FAMILIES } from '../../src/metrics/metric-families.ts';
+import { HUB_FIELDS } from '../../src/core/administration.ts';
+import { APPLIANCE_FIELDS } from '../../src/core/appliances/appliance-status.ts';
+import { CONNECTION_FIELDS } from '../../src/core/connections/connection-status.ts';
+import { FAMILIES, fieldFamilies, type MetricFamily } from '../../src/metrics/metric-families.ts';
 import { root } from '../project/checkout.ts';
 import { scrapeHub } from './scraped-hub.ts';
 
@@ -10,11 +13,17 @@ const PAGE = join(root, 'docs/metrics.md');
 const TABLE = /^\| metric \|.*?\n(?!\|)/ms;
 
 it('docs/metrics.md lists every metric with its help text (otherwise run this test with -u)', async () => {
+  const families: MetricFamily[] = [
+    ...Object.values(FAMILIES),
+    ...fieldFamilies(HUB_FIELDS).map(([, family]) => family),
+    ...fieldFamilies(CONNECTION_FIELDS, 'connection').map(([, family]) => family),
+    ...fieldFamilies(APPLIANCE_FIELDS, 'appliance').map(([, family]) => family),
+  ];
   const quoted = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
   const rows = [
     ['metric', 'type', 'labels', 'what'],
     ['---', '---', '---', '---'],
-    ...ALL_FAMILIES.map(({ name, type, labelNames, help }) => [quoted([name]), type, quoted(labelNames), help]),
+    ...families.map(({ name, type, labelNames, help }) => [quoted([name]), type, quoted(labelNames), help]),
   ];
   const page = readFileSync(PAGE, 'utf8');
   expect(page).toMatch(TABLE);

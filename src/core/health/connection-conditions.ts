@@ -107,11 +107,12 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
   connection_damaged: { ...endedLogin, group: 'needs attention', advice: ({ name }) => damagedConnectionAdvice(name) },
 };
 
+/** A pairing is open, and nothing is wrong. */
+const pairing = { severity: 'info', group: 'pairing', notice: null } as const;
+
 const stateRecords = {
   portal_awaited: {
-    severity: 'info',
-    group: 'pairing',
-    notice: null,
+    ...pairing,
     find: ({ problem, state, authorizeUrl }, { label, url }) =>
       problem !== null || state !== 'pairing' || authorizeUrl !== undefined
         ? null
@@ -121,9 +122,7 @@ const stateRecords = {
           },
   },
   login_open: {
-    severity: 'info',
-    group: 'pairing',
-    notice: null,
+    ...pairing,
     find: ({ problem, state, authorizeUrl }, { label, url }) =>
       problem !== null || state !== 'pairing' || authorizeUrl === undefined
         ? null

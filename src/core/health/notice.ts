@@ -27,18 +27,10 @@ export interface Notice {
 }
 
 /** A message about a notice: it is new, it is still open a day after the last message, or it is over. */
-export interface NoticeReport {
+export interface NoticeReport extends Omit<Notice, 'code'> {
   readonly status: 'raised' | 'repeated' | 'resolved';
   /** `test`: nothing is wrong, somebody tests the delivery. */
   readonly notice: NoticeCode | 'test';
-  readonly severity: Notice['severity'];
-  readonly appliance: string | null;
-  readonly connection: string | null;
-  readonly appliances: readonly string[];
-  readonly message: string;
-  readonly what_to_do: string;
-  /** RFC 3339 UTC: when the problem began. */
-  readonly since: string;
 }
 
 /** The hub that sends a notice; `page` is the address of the hub's page on the home network. */
