@@ -1,20 +1,15 @@
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Pairing } from '../../src/core/pairings/pairing.ts';
-import type { GrantSlot, Store } from '../../src/core/store.ts';
+import type { Store } from '../../src/core/store.ts';
 
-/** What a store has for the grant of a connection. */
-export async function slotOf(store: Pick<Store, 'saveLogin'>, connection: string): Promise<GrantSlot> {
-  let slot: GrantSlot = { generation: 0, grant: null };
+/** The generation of the last grant of a connection, as in `GrantSlot`. */
+export async function generationOf(store: Pick<Store, 'saveLogin'>, connection: string): Promise<number> {
+  let generation = 0;
   await store.saveLogin(connection, (stored) => {
-    slot = stored;
+    ({ generation } = stored);
     return null;
   });
-  return slot;
-}
-
-/** The generation of the last grant of a connection, see {@link GrantSlot}. */
-export async function generationOf(store: Pick<Store, 'saveLogin'>, connection: string): Promise<number> {
-  return (await slotOf(store, connection)).generation;
+  return generation;
 }
 
 /** Writes the end of a login, unless another generation than the one before `grant` is stored. */

@@ -1,12 +1,8 @@
-import { keysOf } from '../keys.ts';
-import { HUB_CONDITION_CODES, type HubConditionCode } from './hub-conditions.ts';
-import { SUBJECT_NOTICES, type SubjectNoticeCode } from './subject-notices.ts';
+import type { HubConditionCode } from './hub-conditions.ts';
+import type { SubjectNoticeCode } from './subject-notices.ts';
 
 /** Something that a person must act on, or should know before that becomes necessary; docs/notices.md lists them. */
 export type NoticeCode = SubjectNoticeCode | HubConditionCode;
-
-/** All notice codes. */
-export const NOTICE_CODES: readonly NoticeCode[] = [...keysOf(SUBJECT_NOTICES), ...HUB_CONDITION_CODES];
 
 /** An open notice, as in `status`. */
 export interface Notice {
