@@ -56,12 +56,18 @@ async function createPlatform(arch: Arch, packages: readonly DebianPackage[]): P
     const binary: LayerEntry[] = [
       { path: 'usr/lib/latchkey/bin', type: 'directory', mode: 0o755, mtime: NODE_TIME },
       {
-        ...{ path: 'usr/lib/latchkey/bin/node', type: 'file', mode: 0o755, mtime: NODE_TIME },
+        path: 'usr/lib/latchkey/bin/node',
+        type: 'file',
+        mode: 0o755,
+        mtime: NODE_TIME,
         content: readFileSync(join(node, 'bin/node')),
       },
     ];
     const command: LayerEntry = {
-      ...{ path: 'usr/bin/latchkey', type: 'file', mode: 0o755, mtime: epoch },
+      path: 'usr/bin/latchkey',
+      type: 'file',
+      mode: 0o755,
+      mtime: epoch,
       content: readFileSync(join(import.meta.dirname, 'latchkey')),
     };
     const contents: readonly (readonly [comment: string, entries: readonly LayerEntry[]])[] = [

@@ -52,10 +52,18 @@ export async function debianEntries(packages: readonly DebianPackage[]): Promise
   for (const one of packages) for (const entry of await filesOf(one)) add(entry);
   const newest = Math.max(...[...entries.values()].map(({ mtime }) => mtime));
   const directory = (path: string, mode = 0o755, owner = 0): LayerEntry => ({
-    ...{ path, type: 'directory', mode, owner, mtime: newest },
+    path,
+    type: 'directory',
+    mode,
+    owner,
+    mtime: newest,
   });
   const file = (path: string, content: string | Buffer): LayerEntry => ({
-    ...{ path, type: 'file', mode: 0o644, mtime: newest, content: Buffer.from(content) },
+    path,
+    type: 'file',
+    mode: 0o644,
+    mtime: newest,
+    content: Buffer.from(content),
   });
   for (const path of ['etc/latchkey', 'var/lib/dpkg', 'var/lib/dpkg/status.d', 'usr/lib/latchkey'])
     add(directory(path));
@@ -84,7 +92,11 @@ function toEntry(path: string, header: Header, content: Buffer): LayerEntry {
   if (type !== 'file' && type !== 'directory' && type !== 'symlink') throw new Error(`${path} is a ${type}`);
   if (uid !== gid) throw new Error(`${path} belongs to ${uid}:${gid}`);
   return {
-    ...{ path, type, mode: mode & 0o7777, owner: uid ?? 0, mtime: (mtime?.getTime() ?? 0) / 1000 },
+    path,
+    type,
+    mode: mode & 0o7777,
+    owner: uid ?? 0,
+    mtime: (mtime?.getTime() ?? 0) / 1000,
     ...(type === 'file' && { content }),
     ...(type === 'symlink' && linkname && { target: linkname }),
   };

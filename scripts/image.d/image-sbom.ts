@@ -22,16 +22,28 @@ export interface DescribedImage {
 /** The SBOM as CycloneDX JSON: the program's parts, Node.js and the Debian packages. */
 export function imageSbom({ kind, source, arch, digest, program, packages }: DescribedImage): string {
   const product = {
-    ...{ name: kind.name, type: 'container', version: source.version, epoch: source.epoch, licence: source.licence },
+    name: kind.name,
+    type: 'container',
+    version: source.version,
+    epoch: source.epoch,
+    licence: source.licence,
     purl: `pkg:oci/${kind.name}@${encodeURIComponent(digest)}?arch=${arch}&tag=${source.version}`,
   };
   const system: SbomComponent = {
-    ...{ type: 'operating-system', name: 'debian', version: DEBIAN, 'bom-ref': `debian-${DEBIAN}` },
+    type: 'operating-system',
+    name: 'debian',
+    version: DEBIAN,
+    'bom-ref': `debian-${DEBIAN}`,
   };
   const libraries = packages.map(({ name, version, sha256 }): SbomComponent => {
     const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}?arch=${arch}&distro=debian-${DEBIAN}`;
     return {
-      ...{ type: 'library', name, version, hashes: [{ alg: 'SHA-256', content: sha256 }], purl, 'bom-ref': purl },
+      type: 'library',
+      name,
+      version,
+      hashes: [{ alg: 'SHA-256', content: sha256 }],
+      purl,
+      'bom-ref': purl,
     };
   });
   return createSbom(product, program.runtime, program.parts, [system, ...libraries]);

@@ -168,7 +168,8 @@ export function createLanService(
       const { pairing, rejected } = received;
       const { response } = stateful;
       return {
-        ...{ pairing, ...pairedConnection(pairing) },
+        pairing,
+        ...pairedConnection(pairing),
         // Without a wanted pairing, no other one is the wrong one.
         rejected: rejected === 'other_pairing' ? null : rejected,
         batch: pairingBatches.forBrowser(pairing.nonce, response.kind === 'code' ? response.code : null, batchToken),

@@ -160,7 +160,10 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   store.setHistorySource(historyRecorder);
   const usageRecorder = parts.use(
     await UsageRecorder.load({
-      ...{ environment: { clock, log }, store, scheduler, referenceClock },
+      environment: { clock, log },
+      store,
+      scheduler,
+      referenceClock,
       usersOf: (connection) => appliances.usersOf(connection),
       exists: (appliance) => appliances.byId(appliance) !== undefined,
     }),
@@ -181,7 +184,12 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const isDamaged = (id: string) => connections.byId(id)?.damaged === true;
   const grants = parts.use(
     new Grants({
-      ...{ environment, store, scheduler, referenceClock, portalOf, isDamaged },
+      environment,
+      store,
+      scheduler,
+      referenceClock,
+      portalOf,
+      isDamaged,
       jitterOffset: ports.jitterOffset,
       rankOf: createHubRanking(store.site),
       stopTime: store.site === null ? 0 : SITE_STOP_TIME,
@@ -190,14 +198,22 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   store.watch({ hubsChanged: () => grants.onHubsChanged(), returned: () => void grants.onStoreReturned() });
   const grantImports = parts.use(
     new GrantImports({
-      ...{ environment, store, connections, grants, referenceClock },
+      environment,
+      store,
+      connections,
+      grants,
+      referenceClock,
       portalOf: (portal) => portals.get(portal),
     }),
   );
   const newsLook = new NewsLook(store, environment);
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, grants, referenceClock, nameOf },
+      environment,
+      store,
+      grants,
+      referenceClock,
+      nameOf,
       lookForNews: () => newsLook.take(),
       times: ports.pairingTimes,
       writeUnwritten: () => connections.writeUnwritten(),
@@ -205,7 +221,9 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     }),
   );
   const pairingBatches = new PairingBatches({
-    ...{ environment, connections, pairings },
+    environment,
+    connections,
+    pairings,
     waitsForApproval: ({ id }) => appliances.waitForApproval(id),
     needsPairing: (connection) => grants.needsPairing(connection),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
@@ -222,29 +240,41 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
 
   const newsApplier = parts.use(
     new NewsApplier({
-      ...{ environment, store, connections, appliances, sessions, registrations, access, notices, grants, pairings },
+      environment,
+      store,
+      connections,
+      appliances,
+      sessions,
+      registrations,
+      access,
+      notices,
+      grants,
+      pairings,
     }),
   );
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
-    ...{ environment, store, previouslyKnown, portalsReached, ready: ready.promise },
-    ...{
-      connections,
-      appliances,
-      scheduler,
-      referenceClock,
-      historyRecorder,
-      usageRecorder,
-      grants,
-      grantImports,
-      pairings,
-      pairingBatches,
-      sessions,
-      registrations,
-      access,
-    },
-    ...{ notices, newsLook },
+    environment,
+    store,
+    previouslyKnown,
+    portalsReached,
+    ready: ready.promise,
+    connections,
+    appliances,
+    scheduler,
+    referenceClock,
+    historyRecorder,
+    usageRecorder,
+    grants,
+    grantImports,
+    pairings,
+    pairingBatches,
+    sessions,
+    registrations,
+    access,
+    notices,
+    newsLook,
     applyNews: (news) => newsApplier.apply(news),
     onNews: (listener) => newsApplier.onNews(listener),
     portalOf: (portal) => portals.get(portal),
@@ -264,7 +294,9 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       ready.resolve();
     },
     handoverState: () => ({
-      ...{ previouslyKnown, referenceClock, portalsReached },
+      previouslyKnown,
+      referenceClock,
+      portalsReached,
       registrationOpenMs: registrations.remainingOpenMs,
       registeredCount: registrations.registeredCount,
       signInTokens: access.signInTokens,

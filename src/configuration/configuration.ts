@@ -157,8 +157,12 @@ export async function readConfiguration(
   };
   const declaredConnections = readDeclaredConnections(connections, declarationContext);
   const configuredPortals = await readPortals(portals, {
-    ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
-    ...{ presets: used, report, reportTrimmed },
+    directory,
+    credentialsDirectory: credentials,
+    readSecret: readAnySecret,
+    presets: used,
+    report,
+    reportTrimmed,
   });
   const configuration: Configuration = {
     file: path,
@@ -166,7 +170,9 @@ export async function readConfiguration(
     stateDirectory,
     controlSocket: resolve(directory, hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
     site: await readSite(store.postgres_file, {
-      ...{ directory, credentialsDirectory: credentials, readSecret: readAnySecret },
+      directory,
+      credentialsDirectory: credentials,
+      readSecret: readAnySecret,
       report: (problem) => report('store.postgres_file', problem),
       reportTrimmed: () => reportTrimmed('store.postgres_file'),
     }),

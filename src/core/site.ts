@@ -41,8 +41,14 @@ export interface SiteNews {
 
 /** Everything may have changed. */
 export const ALL_NEWS: SiteNews = {
-  ...{ connections: new Set(), appliances: new Set(), sessions: new Set(), pairings: new Set() },
-  ...{ grants: new Set(), settings: new Set(), invites: false, all: true },
+  connections: new Set(),
+  appliances: new Set(),
+  sessions: new Set(),
+  pairings: new Set(),
+  grants: new Set(),
+  settings: new Set(),
+  invites: false,
+  all: true,
 };
 
 /** The form of a hub's id: a DNS label, because the hub is found as `<id>.local`. */

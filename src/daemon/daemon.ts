@@ -116,7 +116,12 @@ async function startPlannedHub(
   const part = { before, ...(reloads === undefined ? {} : { reloads }) };
   const start = (wanted: Configuration) =>
     startWithSite(() => startHub(wanted, log, sockets, part), {
-      ...{ configuration: wanted, log, timers: systemTimers, now: monotonicNow, ended, onWaiting },
+      configuration: wanted,
+      log,
+      timers: systemTimers,
+      now: monotonicNow,
+      ended,
+      onWaiting,
     });
   try {
     const hub = await start(configuration);

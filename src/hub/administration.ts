@@ -75,7 +75,12 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
 
   const { site } = store;
   const findProblems = openHubProblems({
-    ...{ clock, store, local, leaf, advertising, portals },
+    clock,
+    store,
+    local,
+    leaf,
+    advertising,
+    portals,
     startedAt: rfc3339(context.startedAt.wall),
     nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
     isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,

@@ -51,7 +51,9 @@ export function createHubAdvertiser(context: HubAdvertiserContext): HubAdvertise
     id: identity.id,
     httpsPort: https,
     txt: () => ({
-      ...{ v: version(), http: String(http), capk: endpoints.fingerprint() },
+      v: version(),
+      http: String(http),
+      capk: endpoints.fingerprint(),
       ...(siteId !== null && { site: siteId }),
     }),
     isClone: (address, port, signal) => cloneDetector.isClone(address, port, signal),

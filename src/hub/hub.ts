@@ -99,7 +99,11 @@ export async function startHub(
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const portals = parts.use(
     await connectPortals(configuration.portals, {
-      ...{ clock, timers, random, store, log },
+      clock,
+      timers,
+      random,
+      store,
+      log,
       address: () => lan.current.address?.address ?? null,
       httpPort: ports.http,
     }),
@@ -141,7 +145,11 @@ export async function startHub(
   const restarting = Promise.withResolvers<void>();
   const upkeep = openStoreUpkeep(
     {
-      ...{ environment, store, local, counters, grants },
+      environment,
+      store,
+      local,
+      counters,
+      grants,
       onEvent: events.subscribe.bind(events),
       restart: () => restarting.resolve(),
       ownSiteEntry: () => ({ name, address: endpoints.address, version: version() }),
@@ -202,8 +210,15 @@ export async function startHub(
 
   await yieldToEventLoop();
   const pages = openPages({
-    ...{ service, administration, access, hubName: name, ready: broker.ready },
-    ...{ log, clock, timers, random },
+    service,
+    administration,
+    access,
+    hubName: name,
+    ready: broker.ready,
+    log,
+    clock,
+    timers,
+    random,
     ingressUsers: configuration.ingress?.users ?? [],
   });
   const lanServer = parts.use(

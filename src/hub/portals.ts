@@ -131,7 +131,11 @@ async function connectOAuth2Portal(
   // A hub without such a portal does not need the library that it uses.
   const { OAuth2Portal } = await import('../portal/oauth2/oauth2-portal.ts');
   const portal = new OAuth2Portal({
-    ...{ settings, credentialLocation, ca, proxy, ...environment },
+    settings,
+    credentialLocation,
+    ca,
+    proxy,
+    ...environment,
     callbackAddress: () => callbackAddress(address(), httpPort),
     metadataCache: metadataCache(name, store),
   });

@@ -37,7 +37,10 @@ export class SlowStoreMonitor implements Disposable {
 function logMembers({ count, slowCount, median, p90, longest }: CommitSummary) {
   const seconds = (ms: number) => Math.round(ms) / 1000;
   return {
-    ...{ commits: count, slow: slowCount },
-    ...{ median: seconds(median), slowest_tenth: seconds(p90), longest: seconds(longest) },
+    commits: count,
+    slow: slowCount,
+    median: seconds(median),
+    slowest_tenth: seconds(p90),
+    longest: seconds(longest),
   };
 }

@@ -291,8 +291,12 @@ export function clientOptions({
   maxResponseBytes: bytes,
 }: RequestLimits): Client.Options {
   return {
-    ...{ headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, maxHeaderSize: MAX_HEADER_BYTES },
-    ...{ pipelining: 1, allowH2: false },
+    headersTimeout: headers,
+    bodyTimeout: body,
+    maxResponseSize: bytes,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    pipelining: 1,
+    allowH2: false,
   };
 }
 

@@ -42,7 +42,11 @@ export function readTokenEndpointResponse(
   const standardCode = standardErrorCode(ownCode, rules.errorCodes);
   const error = standardCode ?? ownCode;
   const failed = (meaning: ErrorMeaning, detail = describeError(status, ownCode)): TokenEndpointResult => ({
-    ...{ kind: 'error', meaning, error, detail, response },
+    kind: 'error',
+    meaning,
+    error,
+    detail,
+    response,
   });
 
   if (standardCode !== null && (rules.readsErrorsOfSuccess || !isSuccess)) return failed(meaningOfCode(standardCode));

@@ -21,7 +21,11 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
     waiting: null,
   });
   expect(harness.connection('wallbox')).toEqual({
-    ...{ id: appliance.id, name: 'wallbox', scope: 'RemoteControl Monitoring', portal: 'home', origin: 'implicit' },
+    id: appliance.id,
+    name: 'wallbox',
+    scope: 'RemoteControl Monitoring',
+    portal: 'home',
+    origin: 'implicit',
   });
   expect(secret.reveal()).toHaveLength(43);
   expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));

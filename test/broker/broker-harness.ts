@@ -208,17 +208,15 @@ export class BrokerHarness implements AsyncDisposable {
     const configuredIdentity = this.identity ?? { origin, clientId: this.emulator.clientId };
     const identity = { name: 'home', otherOrigins: [], ...configuredIdentity };
     const connected: ConnectedPortal = {
-      ...{
-        identity,
-        credentialLocation: { portal: 'home' },
-        retryLostAnswer: this.#options.retryLostAnswer ?? 'early',
-        loginLifetime: null,
-        idleLifetime: null,
-        refreshEndsAccessToken: false,
-        ...this.#options.limits,
-        ...configured,
-        portal,
-      },
+      identity,
+      credentialLocation: { portal: 'home' },
+      retryLostAnswer: this.#options.retryLostAnswer ?? 'early',
+      loginLifetime: null,
+      idleLifetime: null,
+      refreshEndsAccessToken: false,
+      ...this.#options.limits,
+      ...configured,
+      portal,
     };
     const broker = await openBroker({
       environment,
@@ -244,7 +242,11 @@ export class BrokerHarness implements AsyncDisposable {
     const configurations = await this.#options.portals?.(this.emulator);
     if (configurations === undefined) return undefined;
     return connectPortals(configurations, {
-      ...{ address: () => '192.168.1.7', httpPort: 8480, clock: this.time, random: systemRandom, store },
+      address: () => '192.168.1.7',
+      httpPort: 8480,
+      clock: this.time,
+      random: systemRandom,
+      store,
       timers: this.#activity.sleepless(this.time),
       log: this.#logger(),
     });
@@ -267,9 +269,14 @@ export class BrokerHarness implements AsyncDisposable {
       revocation: `${this.portal.frontendUrl}/oauth2/revoke`,
     };
     return connectOAuth2Portal(this.emulator, {
-      ...{ issuer: oauth2.discovers === true ? this.emulator.frontendUrl : null, endpoints },
-      ...{ clientId, clientAuth: 'post', clientSecret, ...oauth2 },
-      ...{ clock: this.time, timers: this.#activity.sleepless(this.time) },
+      issuer: oauth2.discovers === true ? this.emulator.frontendUrl : null,
+      endpoints,
+      clientId,
+      clientAuth: 'post',
+      clientSecret,
+      ...oauth2,
+      clock: this.time,
+      timers: this.#activity.sleepless(this.time),
     });
   }
 

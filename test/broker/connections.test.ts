@@ -31,7 +31,11 @@ describe('new connection', () => {
     const harness = await BrokerHarness.start();
     const status = await administrationOf(harness).addConnection('heating', ' RemoteControl  Monitoring ', 'other');
     expect(status).toMatchObject({
-      ...{ name: 'heating', portal: 'other', scope: 'RemoteControl Monitoring', state: 'unpaired', appliances: [] },
+      name: 'heating',
+      portal: 'other',
+      scope: 'RemoteControl Monitoring',
+      state: 'unpaired',
+      appliances: [],
     });
     expect(harness.connection('heating').origin).toBe('added');
     await expectStored(harness);

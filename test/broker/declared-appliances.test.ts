@@ -27,7 +27,10 @@ function reconcile(harness: BrokerHarness, ...declarations: DeclaredAppliance[])
   const write = (event: string) => harness.events.push({ level: 'info', event, fields: {} });
   const log = logTo(write);
   return reconcileAppliances(declarations, '/etc/l.toml', {
-    ...{ connections, appliances, random: systemRandom, log },
+    connections,
+    appliances,
+    random: systemRandom,
+    log,
     own: { includes: () => true },
     identityOf: (portal) => PORTALS.get(portal),
   });

@@ -51,7 +51,8 @@ test('a declared connection is shared by declared appliances, and nothing is wri
     log,
   };
   expect(await declareConnection(FAMILY, 'another-id', context)).toEqual({
-    ...{ id: connections.get('family').id, hasMoved: false },
+    id: connections.get('family').id,
+    hasMoved: false,
   });
   expect(harness.run.store.changeCount).toBe(changeCount);
 });
@@ -199,7 +200,9 @@ test('a declared connection moves to another portal, and keeps its grant for the
   expect(await declareConnection({ ...FAMILY, portal: 'other' }, '', context)).toEqual({ id, hasMoved: true });
   expect(harness.connection('family')).toMatchObject({ id, portal: 'other' });
   expect(harness.events.findLast(({ event }) => event === 'connection_moved')?.fields).toEqual({
-    ...{ connection: 'family', before: 'home', portal: 'other' },
+    connection: 'family',
+    before: 'home',
+    portal: 'other',
   });
   expect(await harness.run.store.grant(id)).toEqual(before);
   await declareConnection(FAMILY, '', context);
@@ -213,7 +216,8 @@ test('a declared scope that differs from that of the grant is pointed out, and t
   await declare(harness, [{ ...FAMILY, scope: 'RemoteControl' }], appliance('heater', 'family'));
   expect(harness.statusOf('heater')).toMatchObject({ scope: 'Monitoring', wantedScope: 'RemoteControl' });
   expect(harness.events.findLast(({ event }) => event === 'scope_changed')?.fields).toMatchObject({
-    ...{ connection: 'family', scope: 'RemoteControl' },
+    connection: 'family',
+    scope: 'RemoteControl',
   });
   expect(await harness.whoami(await requestToken(harness, 'heater'))).toBe(200);
 });

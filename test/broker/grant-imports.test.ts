@@ -40,7 +40,10 @@ describe('import of a grant', () => {
   test('an import adds the connection, and gets an access token at once', async () => {
     const { harness, other } = await startImport();
     expect(await importTo(harness, other.refreshToken)).toMatchObject({
-      ...{ name: 'cloud', state: 'active', scope: 'Monitoring', appliances: [] },
+      name: 'cloud',
+      state: 'active',
+      scope: 'Monitoring',
+      appliances: [],
     });
     expect(harness.connection('cloud').origin).toBe('added');
     expect(await harness.whoami(await tokenOf(harness))).toBe(200);
@@ -170,7 +173,8 @@ describe('import that fails', () => {
     const message = /answer was lost.*the connection cloud has the refresh token.*do not use the token elsewhere/;
     await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
     expect(administrationOf(harness).connectionStatusOf(harness.connection('cloud'))).toMatchObject({
-      ...{ state: 'retrying', problem: { code: 'answer_lost' } },
+      state: 'retrying',
+      problem: { code: 'answer_lost' },
     });
     expect(await tokenOf(harness)).toBe('unavailable');
     await harness.restart();

@@ -79,12 +79,10 @@ describe('attempt that brings new tokens', () => {
     expect(hub.sent).toEqual(['the-refresh-token']);
     expect(hub.runner).toMatchObject({ isAhead: false, health: { kind: 'good' }, lastForcedRefresh: null });
     expect(hub.runner.grant).toMatchObject({
-      ...{
-        generation: 2,
-        accessToken: new Secret('new'),
-        refreshToken: new Secret('new-r'),
-        obtained: instantAt(START),
-      },
+      generation: 2,
+      accessToken: new Secret('new'),
+      refreshToken: new Secret('new-r'),
+      obtained: instantAt(START),
       issuer: { ...sampleGrant().issuer, origin: 'https://moved.example' },
     });
     expect(hub.runner.throttledUntil).toBe(START - 59 * 30 * SECOND);

@@ -58,8 +58,11 @@ describe('portal that says an impossible lifetime', () => {
       await harness.time.pass(6 * 60 * MINUTE);
       expect(harness.refreshes).toBeLessThan(40);
       expect(harness.statusOf('wallbox')).toMatchObject({
-        ...{ state: 'retrying', problem: { code: 'portal_rejected' } },
-        problem: { message: expect.stringMatching(/live -?\d s, .*: set portals\.\w+\.token_lifetime$/) },
+        state: 'retrying',
+        problem: {
+          code: 'portal_rejected',
+          message: expect.stringMatching(/live -?\d s, .*: set portals\.\w+\.token_lifetime$/),
+        },
       });
       expect(await harness.token(id)).toBe('unavailable');
       harness.portal.clearFaults('token');

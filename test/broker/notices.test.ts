@@ -106,7 +106,11 @@ class NoticesHarness implements AsyncDisposable {
     return {
       conditions,
       subjects: appliances.map(({ status: { name, state }, grant }) => ({
-        ...{ key: `appliance ${name}`, name, state, grant, condition: conditionOf(name) },
+        key: `appliance ${name}`,
+        name,
+        state,
+        grant,
+        condition: conditionOf(name),
       })),
     };
   }
@@ -371,8 +375,14 @@ test('stored notices that cannot be read are discarded with an error in the log'
   const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
   const since = '2031-04-05T06:07:08Z';
   const good = {
-    ...{ code: 'pairing_needed', severity: 'error', message: '', what_to_do: '', since },
-    ...{ appliance: 'wallbox', connection: 'wallbox', appliances: ['wallbox'] },
+    code: 'pairing_needed',
+    severity: 'error',
+    message: '',
+    what_to_do: '',
+    since,
+    appliance: 'wallbox',
+    connection: 'wallbox',
+    appliances: ['wallbox'],
   };
   const record = { notice: good, generation: 1, lastReported: null, raised: [], over: false };
   const records = [half, { ...record, lastReported: 5 }, { ...record, raised: [null] }];
@@ -380,8 +390,11 @@ test('stored notices that cannot be read are discarded with an error in the log'
   const broken = ['[[', ...values.map((value) => JSON.stringify(value))];
   for (const text of broken) {
     const settings = {
-      ...{ setting: async () => text, saveSetting: async () => undefined },
-      ...{ replaceSettings: async () => true, holdLease: async () => true, site: null },
+      setting: async () => text,
+      saveSetting: async () => undefined,
+      replaceSettings: async () => true,
+      holdLease: async () => true,
+      site: null,
     };
     const { time } = harness;
     const failures: string[] = [];

@@ -88,7 +88,9 @@ describe('a login by device code', () => {
   test('a login by device code polls less often after slow_down, also after a restart', async () => {
     const { harness, run } = await startHub('device', { deviceInterval: 9 });
     harness.portal.fail('token', {
-      ...{ kind: 'answer', status: 400, body: '{"error":"slow_down"}' },
+      kind: 'answer',
+      status: 400,
+      body: '{"error":"slow_down"}',
     });
     await harness.time.pass(60_000);
     const pollsIn140 = async () => {
@@ -299,7 +301,8 @@ describe('a login by redirect', () => {
     const other = await harness.beginPairing('dishwasher');
     const response = await logIn(redirectLinkOf(run));
     expect(await harness.run.pairings.receiveRedirect(response, null, other.pairing.id)).toMatchObject({
-      ...{ rejected: 'other_pairing', pairing: { id: run.pairing.id } },
+      rejected: 'other_pairing',
+      pairing: { id: run.pairing.id },
     });
     expect(harness.exchanges).toBe(0);
     expect(await harness.run.pairings.receiveRedirect(response, null, run.pairing.id)).toMatchObject({

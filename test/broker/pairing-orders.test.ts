@@ -18,9 +18,16 @@ type HubName = 'a' | 'b';
 
 const PAIRING = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 const DEVICE_LINK: DeviceLink = {
-  ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'ABCD-EFGH' },
-  ...{ containsUserCode: false, deviceCode: new Secret(''), verifier: null, interval: 5000 },
-  ...{ begun: instantAt(0), lifetime: HOUR },
+  kind: 'device',
+  authorizeUrl: 'https://portal.example/device',
+  redirect: null,
+  userCode: 'ABCD-EFGH',
+  containsUserCode: false,
+  deviceCode: new Secret(''),
+  verifier: null,
+  interval: 5000,
+  begun: instantAt(0),
+  lifetime: HOUR,
 };
 const CONFIGURED = { origin: 'https://portal.example', clientId: 'a-client', name: 'home' };
 

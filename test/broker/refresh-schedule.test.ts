@@ -9,7 +9,10 @@ import { logTo } from '../support/log-to.ts';
 
 const grant = sampleGrant({ obtained: instantAt(0), lifetime: 3 * HOUR });
 const held: ScheduledGrant = {
-  ...{ grant, health: { kind: 'good' }, lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY },
+  grant,
+  health: { kind: 'good' },
+  lastForcedRefresh: null,
+  throttledUntil: Number.NEGATIVE_INFINITY,
   leasedUntil: null,
 };
 
@@ -25,7 +28,9 @@ interface PortalTimes {
 const ending: PortalTimes = {
   identity: { ...sampleGrant().issuer, otherOrigins: [] },
   retryLostAnswer: 'late',
-  ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: true },
+  loginLifetime: null,
+  idleLifetime: null,
+  refreshEndsAccessToken: true,
 };
 
 /** The schedule of a hub that has run from 0 to `uptime`; by default for a portal where a refresh ends the access token. */

@@ -107,14 +107,18 @@ describe('device flow of an appliance whose connection is paired', () => {
   test('an installer approves the appliance without a login, and its next poll says so, also after a restart', async () => {
     const { harness, flow, before } = await startPaired();
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
-      ...{ connection: 'shared', appliance: 'heater', appliances: ['dashboard', 'heater'] },
-      ...{ isApprovable: true, needsInstaller: true },
+      connection: 'shared',
+      appliance: 'heater',
+      appliances: ['dashboard', 'heater'],
+      isApprovable: true,
+      needsInstaller: true,
     });
     expect(poll(harness, 'heater', flow)).toBe('pending');
     await lanServiceOf(harness).approveDeviceFlow(flow.userCode);
     expect(poll(harness, 'heater', flow)).toBe('paired');
     expect(harness.events.findLast(({ event }) => event === 'device_flow_approved')?.fields).toEqual({
-      ...{ appliance: 'heater', connection: 'shared' },
+      appliance: 'heater',
+      connection: 'shared',
     });
     await harness.restart();
     expect(poll(harness, 'heater', flow)).toBe('paired');
@@ -141,7 +145,8 @@ describe('device flow of an appliance whose connection is paired', () => {
     await administrationOf(harness).unpair('shared');
     const last = await beginFlow(harness, 'heater');
     expect(await lanServiceOf(harness).findPairingByUserCode(last.userCode)).toMatchObject({
-      ...{ isApprovable: false, needsInstaller: false },
+      isApprovable: false,
+      needsInstaller: false,
     });
     await lanServiceOf(harness).approveDeviceFlow(last.userCode);
     expect(poll(harness, 'heater', last)).toBe('pending');
@@ -154,7 +159,8 @@ describe('device flow of an appliance whose connection is paired', () => {
       updatedConnections: [{ ...connection, scope: 'RemoteControl', origin: 'declared' }],
     }));
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
-      ...{ isApprovable: false, needsInstaller: true },
+      isApprovable: false,
+      needsInstaller: true,
     });
   });
 

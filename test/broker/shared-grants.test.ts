@@ -96,7 +96,8 @@ describe('appliance of a shared connection', () => {
     ]);
     expect(await harness.run.store.grants()).toEqual(before);
     expect(administration.connectionStatusOf(harness.connection('shared'))).toMatchObject({
-      ...{ state: 'active', appliances: ['heater', 'thermostat'] },
+      state: 'active',
+      appliances: ['heater', 'thermostat'],
     });
     for (const name of ['heater', 'thermostat']) await administration.removeAppliance(name);
     expect(await harness.token(harness.connection('shared').id)).toBe(token);

@@ -105,7 +105,9 @@ describe('login without a refresh token', () => {
       const { run, time } = harness;
       for (let passed = 0; passed < (then === 'token' ? 30 * MINUTE : 5 * HOUR); passed += 10 * MINUTE) {
         expect(await run.tokenIssuer.issue(id, null)).toMatchObject({
-          ...{ kind: 'unavailable', unusableTokenReason: 'age_unknown', retryAfter: 10 },
+          kind: 'unavailable',
+          unusableTokenReason: 'age_unknown',
+          retryAfter: 10,
         });
         expect(statusOf(harness)).toMatchObject({
           state: 'retrying',

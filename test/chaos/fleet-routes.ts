@@ -65,7 +65,10 @@ export async function createRoutes(emulator: Emulator, time: FakeTime, timers: T
   const clients = (frontendUrl: string): Clients => {
     const oauth2 = (settings: Pick<OAuth2Settings, 'issuer' | 'endpoints' | 'minRequestInterval'>) =>
       connectOAuth2Portal(emulator, {
-        ...{ ...settings, clientId: emulator.clientId, clock: time, timers: counting },
+        ...settings,
+        clientId: emulator.clientId,
+        clock: time,
+        timers: counting,
         // The hubs know the endpoints from before the outage.
         metadataCache: {
           load: async () => metadata?.replaceAll(emulator.frontendUrl, frontendUrl) ?? null,

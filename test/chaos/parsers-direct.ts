@@ -130,11 +130,18 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
         arbitrary: mutatedJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
-          ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], requestedScope: [null] },
+          scope: scopes,
+          lifetime: [3600],
+          obtained: [INSTANT],
+          portalTime: [null],
+          requestedScope: [null],
           issuer: [{ origin: 'https://portal.example', clientId: 'c', name: 'home' }, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
           device: [null],
-          ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], lastFailure: [null] },
+          portal: ['home'],
+          begun: [INSTANT],
+          spentCodes: [[], ['a']],
+          lastFailure: [null],
           step: [
             {
               kind: 'waiting',
@@ -158,8 +165,14 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
       () =>
         readGrant(
           {
-            ...{ connection: 'a', generation: 1, sealed: grant, attempt: null },
-            ...{ doubt: more, refused: null, distrusted: more, misconfigured: more },
+            connection: 'a',
+            generation: 1,
+            sealed: grant,
+            attempt: null,
+            doubt: more,
+            refused: null,
+            distrusted: more,
+            misconfigured: more,
           },
           sealing,
         ),

@@ -68,8 +68,13 @@ test('emulator passes its options to the emulator', async () => {
   await withEmulator(flags.split(/\s+/), async (line) => {
     expect(line).toMatchObject({ client_id: id, client_secret: 'one-secret' });
     expect(await settingsOf(line)).toMatchObject({
-      ...{ auto_login: true, code_lifetime: 30, token_lifetime: 600, refresh_lifetime: 7200 },
-      ...{ refresh_grace: 1, on_reuse: 'revoke-family', basic: 'refuse' },
+      auto_login: true,
+      code_lifetime: 30,
+      token_lifetime: 600,
+      refresh_lifetime: 7200,
+      refresh_grace: 1,
+      on_reuse: 'revoke-family',
+      basic: 'refuse',
     });
   });
 });
@@ -95,8 +100,13 @@ rate_limit = 5
     expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
     const response = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
     expect(await response.body.json()).toMatchObject({
-      ...{ auto_login: true, relay_refusal: false, code_lifetime: 30.5, token_lifetime: 600 },
-      ...{ refresh_grace_time: 20, error_body: 'html', rate_limit: 7 },
+      auto_login: true,
+      relay_refusal: false,
+      code_lifetime: 30.5,
+      token_lifetime: 600,
+      refresh_grace_time: 20,
+      error_body: 'html',
+      rate_limit: 7,
     });
   });
 });

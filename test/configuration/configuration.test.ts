@@ -285,7 +285,9 @@ describe('the client secret of a portal', () => {
     if (portal?.type !== 'oauth2') throw new Error('it is no OAuth 2.0 portal');
     const { clientId, scopeSeparator, authorizationParams, headers } = portal.settings;
     expect({ clientId, scopeSeparator, authorizationParams }).toEqual({
-      ...{ clientId: 'a hub', scopeSeparator: ' ', authorizationParams: { a: ' b ' } },
+      clientId: 'a hub',
+      scopeSeparator: ' ',
+      authorizationParams: { a: ' b ' },
     });
     expect(headers['X-Api-Key']?.reveal()).toBe('a key');
     expect(warnings).toEqual([expect.stringContaining('portals.cloud.headers.X-Api-Key: there is white space')]);
@@ -396,7 +398,9 @@ describe('environment variables of the configuration', () => {
       appliances: [{ name: 'heat-pump', scope: 'Monitoring', portal: null }],
       portals: [
         {
-          ...{ name: 'home', baseUrl: 'https://other.portal.example', frontendUrl: 'https://portal.example' },
+          name: 'home',
+          baseUrl: 'https://other.portal.example',
+          frontendUrl: 'https://portal.example',
           policy: { refreshEndsAccessToken: true, loginLifetime: 7 * 86_400_000 },
         },
       ],
@@ -475,8 +479,12 @@ describe('the defaults of the configuration', () => {
       controlSocket: expect.stringMatching(/\/\.local\/state\/latchkey\/control\.sock$/),
       site: null,
       lan: {
-        ...{ httpPort: 8480, httpsPort: 8443, address: 'auto', listen: ['0.0.0.0', '::'] },
-        ...{ mdns: true, certificate: null },
+        httpPort: 8480,
+        httpsPort: 8443,
+        address: 'auto',
+        listen: ['0.0.0.0', '::'],
+        mdns: true,
+        certificate: null,
       },
       portals: [],
       connections: [],
@@ -489,7 +497,11 @@ describe('the defaults of the configuration', () => {
     });
     expect((await load(portal())).portals).toMatchObject([
       {
-        ...{ name: 'home', ca: [], redirect: 'auto', revocationEndpoint: null, policy: DEFAULT_POLICY },
+        name: 'home',
+        ca: [],
+        redirect: 'auto',
+        revocationEndpoint: null,
+        policy: DEFAULT_POLICY,
       },
     ]);
   });

@@ -49,11 +49,26 @@ describe('a portal of type oauth2', () => {
       policy: { retryLostAnswer: 'early' },
     });
     expect(settings).toEqual({
-      ...{ issuer: 'https://id.cloud.example', clientId: 'latchkey', clientAuth: null, clientSecret: null },
+      issuer: 'https://id.cloud.example',
+      clientId: 'latchkey',
+      clientAuth: null,
+      clientSecret: null,
       endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
-      ...{ clientKey: null, login: 'auto', redirectUri: null, pkce: true, scopeSeparator: ' ', defaultScope: null },
-      ...{ authorizationParams: {}, tokenParams: {}, headers: {}, tokenLifetime: null, minRequestInterval: null },
-      ...{ errorCodes: {}, protocol: {}, readsErrorsOfSuccess: true, readAnswer: null },
+      clientKey: null,
+      login: 'auto',
+      redirectUri: null,
+      pkce: true,
+      scopeSeparator: ' ',
+      defaultScope: null,
+      authorizationParams: {},
+      tokenParams: {},
+      headers: {},
+      tokenLifetime: null,
+      minRequestInterval: null,
+      errorCodes: {},
+      protocol: {},
+      readsErrorsOfSuccess: true,
+      readAnswer: null,
     });
   });
 
@@ -84,16 +99,24 @@ describe('a portal of type oauth2', () => {
     ]);
     expect(portal).toMatchObject({
       policy: {
-        ...{ loginLifetime: 604_800_000, idleLifetime: 2_592_000_000, refreshEndsAccessToken: true },
+        loginLifetime: 604_800_000,
+        idleLifetime: 2_592_000_000,
+        refreshEndsAccessToken: true,
         retryLostAnswer: 'late',
       },
       secretFile: join(folder.path, 'secret'),
     });
     expect(settings).toMatchObject({
-      ...{ login: 'paste', redirectUri: 'com.vendor.app://login', pkce: false, scopeSeparator: ',' },
-      ...{ authorizationParams: { access_type: 'offline' }, tokenParams: { audience: 'a' } },
+      login: 'paste',
+      redirectUri: 'com.vendor.app://login',
+      pkce: false,
+      scopeSeparator: ',',
+      authorizationParams: { access_type: 'offline' },
+      tokenParams: { audience: 'a' },
       errorCodes: { login_required: 'invalid_grant' },
-      ...{ tokenLifetime: 600_000, minRequestInterval: 6000, clientAuth: 'private_key_jwt' },
+      tokenLifetime: 600_000,
+      minRequestInterval: 6000,
+      clientAuth: 'private_key_jwt',
       clientKey: { key: { type: 'private' } },
     });
     expect(settings.headers['X-Api-Key']?.reveal()).toBe('the-api-key');

@@ -51,7 +51,10 @@ test.each([
   [3600, '2031-04-05T07:10:00Z'],
 ])('a problem says until when appliances have a token, if they have one: expires in %s s', (expiresIn, until) => {
   const status = connectionStatus({
-    ...{ name: 'wallbox', state: 'retrying', expiresIn, problem: problemOf('portal_unreachable') },
+    name: 'wallbox',
+    state: 'retrying',
+    expiresIn,
+    problem: problemOf('portal_unreachable'),
   });
   expect(conditionsOf([status])).toMatchObject([{ code: 'portal_unreachable', until }]);
 });
@@ -99,7 +102,9 @@ test('a login that ends soon is a warning, which says why, until it has ended', 
   const of = (changes: Partial<ConnectionStatus>) => conditionsOf([connectionStatus({ ...status, ...changes })]);
   expect(of({})).toMatchObject([
     {
-      ...{ code: 'login_ending', severity: 'warning', since },
+      code: 'login_ending',
+      severity: 'warning',
+      since,
       message: 'The login wallbox must be connected again before 2031-04-09, when its login ends',
       what_to_do: expect.stringMatching(/^Log in again before then: /),
     },

@@ -18,7 +18,10 @@ import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, sampleGrant } from './samples.ts';
 
 const context: StepContext = {
-  ...{ now: instantAt(50 * MINUTE), confirmed: null, retryLostAnswer: 'early', fraction: 0.5 },
+  now: instantAt(50 * MINUTE),
+  confirmed: null,
+  retryLostAnswer: 'early',
+  fraction: 0.5,
   hashOf: (token) => token.reveal(),
 };
 const unwritable = { error: new Error('away'), detail: 'away' };

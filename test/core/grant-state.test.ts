@@ -19,7 +19,10 @@ import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const NOW = 10 * MINUTE;
 const context: StepContext = {
-  ...{ now: instantAt(NOW), confirmed: null, retryLostAnswer: 'early', fraction: 0.5 },
+  now: instantAt(NOW),
+  confirmed: null,
+  retryLostAnswer: 'early',
+  fraction: 0.5,
   hashOf: (token) => `hash of ${token.reveal()}`,
 };
 
@@ -33,12 +36,14 @@ const other = (changes: Partial<Grant> = {}) =>
 const rejectedAt = instantAt(8 * MINUTE);
 
 const attemptFor = ({ refreshToken }: Grant, leasedUntil?: number): RefreshAttempt => ({
-  ...{ token: `hash of ${refreshToken?.reveal()}`, at: instantAt(9 * MINUTE) },
+  token: `hash of ${refreshToken?.reveal()}`,
+  at: instantAt(9 * MINUTE),
   ...(leasedUntil !== undefined && { leasedUntil }),
 });
 
 const found = (grant: Grant, attempt: RefreshAttempt | null = null, mayHaveLostWrites = false): FoundGrant => ({
-  ...{ stored: { grant, attempt }, mayHaveLostWrites },
+  stored: { grant, attempt },
+  mayHaveLostWrites,
 });
 const news = (...stored: Parameters<typeof found>) =>
   ({ kind: 'found', why: 'news', found: found(...stored) }) as const;
@@ -166,7 +171,8 @@ describe('news of a grant', () => {
     const older = other({ generation: 2 });
     expect(step(held, news(older), context)).toEqual({ state: held, effects: [] });
     expect(step(held, news(older, null, true), context)).toEqual({
-      ...{ state: held, effects: [{ kind: 'reconcile', grant: own }] },
+      state: held,
+      effects: [{ kind: 'reconcile', grant: own }],
     });
   });
 
@@ -184,7 +190,8 @@ describe('news of a grant', () => {
     const later = news(other({ generation: 9, ...login('later', HOUR) }), null, true);
     expect(step(unsaved, later, context)).toEqual({ state: unsaved, effects: [] });
     expect(next(unsaved, news({ ...own, accessTokenRejectedAt: rejectedAt })).grant).toEqual({
-      ...{ ...own, accessTokenRejectedAt: rejectedAt },
+      ...own,
+      accessTokenRejectedAt: rejectedAt,
     });
   });
 
@@ -273,7 +280,9 @@ describe('what is only in memory', () => {
     const failed = next(writing, { kind: 'written', version: versionOf(unsaved), result: unwritable });
     expect([isAhead(failed), failed.activity.kind]).toEqual([true, 'idle']);
     const written = next(next(failed, { kind: 'write' }), {
-      ...{ kind: 'written', version: versionOf(unsaved), result: true },
+      kind: 'written',
+      version: versionOf(unsaved),
+      result: true,
     });
     expect([isAhead(written), written.health]).toEqual([false, { kind: 'good' }]);
   });

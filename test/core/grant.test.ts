@@ -70,8 +70,14 @@ test('new tokens get the next generation and clear doubt, refusal and misconfigu
   const bad = { doubt: { lostAt: instantAt(1), sends: 2 }, refused: instantAt(2), misconfigured: instantAt(3) };
   const before = sampleGrant({ generation: 7, ...bad });
   expect(next(before, { lifetime: MINUTE })).toMatchObject({
-    ...{ generation: 8, doubt: null, refused: null, misconfigured: null, lifetime: MINUTE, portalTime: null },
-    ...{ obtained: instantAt(HOUR), scope: before.scope },
+    generation: 8,
+    doubt: null,
+    refused: null,
+    misconfigured: null,
+    lifetime: MINUTE,
+    portalTime: null,
+    obtained: instantAt(HOUR),
+    scope: before.scope,
   });
   expect(next(before, { scope: 'Monitoring' }).scope).toBe('Monitoring');
 });

@@ -161,8 +161,12 @@ async function rendered(state: State) {
   const now = status(noticesAfter(0, conditions, appliance));
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
   const metrics = await renderMetrics({
-    ...{ status: async () => later, connectionIds: () => new Map(), applianceIds: () => new Map() },
-    ...{ clockOffset: () => null, counters: new Counters(), portalsReached: () => new Map() },
+    status: async () => later,
+    connectionIds: () => new Map(),
+    applianceIds: () => new Map(),
+    clockOffset: () => null,
+    counters: new Counters(),
+    portalsReached: () => new Map(),
   });
   const firstGroup = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {

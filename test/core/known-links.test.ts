@@ -6,9 +6,16 @@ import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from './samples.ts';
 
 const SAMPLE_DEVICE_LINK: DeviceLink = {
-  ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'WDJB-MJHT' },
-  ...{ containsUserCode: false, deviceCode: new Secret('the-device-code'), verifier: null },
-  ...{ interval: 5000, begun: instantAt(0), lifetime: 600_000 },
+  kind: 'device',
+  authorizeUrl: 'https://portal.example/device',
+  redirect: null,
+  userCode: 'WDJB-MJHT',
+  containsUserCode: false,
+  deviceCode: new Secret('the-device-code'),
+  verifier: null,
+  interval: 5000,
+  begun: instantAt(0),
+  lifetime: 600_000,
 };
 const known = [SAMPLE_LINK, { ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-2` }];
 const [first, second] = known.map((link) => ({ ...link }));

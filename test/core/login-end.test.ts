@@ -26,7 +26,10 @@ function loggedIn(refreshTokenLifetime?: number, lifetime = HOUR): Grant {
 /** The grant after a refresh. @param refreshTokenLifetime in its token response */
 function refreshed(grant: Grant, at: number, refreshTokenLifetime?: number, boot = 'boot-1'): Grant {
   const tokens = {
-    ...{ accessToken: new Secret(`token-${at}`), refreshToken: null, scope: null, lifetime: grant.lifetime },
+    accessToken: new Secret(`token-${at}`),
+    refreshToken: null,
+    scope: null,
+    lifetime: grant.lifetime,
     ...(refreshTokenLifetime !== undefined && { refreshTokenLifetime }),
   };
   return grantFromTokenResponse(grant, grant.refreshToken, tokens, instantAt(at, boot), portalTimeAt(at));
@@ -211,8 +214,15 @@ describe('refusal of a grant', () => {
 
 describe('notice about the end of a login', () => {
   const condition = (code: 'login_ending' | 'portal_unreachable', severity: 'warning' | 'error' = 'warning') => ({
-    ...{ code, severity, connection: 'wallbox', appliance: 'wallbox', appliances: ['wallbox'] },
-    ...{ message: `It is ${code}`, what_to_do: '', since: '2031-05-10T06:00:00Z', until: null },
+    code,
+    severity,
+    connection: 'wallbox',
+    appliance: 'wallbox',
+    appliances: ['wallbox'],
+    message: `It is ${code}`,
+    what_to_do: '',
+    since: '2031-05-10T06:00:00Z',
+    until: null,
   });
   const grant = { generation: 1, isFailing: false, remaining: HOUR, lifetime: HOUR, overdue: 0 };
   const subject = { key: 'appliance wallbox', name: 'wallbox', state: 'active', grant } as const;

@@ -50,7 +50,9 @@ function facts(
     now: NOW,
   });
   return {
-    ...{ key: 'appliance wallbox', name: 'wallbox', state },
+    key: 'appliance wallbox',
+    name: 'wallbox',
+    state,
     condition: condition === null || concernsHub(condition) ? null : condition,
     grant: grant === null ? null : { ...FAILING, ...grant },
   };
@@ -126,7 +128,9 @@ describe('notice of an appliance', () => {
     const waiting = waitingForApproval({ since });
     const input = facts('unpaired', null, null, { waitingForApproval: waiting });
     expect(subjectNotice(input, null)).toMatchObject({
-      ...{ code: 'approval_needed', severity: 'warning', since },
+      code: 'approval_needed',
+      severity: 'warning',
+      since,
       message: expect.stringMatching(/from 192\.168\.1\.20 with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
     });
@@ -237,7 +241,9 @@ describe('current notice after an earlier one', () => {
   test('a notice is updated with the current problem, and does not match a condition of lesser severity', () => {
     const now = failing('portal_deferred');
     expect(currentNotice(earlierNotice('token_ending'), { facts: now, notice: null })).toMatchObject({
-      ...{ code: 'token_ending', since: '2030-01-01T00:00:00Z', what_to_do: now.condition?.what_to_do },
+      code: 'token_ending',
+      since: '2030-01-01T00:00:00Z',
+      what_to_do: now.condition?.what_to_do,
       message: expect.stringMatching(/^wallbox waits for a new token: something is wrong; .* since 2030/),
     });
     expect(matchesCondition(notice('token_ending'), now.condition)).toBe(true);

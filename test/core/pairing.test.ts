@@ -22,13 +22,25 @@ import { HOUR, instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './s
 const numbered = (number: number) => ({ ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-${number}` });
 const NEW_LINK = numbered(2);
 const DEVICE_LINK: DeviceLink = {
-  ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'ABCD-EFGH' },
-  ...{ containsUserCode: false, deviceCode: new Secret('a-device-code'), verifier: null, interval: 5 * SECOND },
-  ...{ begun: instantAt(0), lifetime: 5 * MINUTE },
+  kind: 'device',
+  authorizeUrl: 'https://portal.example/device',
+  redirect: null,
+  userCode: 'ABCD-EFGH',
+  containsUserCode: false,
+  deviceCode: new Secret('a-device-code'),
+  verifier: null,
+  interval: 5 * SECOND,
+  begun: instantAt(0),
+  lifetime: 5 * MINUTE,
 };
 const REDIRECT_LINK: RedirectLink = {
-  ...{ kind: 'redirect', authorizeUrl: 'https://portal.example/authorize', redirect: 'http://192.168.1.7/callback' },
-  ...{ state: 'a-state', verifier: null, issuer: null, requiresIssuer: false },
+  kind: 'redirect',
+  authorizeUrl: 'https://portal.example/authorize',
+  redirect: 'http://192.168.1.7/callback',
+  state: 'a-state',
+  verifier: null,
+  issuer: null,
+  requiresIssuer: false,
 };
 const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
 const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>

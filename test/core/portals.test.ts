@@ -13,7 +13,9 @@ import { instantAt, MINUTE, SAMPLE_LINK } from './samples.ts';
 describe('issuer of a grant', () => {
   const issuer = { origin: 'https://old.example', clientId: 'Hub', name: 'home' };
   const portal = (changes: Partial<ConfiguredPortal> = {}): ConfiguredPortal => ({
-    ...{ ...issuer, otherOrigins: [], ...changes },
+    ...issuer,
+    otherOrigins: [],
+    ...changes,
   });
 
   test.each<[string, Partial<ConfiguredPortal>, boolean]>([
@@ -73,8 +75,13 @@ describe('issuer of a grant', () => {
 
 describe('link to log in', () => {
   const redirect = (issuer: string | null, requiresIssuer: boolean): RedirectLink => ({
-    ...{ kind: 'redirect', authorizeUrl: 'https://portal.example/authorize', redirect: 'https://hub.example/callback' },
-    ...{ state: 'the-state', verifier: null, issuer, requiresIssuer },
+    kind: 'redirect',
+    authorizeUrl: 'https://portal.example/authorize',
+    redirect: 'https://hub.example/callback',
+    state: 'the-state',
+    verifier: null,
+    issuer,
+    requiresIssuer,
   });
   const known = 'https://portal.example';
 
@@ -90,9 +97,16 @@ describe('link to log in', () => {
 
   test('a person types a code only at the link of a device flow that does not contain it', () => {
     const device = (containsUserCode: boolean): LoginLink => ({
-      ...{ kind: 'device', authorizeUrl: 'https://portal.example/device', redirect: null, userCode: 'WDJB-MJHT' },
-      ...{ containsUserCode, deviceCode: new Secret('a device code'), verifier: null, interval: 5000 },
-      ...{ begun: instantAt(0), lifetime: 10 * MINUTE },
+      kind: 'device',
+      authorizeUrl: 'https://portal.example/device',
+      redirect: null,
+      userCode: 'WDJB-MJHT',
+      containsUserCode,
+      deviceCode: new Secret('a device code'),
+      verifier: null,
+      interval: 5000,
+      begun: instantAt(0),
+      lifetime: 10 * MINUTE,
     });
     expect(typedUserCode(device(false))).toBe('WDJB-MJHT');
     for (const link of [device(true), SAMPLE_LINK, redirect(null, false)]) expect(typedUserCode(link)).toBeNull();

@@ -14,8 +14,12 @@ type Failing = Extract<RefreshHealth, { kind: 'failing' }>;
 
 const now = instantAt(HOUR);
 const failing = (changes: Partial<Failing> = {}, code: ProblemCode = 'portal_unreachable'): Failing => ({
-  ...{ kind: 'failing', problem: { code, message: '', since: instantAt(0) } },
-  ...{ failures: 6, retryAt: 2 * HOUR, onDemandAt: HOUR + MINUTE, ...changes },
+  kind: 'failing',
+  problem: { code, message: '', since: instantAt(0) },
+  failures: 6,
+  retryAt: 2 * HOUR,
+  onDemandAt: HOUR + MINUTE,
+  ...changes,
 });
 
 /** Each event, with the health that it brings forward. */

@@ -15,8 +15,10 @@ import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts'
 
 const good: RefreshHealth = { kind: 'good' };
 const failing = (code: ProblemCode, failures: number): RefreshHealth => ({
-  ...{ kind: 'failing', problem: { code, message: '', since: instantAt(0) } },
-  ...{ failures, retryAt: 0 },
+  kind: 'failing',
+  problem: { code, message: '', since: instantAt(0) },
+  failures,
+  retryAt: 0,
 });
 const context = (now: Instant, changes: { retryLostAnswer?: LostAnswerRetry; fraction?: number } = {}) => ({
   now,
@@ -136,14 +138,19 @@ describe('state after a failed refresh', () => {
 
   test('the state after a request that was not sent has the problem, its times and what the retry waits for', () => {
     expect(afterFailure(sampleGrant(), good, outcomes.not_sent, context(now, { fraction: 1 }))).toStrictEqual({
-      ...{ doubt: null, refused: null, misconfigured: null },
+      doubt: null,
+      refused: null,
+      misconfigured: null,
       health: {
         kind: 'failing',
         problem: {
-          ...{ code: 'portal_unreachable', since: now },
+          code: 'portal_unreachable',
+          since: now,
           message: 'The portal could not be reached: connect ECONNREFUSED',
         },
-        ...{ failures: 1, retryAt: now.uptime + 6 * MINUTE, onDemandAt: now.uptime + 2 * SECOND },
+        failures: 1,
+        retryAt: now.uptime + 6 * MINUTE,
+        onDemandAt: now.uptime + 2 * SECOND,
         waitsForNetwork: true,
       },
     });

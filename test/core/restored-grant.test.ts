@@ -53,7 +53,9 @@ test('the refusal of a restored grant says that it came from a copy, even after 
 test('a restored grant without a refresh token is not in doubt, because nobody can have used what it has', () => {
   const restored = sampleGrant({ doubt, refreshToken: null });
   expect(stateAtStart(restored, null, when(10 * MINUTE, 'early'))).toEqual({
-    ...{ doubt: null, refused: null, misconfigured: null },
+    doubt: null,
+    refused: null,
+    misconfigured: null,
     health: { kind: 'good' },
   });
 });

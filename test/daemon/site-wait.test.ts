@@ -23,7 +23,10 @@ function startHub(failures: Iterator<Error>, site = SITE) {
     throw value;
   };
   const hub = startWithSite(start, {
-    ...{ configuration: { site }, timers: time, now: () => time.now().uptime, ended: stop.signal },
+    configuration: { site },
+    timers: time,
+    now: () => time.now().uptime,
+    ended: stop.signal,
     log: logTo((event) => logged.push(event)),
     onWaiting: (reason) => waiting.push(reason),
   });

@@ -89,7 +89,10 @@ test('the status line says that a person is needed if a login ends soon', () => 
   const ending = { loginEnds: '2031-04-07T00:00:00Z', loginEndingSince: since };
   const conditions = deriveConditions({
     connections: connection === undefined ? [] : [{ ...connection, ...ending }],
-    ...{ appliances: [wallbox], problems: [], pageUrl: PAGE, now: Date.parse(since) },
+    appliances: [wallbox],
+    problems: [],
+    pageUrl: PAGE,
+    now: Date.parse(since),
   });
   expect(statusLine({ hub: { address: '10.0.0.1' }, appliances: [wallbox], conditions })).toBe(
     '1 needs attention (wallbox)',

@@ -32,7 +32,12 @@ function daemon(watchdog: number | null = LIMIT) {
     now,
   });
   return {
-    ...{ time, now, feedTimes, lines, scheduler, feeding },
+    time,
+    now,
+    feedTimes,
+    lines,
+    scheduler,
+    feeding,
     suspend(ms: number) {
       time.suspend(ms);
       suspended += ms;
@@ -116,7 +121,8 @@ test('watchdog keep-alives stop if the next hub does not start, but not if it on
   expect(last).toBeLessThanOrEqual(340_000 + 330_000);
   expect(hub.lines).toMatchObject([
     {
-      ...{ level: 'error', event: 'watchdog_starved' },
+      level: 'error',
+      event: 'watchdog_starved',
       reason: expect.stringMatching(/^no hub has been running for 3\d\d s$/),
     },
   ]);

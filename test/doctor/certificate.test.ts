@@ -35,7 +35,11 @@ async function write(name: string, age: number, left: number): Promise<void> {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const at = (days: number) => new Date(Date.now() + days * DAY);
   const certificate = await X509CertificateGenerator.createSelfSigned({
-    ...{ name: 'CN=hub', notBefore: at(-age), notAfter: at(left), signingAlgorithm: algorithm, keys },
+    name: 'CN=hub',
+    notBefore: at(-age),
+    notAfter: at(left),
+    signingAlgorithm: algorithm,
+    keys,
     extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: name }])],
   });
   const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);

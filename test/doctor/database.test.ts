@@ -52,7 +52,10 @@ async function createTables(): Promise<void> {
   const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES));
   const environment = { clock: systemClock('boot'), timers: systemTimers, random: { uuid: randomUUID } };
   await using store = await openPostgresStore({
-    ...{ address, hubId: 'latchkey-0000000a', hubName: 'attic', sealing },
+    address,
+    hubId: 'latchkey-0000000a',
+    hubName: 'attic',
+    sealing,
     ...environment,
   });
   await store.startupDone();

@@ -77,7 +77,8 @@ test("after a kill the emulator's tokens, codes, links, keys and client are stil
 test("the emulator's clock and findings outlive a kill, and its settings, faults and log do not", async () => {
   using folder = stateFolder();
   await using before = await startTestEmulator({
-    ...{ state: join(folder.path, 'emulator.db'), onReuse: 'revoke-family' },
+    state: join(folder.path, 'emulator.db'),
+    onReuse: 'revoke-family',
   });
   before.advance(864_000.5);
   const early = await parseTokens(await refreshTokens(before, (await obtainTokens(before)).refresh_token));

@@ -66,7 +66,9 @@ test('a hub starts while a cloud is down, says so, and connects when the cloud i
   await late.addAppliance('thermostat', 'Monitoring', 'cloud');
   const pairing = late.beginPairing('thermostat');
   await using back = await startPortal({
-    ...{ frontendPort: port, redirectRule: 'any', clients: [{ id: clientId, secret: clientSecret }] },
+    frontendPort: port,
+    redirectRule: 'any',
+    clients: [{ id: clientId, secret: clientSecret }],
   });
   const link = await pairing;
   await back.approveDevice({ userCode: link.searchParams.get('user_code') ?? '', user: 'demo' });

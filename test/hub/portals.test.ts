@@ -17,7 +17,10 @@ const CONFIGURATION: Omit<HelperPortalConfiguration, 'name' | 'baseUrl' | 'front
   redirect: 'off',
   tokenLifetime: 600_000,
   policy: {
-    ...{ retryLostAnswer: 'late', loginLifetime: 604_800_000, idleLifetime: 86_400_000, refreshEndsAccessToken: true },
+    retryLostAnswer: 'late',
+    loginLifetime: 604_800_000,
+    idleLifetime: 86_400_000,
+    refreshEndsAccessToken: true,
   },
 };
 
@@ -67,26 +70,41 @@ test('each portal that has moved its token endpoint is reported with both addres
   const CLIENT = { clientId: 'latchkey', clientSecret: CONFIGURATION.clientSecret };
   const endpoints = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
   const configured: PortalConfiguration = {
-    ...{ ...common, ...CLIENT, name: 'cloud', type: 'oauth2', preset: null },
+    ...common,
+    ...CLIENT,
+    name: 'cloud',
+    type: 'oauth2',
+    preset: null,
     settings: {
-      ...{
-        ...CLIENT,
-        issuer: server.origin,
-        endpoints,
-        clientAuth: null,
-        clientKey: null,
-        login: 'redirect',
-        redirectUri: null,
-      },
-      ...{ pkce: true, scopeSeparator: ' ', defaultScope: null, authorizationParams: {}, tokenParams: {}, headers: {} },
-      ...{ errorCodes: {}, tokenLifetime: 3_600_000, minRequestInterval: null, protocol: {} },
-      ...{ readsErrorsOfSuccess: true, readAnswer: null },
+      ...CLIENT,
+      issuer: server.origin,
+      endpoints,
+      clientAuth: null,
+      clientKey: null,
+      login: 'redirect',
+      redirectUri: null,
+      pkce: true,
+      scopeSeparator: ' ',
+      defaultScope: null,
+      authorizationParams: {},
+      tokenParams: {},
+      headers: {},
+      errorCodes: {},
+      tokenLifetime: 3_600_000,
+      minRequestInterval: null,
+      protocol: {},
+      readsErrorsOfSuccess: true,
+      readAnswer: null,
     },
   };
   const second = { ...configured, name: 'second' };
   const saved = new Map(['cloud', 'second'].map((name) => [`metadata of ${name}`, documentAt(server.origin)]));
   await using portals = await connectPortals([configured, second], {
-    ...{ address: () => null, httpPort: 8480, clock: systemClock(), timers: systemTimers, random: systemRandom },
+    address: () => null,
+    httpPort: 8480,
+    clock: systemClock(),
+    timers: systemTimers,
+    random: systemRandom,
     log: logTo(() => undefined),
     store: {
       setting: async (name) => saved.get(name) ?? null,

@@ -18,9 +18,15 @@ it('with the commands of the README an appliance gets a token that the cloud acc
   using folder = stateFolder();
   symlinkSync(join(root, 'scripts'), join(folder.path, 'scripts'));
   const env = {
-    ...{ PATH: process.env['PATH'], HOME: folder.path, XDG_STATE_HOME: folder.path, XDG_CACHE_HOME: SHARED_CACHE },
-    ...{ LATCHKEY_LAN_ADDRESS: '127.0.0.1', LATCHKEY_LAN_LISTEN: '127.0.0.1', LATCHKEY_LAN_MDNS: 'false' },
-    ...{ LATCHKEY_LAN_HTTP_PORT: '0', LATCHKEY_LAN_HTTPS_PORT: '0' },
+    PATH: process.env['PATH'],
+    HOME: folder.path,
+    XDG_STATE_HOME: folder.path,
+    XDG_CACHE_HOME: SHARED_CACHE,
+    LATCHKEY_LAN_ADDRESS: '127.0.0.1',
+    LATCHKEY_LAN_LISTEN: '127.0.0.1',
+    LATCHKEY_LAN_MDNS: 'false',
+    LATCHKEY_LAN_HTTP_PORT: '0',
+    LATCHKEY_LAN_HTTPS_PORT: '0',
   };
   await using running = new AsyncDisposableStack();
   /** Starts commands in a shell. What they print is kept out of the logs: it has the client secret. */

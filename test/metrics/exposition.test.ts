@@ -4,16 +4,26 @@ import { renderMetrics } from '../../src/metrics/exposition.ts';
 import { applianceStatus, hubStatusReport } from '../control/status-samples.ts';
 
 const HUB = {
-  ...{ id: '4f2a9c', name: 'Cellar hub', version: '1.2.3', address: null, httpPort: 8480, httpsPort: 8443 },
-  ...{ caFingerprint: '', configFile: '/etc/latchkey/latchkey.toml', uptime: 12 },
+  id: '4f2a9c',
+  name: 'Cellar hub',
+  version: '1.2.3',
+  address: null,
+  httpPort: 8480,
+  httpsPort: 8443,
+  caFingerprint: '',
+  configFile: '/etc/latchkey/latchkey.toml',
+  uptime: 12,
 };
 
 it('names with quotes and backslashes are escaped in the metrics', async () => {
   const appliances = [applianceStatus({ name: 'a "b" \\ c' })];
   const text = await renderMetrics({
     status: async () => hubStatusReport(HUB, appliances),
-    ...{ connectionIds: () => new Map(), applianceIds: () => new Map(), portalsReached: () => new Map() },
-    ...{ clockOffset: () => null, counters: new Counters() },
+    connectionIds: () => new Map(),
+    applianceIds: () => new Map(),
+    portalsReached: () => new Map(),
+    clockOffset: () => null,
+    counters: new Counters(),
   });
   expect(text).toContain('latchkey_appliance_info{appliance="a \\"b\\" \\\\ c",connection="a \\"b\\" \\\\ c"} 1\n');
 });

@@ -44,8 +44,15 @@ async function openIdleConnection(port: number | null): Promise<Socket> {
 }
 
 const HUB = {
-  ...{ id: '4f2a9c', name: 'Cellar hub', version: '1.2.3', address: null, httpPort: 8480, httpsPort: 8443 },
-  ...{ caFingerprint: '', configFile: '/etc/latchkey/latchkey.toml', uptime: 12 },
+  id: '4f2a9c',
+  name: 'Cellar hub',
+  version: '1.2.3',
+  address: null,
+  httpPort: 8480,
+  httpsPort: 8443,
+  caFingerprint: '',
+  configFile: '/etc/latchkey/latchkey.toml',
+  uptime: 12,
 };
 
 const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];

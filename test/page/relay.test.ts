@@ -50,7 +50,11 @@ function visit(address: string, storage: Map<string, string> | null) {
   const window = { top: {} };
   window.top = window;
   runInNewContext(contentOf('script'), {
-    ...{ URL, URLSearchParams, atob, window, navigator: { language: 'en' } },
+    URL,
+    URLSearchParams,
+    atob,
+    window,
+    navigator: { language: 'en' },
     location: { search: `?code=1&state=${stateFor(address)}`, replace: (url: string) => forwarded.push(url) },
     localStorage: {
       getItem: (key: string) => kept().get(key) ?? null,

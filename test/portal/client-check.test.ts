@@ -21,8 +21,12 @@ const clientFirst: Behaviour = (_, isRight) => (isRight ? INVALID_GRANT : INVALI
 const kinds = {
   async helper(origin: string, secret: string) {
     await using portal = new HelperPortal({
-      ...{ baseUrl: origin, frontendUrl: origin, clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01' },
-      ...{ clientSecret: new Secret(secret), credentialLocation: { portal: 'cloud' }, ca: [] },
+      baseUrl: origin,
+      frontendUrl: origin,
+      clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
+      clientSecret: new Secret(secret),
+      credentialLocation: { portal: 'cloud' },
+      ca: [],
     });
     return portal.check(() => systemClock('').now().wall);
   },

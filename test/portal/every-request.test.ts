@@ -45,7 +45,11 @@ async function startCloud(options: EmulatorOptions): Promise<Emulator> {
 function helperPortalAt({ baseUrl, frontendUrl, clientId, clientSecret }: Emulator) {
   return parts.use(
     new HelperPortal({
-      ...{ baseUrl, frontendUrl, clientId, ca: [], credentialLocation: { portal: 'home' } },
+      baseUrl,
+      frontendUrl,
+      clientId,
+      ca: [],
+      credentialLocation: { portal: 'home' },
       clientSecret: new Secret(clientSecret),
       redirectUrl: (nonce) => `${REDIRECT_URI}/${nonce}`,
       revocationEndpoint: `${baseUrl}/oauth2/revoke`,
@@ -63,7 +67,8 @@ async function useTokens(portal: Portal & InspectedPortal, tokens: RevokedTokens
   const refreshed = tokensOf(await portal.refresh(tokens.refreshToken ?? new Secret('')));
   expect(await portal.revoke(refreshed)).toEqual({ kind: 'revoked' });
   expect(await portal.refresh(tokens.refreshToken ?? new Secret(''))).toMatchObject({
-    ...{ kind: 'refused', detail: expect.stringContaining('HTTP 400 invalid_grant') },
+    kind: 'refused',
+    detail: expect.stringContaining('HTTP 400 invalid_grant'),
   });
   expect((await portal.check(() => Date.now())).filter(({ result }) => result === 'fail')).toEqual([]);
   expect(await portal.fetchTime()).toEqual(expect.any(Number));
@@ -133,7 +138,7 @@ test('a webhook is told the name of the hub', async () => {
 test('a user-agent in the configured headers of a portal wins', async () => {
   await using server = await startRawServer((socket) => socket.end());
   const headers = { 'User-Agent': new Secret('my-app/1') };
-  const endpoints = { ...{ authorization: null, deviceAuthorization: null, revocation: null }, token: server.origin };
+  const endpoints = { authorization: null, deviceAuthorization: null, revocation: null, token: server.origin };
   await using portal = connectOAuth2Portal(
     { frontendUrl: server.origin, clientSecret: 'x' },
     { issuer: null, endpoints, headers },

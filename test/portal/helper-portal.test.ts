@@ -60,7 +60,11 @@ async function selfSigned(notBefore: Date, notAfter: Date): Promise<{ certificat
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
   const certificate = await X509CertificateGenerator.createSelfSigned({
-    ...{ name: 'CN=test', notBefore, notAfter, signingAlgorithm: algorithm, keys },
+    name: 'CN=test',
+    notBefore,
+    notAfter,
+    signingAlgorithm: algorithm,
+    keys,
     extensions: [new SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])],
   });
   const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
@@ -291,7 +295,8 @@ describe('requests to the token endpoint', () => {
     await using portal = portalAt(server.origin);
     const target = `HTTP ${status}, a redirect to ${elsewhere.origin}/sso/token, which the hub does not follow`;
     expect(await refresh(portal)).toMatchObject({
-      ...{ kind: 'blocked', detail: expect.stringMatching(`^${target}: correct portals.home.frontend_url`) },
+      kind: 'blocked',
+      detail: expect.stringMatching(`^${target}: correct portals.home.frontend_url`),
     });
     const client = (await portal.check(() => Date.now())).find(({ name }) => name === 'client');
     expect(client).toMatchObject({ result: 'fail', detail: expect.stringContaining(target) });
@@ -357,7 +362,8 @@ describe('link requests', () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '{}')));
     await using portal = portalAt(server.origin);
     expect(await portal.requestLink(REQUEST, never)).toMatchObject({
-      ...{ kind: 'rejected', clientUnknown: true },
+      kind: 'rejected',
+      clientUnknown: true,
       detail: expect.stringMatching(/does not know this client_id: check portals\.home\.client_id .*HTTP 404/),
     });
     status = 403;

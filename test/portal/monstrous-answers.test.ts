@@ -35,8 +35,13 @@ beforeEach(async () => {
     socket.end(httpResponse(status, answer(target), { date: 'Thu, 06 May 2027 07:08:09 GMT' }));
   });
   helper = new HelperPortal({
-    ...{ baseUrl: server.origin, frontendUrl: server.origin, clientId: 'c', clientSecret: new Secret('s') },
-    ...{ credentialLocation: { portal: 'home' }, ca: [], revocationEndpoint: `${server.origin}/revoke` },
+    baseUrl: server.origin,
+    frontendUrl: server.origin,
+    clientId: 'c',
+    clientSecret: new Secret('s'),
+    credentialLocation: { portal: 'home' },
+    ca: [],
+    revocationEndpoint: `${server.origin}/revoke`,
   });
 });
 afterEach(async () => {
@@ -52,34 +57,65 @@ async function ofCloud<Result>(call: (portal: ReturnType<typeof connectOAuth2Por
 }
 
 const metadata = (origin: string) => ({
-  ...{ issuer: origin, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` },
-  ...{ device_authorization_endpoint: `${origin}/device`, revocation_endpoint: `${origin}/revoke` },
+  issuer: origin,
+  authorization_endpoint: `${origin}/authorize`,
+  token_endpoint: `${origin}/token`,
+  device_authorization_endpoint: `${origin}/device`,
+  revocation_endpoint: `${origin}/revoke`,
   token_endpoint_auth_methods_supported: ['client_secret_post'],
   authorization_response_iss_parameter_supported: true,
 });
 const device = {
-  ...{ device_code: 'd', user_code: 'ABCD', verification_uri: 'https://c.example/', expires_in: 300, interval: 5 },
+  device_code: 'd',
+  user_code: 'ABCD',
+  verification_uri: 'https://c.example/',
+  expires_in: 300,
+  interval: 5,
   verification_uri_complete: 'https://c.example/?ABCD',
 };
 const tokens = {
-  ...{ access_token: 'aaaaaa', refresh_token: 'rrrrrr', token_type: 'bearer', expires_in: 3600, scope: 'a b' },
-  ...{ id_token: 'e30.e30.x', refresh_token_expires_in: 9000, refresh_expires_in: 9000, user: 'somebody' },
+  access_token: 'aaaaaa',
+  refresh_token: 'rrrrrr',
+  token_type: 'bearer',
+  expires_in: 3600,
+  scope: 'a b',
+  id_token: 'e30.e30.x',
+  refresh_token_expires_in: 9000,
+  refresh_expires_in: 9000,
+  user: 'somebody',
 };
 const failure = { error: 'server_error', error_description: 'busy', errors: [{ errorType: 'busy' }] };
 const link = (origin: string) => ({
-  ...{ authorize_url: `${origin}/authorize`, code_url: `${origin}/code`, accesstoken_request_url: `${origin}/token` },
+  authorize_url: `${origin}/authorize`,
+  code_url: `${origin}/code`,
+  accesstoken_request_url: `${origin}/token`,
 });
 const deviceLink = {
-  ...{ kind: 'device' as const, authorizeUrl: '', redirect: null, userCode: 'A', containsUserCode: false },
-  ...{ deviceCode: new Secret('d'), verifier: null, interval: 5000, begun: { wall: 0, uptime: 0, boot: 'b' } },
+  kind: 'device' as const,
+  authorizeUrl: '',
+  redirect: null,
+  userCode: 'A',
+  containsUserCode: false,
+  deviceCode: new Secret('d'),
+  verifier: null,
+  interval: 5000,
+  begun: { wall: 0, uptime: 0, boot: 'b' },
   lifetime: 300_000,
 };
 const redirectLink = (origin: string) => ({
-  ...{ kind: 'redirect' as const, authorizeUrl: '', redirect: 'http://127.0.0.1/callback', state: 's' },
-  ...{ verifier: null, issuer: origin, requiresIssuer: false },
+  kind: 'redirect' as const,
+  authorizeUrl: '',
+  redirect: 'http://127.0.0.1/callback',
+  state: 's',
+  verifier: null,
+  issuer: origin,
+  requiresIssuer: false,
 });
 const polledLink = (origin: string) => ({
-  ...{ kind: 'poll' as const, authorizeUrl: origin, codeUrl: `${origin}/code`, tokenUrl: `${origin}/token` },
+  kind: 'poll' as const,
+  authorizeUrl: origin,
+  codeUrl: `${origin}/code`,
+  tokenUrl: `${origin}/token`,
   redirect: null,
 });
 

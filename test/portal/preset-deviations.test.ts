@@ -64,14 +64,17 @@ const EFFECTS: Readonly<Record<string, (value: never, member: string, operation:
   }),
   'protocol.device_pkce': () => form('device_token', { code_verifier: expect.any(String) }),
   'protocol.account_member': (member: string) => ({
-    ...{ reads: { ...TOKENS, [member]: 'anna' }, like: { tokens: { account: 'anna' } } },
+    reads: { ...TOKENS, [member]: 'anna' },
+    like: { tokens: { account: 'anna' } },
   }),
   'protocol.operations.*.params.*': (value: string, name, operation) => form(operation, { [name]: value }),
   'protocol.operations.*.placement': (_, __, operation) => ({
-    ...{ sends: operation, like: { form: {}, query: has({ grant_type: expect.any(String) }) } },
+    sends: operation,
+    like: { form: {}, query: has({ grant_type: expect.any(String) }) },
   }),
   'protocol.operations.*.client_id': (isSent: boolean, _, operation) => ({
-    ...{ sends: operation, like: { form: isSent ? has({ client_id: ID }) : lacks('client_id') } },
+    sends: operation,
+    like: { form: isSent ? has({ client_id: ID }) : lacks('client_id') },
   }),
   'protocol.operations.*.grant_type': (value: string, _, operation) => form(operation, { grant_type: value }),
   'protocol.operations.*.client_auth': (method: 'none' | 'bearer', _, operation) => ({
@@ -189,8 +192,13 @@ async function requestOf(portal: OAuth2Portal, operation: PortalOperation) {
 }
 
 const LINK: RedirectLink = {
-  ...{ kind: 'redirect', authorizeUrl: 'https://cloud.example', redirect: 'http://192.168.1.7:8480/callback' },
-  ...{ state: 's', verifier: new Secret('v'.repeat(43)), issuer: null, requiresIssuer: false },
+  kind: 'redirect',
+  authorizeUrl: 'https://cloud.example',
+  redirect: 'http://192.168.1.7:8480/callback',
+  state: 's',
+  verifier: new Secret('v'.repeat(43)),
+  issuer: null,
+  requiresIssuer: false,
 };
 
 /** The portal with this preset that a person configures, with its endpoints at the server. */
@@ -207,7 +215,9 @@ async function configure(preset: Cloud) {
   const [portal] = await readPortals(
     { home: v.parse(portalSchema, resolved.table) },
     {
-      ...{ directory: '/', credentialsDirectory: undefined, readSecret: async () => new Secret(SECRET) },
+      directory: '/',
+      credentialsDirectory: undefined,
+      readSecret: async () => new Secret(SECRET),
       presets: new Map([
         ['home', { preset, protocol: resolved.protocol, readAnswer: ODD_ANSWERS[preset.name] ?? null }],
       ]),

@@ -16,7 +16,10 @@ const CLIENT_SECRET = 'the-secret-of-this-house';
 
 /** The redirect URI that a person registers at a cloud; null: the hub's own. */
 const REDIRECT_URIS = {
-  ...{ lan: null, fixed: null, localhost: 'http://localhost:8765/back', https: 'https://hub.example/callback' },
+  lan: null,
+  fixed: null,
+  localhost: 'http://localhost:8765/back',
+  https: 'https://hub.example/callback',
 };
 
 /** The paths of the emulator for the keys of a preset. */

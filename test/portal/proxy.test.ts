@@ -54,7 +54,12 @@ function portalBehind(proxy: string) {
   const origin = `https://portal.example:${server.port}`;
   return parts.use(
     new HelperPortal({
-      ...{ baseUrl: origin, frontendUrl: origin, clientId: 'c', clientSecret: new Secret('s3cret'), ca, proxy },
+      baseUrl: origin,
+      frontendUrl: origin,
+      clientId: 'c',
+      clientSecret: new Secret('s3cret'),
+      ca,
+      proxy,
       credentialLocation: { portal: 'home' },
       limits: { ...TOKEN_REQUEST_LIMITS, connectTimeout: 1500 },
     }),
@@ -109,7 +114,8 @@ test('a refresh is not sent if nobody is at the address of the proxy', async () 
   const gone = await startRawServer(() => undefined);
   await gone[Symbol.asyncDispose]();
   expect(await refresh(portalBehind(gone.origin))).toMatchObject({
-    ...{ kind: 'not_sent', detail: expect.stringContaining('ECONNREFUSED') },
+    kind: 'not_sent',
+    detail: expect.stringContaining('ECONNREFUSED'),
   });
 });
 
@@ -124,6 +130,7 @@ test('the certificate of the portal is checked behind the proxy, too', async () 
   const { origin } = await startProxy();
   ca = [];
   expect(await refresh(portalBehind(origin))).toMatchObject({
-    ...{ kind: 'not_sent', detail: expect.stringContaining('certificate') },
+    kind: 'not_sent',
+    detail: expect.stringContaining('certificate'),
   });
 });

@@ -17,8 +17,12 @@ function responseOf(status: number, body: unknown): PortalResponse {
 }
 
 const RULES: ResponseRules = {
-  ...{ scopeSeparator: ' ', tokenLifetime: 3_600_000, errorCodes: {}, readsErrorsOfSuccess: true },
-  ...{ protocol: {}, readAnswer: null },
+  scopeSeparator: ' ',
+  tokenLifetime: 3_600_000,
+  errorCodes: {},
+  readsErrorsOfSuccess: true,
+  protocol: {},
+  readAnswer: null,
 };
 
 function refreshOutcome(status: number, body: unknown, rules: Partial<ResponseRules> = {}) {
@@ -61,7 +65,8 @@ describe('a token response', () => {
   test('a token response below a member is used if the preset says so', () => {
     const body = { status: 0, body: { ...TOKENS, scope: 'user.info,user.metrics', userid: 1 } };
     expect(refreshOutcome(200, body, rulesOf('withings'))).toMatchObject({
-      ...{ kind: 'granted', tokens: { scope: 'user.info user.metrics', account: '1' } },
+      kind: 'granted',
+      tokens: { scope: 'user.info user.metrics', account: '1' },
     });
   });
 });
@@ -96,7 +101,8 @@ describe('an error response to a refresh', () => {
     const rules = rulesOf('withings');
     expect(refreshOutcome(200, { status: 601, body: {} }, rules)).toMatchObject({ kind: 'deferred' });
     expect(refreshOutcome(200, { status: 503, body: {}, error: 'x' }, rules)).toMatchObject({
-      ...{ kind: 'rejected', detail: 'HTTP 200 status 503' },
+      kind: 'rejected',
+      detail: 'HTTP 200 status 503',
     });
     expect(refreshOutcome(401, { status: 100 }, rules)).toMatchObject({ kind: 'rejected' });
     expect(refreshOutcome(403, { message: 'Forbidden' }, rules)).toMatchObject({ kind: 'blocked' });
@@ -145,7 +151,9 @@ describe('a response to the poll of a device code', () => {
 
 describe('an error code that the configuration maps to one of the standard', () => {
   const errorCodes = {
-    ...{ invalid_token: 'invalid_grant', wrong_app: 'invalid_client', malformed: 'invalid_request' },
+    invalid_token: 'invalid_grant',
+    wrong_app: 'invalid_client',
+    malformed: 'invalid_request',
     unauthorized: 'invalid_grant',
   };
   test.each<[number, unknown, object]>([

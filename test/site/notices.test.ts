@@ -45,7 +45,10 @@ async function startHub(id: string): Promise<NoticesOfHub> {
   const context = { environment, store: pausable(store, () => hub.isPaused), referenceClock: { confirmed: null } };
   const notices = parts.use(await Notices.load(context));
   const hub: NoticesOfHub = {
-    ...{ notices, delivered: [], problems: [], isPaused: false },
+    notices,
+    delivered: [],
+    problems: [],
+    isPaused: false,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
   store.watch({ news: async (news) => (hub.isPaused ? undefined : notices.applyNews(news)) });

@@ -24,7 +24,11 @@ export async function startPaired(wrap?: Parameters<PortalSite['startHub']>[1]) 
   }
 
   return {
-    ...{ site, first, second, id, generations },
+    site,
+    first,
+    second,
+    id,
+    generations,
     refreshes,
     /** The first hub sends a refresh, the one of this number. @returns `answer` lets the portal answer, `refreshed` resolves when it has ended */
     async sendRefresh(count = 1) {

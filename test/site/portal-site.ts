@@ -165,7 +165,9 @@ export class PortalHub implements AsyncDisposable {
   /** Adds an appliance with a connection of its own. @returns the connection */
   async addAppliance(name: string): Promise<Connection> {
     const { appliance, secret } = await this.broker.appliances.add(name, {
-      ...{ connection: null, scope: 'Monitoring', portal: null },
+      connection: null,
+      scope: 'Monitoring',
+      portal: null,
     });
     rememberSecrets([secret.reveal()]);
     return this.broker.connections.ofAppliance(appliance);
@@ -224,7 +226,11 @@ export async function startTwoHubs(options?: SiteOptions, wrap?: (store: Postgre
   const second = await site.startHub(2);
   const resources = starting.move();
   return {
-    ...{ site, proxy, first, second, connection },
+    site,
+    proxy,
+    first,
+    second,
+    connection,
     /** Begins a pairing on the first of these hubs; resolves when all of them know its link. @returns its id */
     async begin(hubs: readonly [PortalHub, ...PortalHub[]] = [first, second]): Promise<string> {
       const { pairing } = await hubs[0].broker.pairings.begin(hubs[0].connectionById(connection.id));
@@ -274,16 +280,24 @@ function connectPortal(
   const portal: Portal =
     login === undefined ? helperPortal(emulator, faulty, number) : oauth2Portal(emulator, faulty, login);
   return {
-    ...{ portal, credentialLocation: { portal: 'home' }, retryLostAnswer: 'early' },
+    portal,
+    credentialLocation: { portal: 'home' },
+    retryLostAnswer: 'early',
     identity: { name: 'home', origin: faulty.frontendUrl, clientId: emulator.clientId, otherOrigins: [] },
-    ...{ loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+    loginLifetime: null,
+    idleLifetime: null,
+    refreshEndsAccessToken: false,
   };
 }
 
 function helperPortal(emulator: Emulator, { baseUrl, frontendUrl }: FaultyPortal, number: number): Portal {
   return new HelperPortal({
-    ...{ credentialLocation: { portal: 'home' }, ca: [], baseUrl, frontendUrl },
-    ...{ clientId: emulator.clientId, clientSecret: new Secret(emulator.clientSecret) },
+    credentialLocation: { portal: 'home' },
+    ca: [],
+    baseUrl,
+    frontendUrl,
+    clientId: emulator.clientId,
+    clientSecret: new Secret(emulator.clientSecret),
     redirectUrl: (nonce) => `http://192.168.1.${number}:8480/callback/${nonce}`,
   });
 }
@@ -297,7 +311,10 @@ function oauth2Portal(emulator: Emulator, { frontendUrl }: FaultyPortal, login: 
       deviceAuthorization: `${frontendUrl}/oauth2/device_authorization`,
       revocation: `${frontendUrl}/oauth2/revoke`,
     },
-    ...{ clientId: emulator.clientId, clientAuth: 'post', clientSecret: new Secret(emulator.clientSecret) },
-    ...{ login, redirectUri: CALLBACK },
+    clientId: emulator.clientId,
+    clientAuth: 'post',
+    clientSecret: new Secret(emulator.clientSecret),
+    login,
+    redirectUri: CALLBACK,
   });
 }

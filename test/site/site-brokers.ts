@@ -79,7 +79,8 @@ export async function startSiteBroker(
   };
   const broker = parts.use(
     await openBroker({
-      ...{ environment, store: wrap(store) },
+      environment,
+      store: wrap(store),
       portals: { names: ['home'], get: () => undefined, nameOf: () => undefined },
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declarations: { connections: [], appliances: [], file: '/etc/l.toml' },

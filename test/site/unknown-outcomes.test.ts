@@ -38,7 +38,12 @@ async function startHubs({ isFast = true } = {}) {
   hub.watch({ returned: returned.resolve });
   const { url } = database;
   return {
-    ...{ hub, other, proxy, sql, url, returned: returned.promise },
+    hub,
+    other,
+    proxy,
+    sql,
+    url,
+    returned: returned.promise,
     /** The database goes away when this message of the next commit has been lost. */
     goAwayAfter: (message: 'request' | 'response') => void proxy.lose(message, COMMIT).then(() => proxy.refuse()),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),

@@ -69,7 +69,9 @@ async function startPaired() {
   const store = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
   const before = readWal.bind(null, folder.path);
   return {
-    ...{ store, time, path: folder.path },
+    store,
+    time,
+    path: folder.path,
     commits: () => before().commits,
     [Symbol.dispose]() {
       store[Symbol.dispose]();

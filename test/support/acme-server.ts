@@ -55,7 +55,8 @@ export class AcmeServer implements AsyncDisposable {
       certificate: join(folder, 'acme-server.chain'),
       privateKey: join(folder, 'acme-server.key'),
       // No challenge of these kinds is used.
-      ...{ httpPort: 1, tlsPort: 1 },
+      httpPort: 1,
+      tlsPort: 1,
     };
     await writeFile(join(folder, 'pebble.json'), JSON.stringify({ pebble }));
     const curl = `curl -sS --fail --data "$data" http://127.0.0.1:${records}`;

@@ -94,8 +94,11 @@ function plan(operation: Operation, facts: EmulatorFacts, good: boolean): fc.Arb
       body: bodyOf(name, requestBody?.content ?? {}, facts, good),
     })
     .map(({ origin, path, query, bearer, body }) => ({
-      ...{ origin, method, path: query.length === 0 ? path : `${path}?${query.join('&')}` },
-      ...{ heads: [bearer, ...body.heads], body: body.text },
+      origin,
+      method,
+      path: query.length === 0 ? path : `${path}?${query.join('&')}`,
+      heads: [bearer, ...body.heads],
+      body: body.text,
     }));
 }
 

@@ -142,7 +142,8 @@ function register(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
 }
 
 const KEY = {
-  ...{ kty: 'EC', crv: 'P-256' },
+  kty: 'EC',
+  crv: 'P-256',
   x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
   y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
 };

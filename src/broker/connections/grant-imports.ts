@@ -103,9 +103,17 @@ export class GrantImports implements AsyncDisposable {
     const previous: Omit<Grant, 'generation'> = {
       connection: id,
       // There is no access token yet: this one counts as expired, and is never issued.
-      ...{ accessToken: new Secret(''), lifetime: 1, obtained: sent, accessTokenRejectedAt: null },
-      ...{ refreshToken, scope, requestedScope: scope, portalTime: null },
-      ...{ doubt: null, refused: null, misconfigured: null },
+      accessToken: new Secret(''),
+      lifetime: 1,
+      obtained: sent,
+      accessTokenRejectedAt: null,
+      refreshToken,
+      scope,
+      requestedScope: scope,
+      portalTime: null,
+      doubt: null,
+      refused: null,
+      misconfigured: null,
       issuer: portalIdentityOf(connected.identity),
     };
     const attempt = { token: sha256(refreshToken.reveal()), at: sent };

@@ -404,7 +404,9 @@ export class GrantRunner implements ScheduledGrant {
     });
     const issued = { issuer: portalIdentityOf(identity), portal: identity.name };
     this.#dispatch({
-      ...{ kind: 'answered', outcome, ...issued },
+      kind: 'answered',
+      outcome,
+      ...issued,
       time: referenceClock.timeAt(identity.name, activity.sent),
     });
   }

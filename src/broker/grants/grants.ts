@@ -82,7 +82,10 @@ export class Grants implements AsyncDisposable {
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
-      ...{ environment, store, referenceClock, schedule },
+      environment,
+      store,
+      referenceClock,
+      schedule,
       logger: this.#logger,
       stopping: this.#stopping.signal,
       revoke: async (connection, tokens, portal = this.#portalOf(connection)) =>

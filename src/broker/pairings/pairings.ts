@@ -59,7 +59,8 @@ export class Pairings implements AsyncDisposable {
     this.#context = context;
     this.#browserTokenKey = context.environment.random.token(BROWSER_KEY_BYTES);
     this.#stored = new StoredPairings({
-      ...{ ...context, index: this.#index },
+      ...context,
+      index: this.#index,
       betweenStarts: (connection, work) => this.#serialize(connection, work),
     });
   }

@@ -167,7 +167,9 @@ function pairingFailureFields(
   const { reason, at, detail } = failure;
   return {
     pairingFailed: {
-      ...{ reason, message: run.failureMessage(reason), at: rfc3339(at.wall) },
+      reason,
+      message: run.failureMessage(reason),
+      at: rfc3339(at.wall),
       ...(detail !== undefined && { detail }),
     },
     credentialLocation: run.credentialLocation,

@@ -20,7 +20,15 @@ export function presetCatalogue(): Catalogue {
     provenance: PROVENANCE,
     presets: allClouds().map(
       ({ name, title, summary, register, client_secret, redirect, known, unverified, sources }) => ({
-        ...{ name, title, summary, register, client_secret, redirect, known, unverified, sources },
+        name,
+        title,
+        summary,
+        register,
+        client_secret,
+        redirect,
+        known,
+        unverified,
+        sources,
       }),
     ),
   };

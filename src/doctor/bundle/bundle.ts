@@ -96,7 +96,8 @@ function redactedStatus({ hub }: DoctorContext): object {
     hub: hub.hub,
     connections: connections.map(redactedLogin),
     appliances: appliances.map(redactedLogin),
-    ...{ conditions, notices },
+    conditions,
+    notices,
   };
 }
 

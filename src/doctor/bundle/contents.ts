@@ -77,14 +77,23 @@ function redactedPortal(portal: PortalConfiguration): object {
   if (portal.type === 'helper') {
     const { baseUrl, frontendUrl, redirect, revocationEndpoint } = portal;
     return {
-      ...{ ...common, baseUrl, frontendUrl },
+      ...common,
+      baseUrl,
+      frontendUrl,
       redirect: URL.canParse(redirect) ? new URL(redirect).origin : redirect,
       revocationEndpoint: revocationEndpoint && new URL(revocationEndpoint).origin,
     };
   }
   const { issuer, endpoints, clientAuth, login, redirectUri, pkce, minRequestInterval } = portal.settings;
   return {
-    ...{ ...common, preset: portal.preset, issuer, clientAuth, login, redirectUri, pkce, minRequestInterval },
+    ...common,
+    preset: portal.preset,
+    issuer,
+    clientAuth,
+    login,
+    redirectUri,
+    pkce,
+    minRequestInterval,
     endpoints: Object.fromEntries(
       Object.entries(endpoints).map(([key, url]) => [key, url === null ? null : new URL(url).origin]),
     ),

@@ -13,7 +13,11 @@ export function siteStatus({ siteId, hubId, hubs }: Pick<SiteStore, 'siteId' | '
     hubs: hubs
       .toSorted((a, b) => a.name.localeCompare(b.name) || a.id.localeCompare(b.id))
       .map(({ id, name, address, version, lastSeen }) => ({
-        ...{ id, name, address, version, lastSeen: rfc3339(lastSeen) },
+        id,
+        name,
+        address,
+        version,
+        lastSeen: rfc3339(lastSeen),
         ...(id === hubId && { thisHub: true }),
       })),
   };

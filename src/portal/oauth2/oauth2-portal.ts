@@ -186,7 +186,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const wrong = wrongClient(settings).then((changed) => this.#createSender(changed));
     const senderOf = (client: 'hub' | 'wrong') => (client === 'hub' ? this.#sender : wrong);
     return checkAuthorizationServer({
-      ...{ settings, credentialLocation, wall, metadata: this.#metadata, route: this.#options },
+      settings,
+      credentialLocation,
+      wall,
+      metadata: this.#metadata,
+      route: this.#options,
       usesDeviceCode: () => this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization),
       requestDeviceCode: async (server, client) =>
         this.#requestDeviceCode(server, settings.defaultScope, { sender: await senderOf(client) }),
@@ -246,7 +250,10 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
     }
     const link = await createAuthorizationLink({
-      ...{ endpoint, settings, redirectUri, scope },
+      endpoint,
+      settings,
+      redirectUri,
+      scope,
       callbackAddress: callbackAddress(),
       issuer: settings.issuer === null ? null : server.issuer,
       requiresIssuer: server.authorization_response_iss_parameter_supported === true,

@@ -54,7 +54,11 @@ export function planRestore(backup: BackupContents, content: StoredRows): Restor
   return {
     state: {
       settings: restoredSettings(backup, content),
-      ...{ connections, appliances, removedConnections, removedAppliances, movedAppliances },
+      connections,
+      appliances,
+      removedConnections,
+      removedAppliances,
+      movedAppliances,
       grants: grants.map((grant) => fromBackup(grant, generationOf(grant.connection), backup.made)),
       sessions: backup.sessions.filter(isReplaced),
     },

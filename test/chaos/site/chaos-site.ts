@@ -103,8 +103,14 @@ export class ChaosSite implements AsyncDisposable {
     const caFile = join(folder.path, 'portal.pem');
     const portal = resources.use(
       await PortalOnHost.startNamed(hosts.portal, hosts.portal.address, {
-        ...{ port: 8001, frontendPort: 8002, caFile, showSecrets: true, redirectRule: 'any' },
-        ...{ tokenLifetime: options.tokenLifetime, onReuse: 'revoke-family', contentEncoding: 'br' },
+        port: 8001,
+        frontendPort: 8002,
+        caFile,
+        showSecrets: true,
+        redirectRule: 'any',
+        tokenLifetime: options.tokenLifetime,
+        onReuse: 'revoke-family',
+        contentEncoding: 'br',
         clients: Object.values(clientIds).map((id) => ({ id, secret: portalSecret })),
         users: [...passwords].map(([name, password]) => ({ name, password })),
       }),

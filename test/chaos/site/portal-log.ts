@@ -73,7 +73,12 @@ export class PortalLog {
       }
       const [grant = '', generation] = token.split('.');
       this.#sends.set(number, {
-        ...{ token, grant, generation: Number(generation), hub: form['hub'] ?? '', at: Date.parse(time), status },
+        token,
+        grant,
+        generation: Number(generation),
+        hub: form['hub'] ?? '',
+        at: Date.parse(time),
+        status,
         successor: typeof answer['refresh_token'] === 'string' ? answer['refresh_token'] : null,
       });
     }

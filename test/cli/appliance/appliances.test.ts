@@ -39,15 +39,21 @@ test('appliance add shows the secret and a curl command that can be pasted into 
 test('appliance remove and unpair act without a question if there is no terminal', async () => {
   hub.administration.set({ name: 'wallbox', state: 'active' });
   expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({
-    ...{ status: 0, stdout: '', stderr: 'wallbox is unpaired.\n' },
+    status: 0,
+    stdout: '',
+    stderr: 'wallbox is unpaired.\n',
   });
   hub.administration.isPortalTold = false;
   expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({
-    ...{ status: 0, stdout: '', stderr: expect.stringContaining('The portal was not told, so the login may go on') },
+    status: 0,
+    stdout: '',
+    stderr: expect.stringContaining('The portal was not told, so the login may go on'),
   });
   expect(hub.administration.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await hub.latchkey('appliance', 'remove', 'wallbox')).toMatchObject({
-    ...{ status: 0, stdout: '', stderr: expect.stringContaining('The portal was not told, so the login may go on') },
+    status: 0,
+    stdout: '',
+    stderr: expect.stringContaining('The portal was not told, so the login may go on'),
   });
   hub.administration.isPortalTold = true;
   expect(hub.administration.appliances.size).toBe(0);

@@ -19,7 +19,11 @@ test('invite --json shows the token once, under the documented member names', as
     ca_fingerprint: 'pin-of-the-ca',
   });
   expect(hub.administration.invites.at(-1)).toEqual({
-    ...{ name: 'wallbox', scope: 'A B', portal: 'home', connection: null, ttl: 5400 },
+    name: 'wallbox',
+    scope: 'A B',
+    portal: 'home',
+    connection: null,
+    ttl: 5400,
   });
 });
 
@@ -27,7 +31,11 @@ test('invite for any appliance is valid for an hour and is shown with a curl com
   const made = await hub.latchkey('invite');
   const token = hub.administration.issued.at(-1);
   expect(hub.administration.invites.at(-1)).toEqual({
-    ...{ name: null, scope: null, portal: null, connection: null, ttl: 3600 },
+    name: null,
+    scope: null,
+    portal: null,
+    connection: null,
+    ttl: 3600,
   });
   expect(made).toMatchObject({ status: 0, stderr: '' });
   expect(made.stdout).toMatch(/^One appliance can register within 60 min, without approval/);
@@ -120,7 +128,8 @@ test('appliance list counts the appliances that asked to join, and approve asks 
   expect(await approve()).toBe(1);
   // Without a terminal nobody compares the code.
   expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
-    ...{ status: 1, stdout: '' },
+    status: 1,
+    stdout: '',
     stderr: expect.stringMatching(/7 appliances asked to join, and wallbox was not approved: add --code/),
   });
   expect(hub.administration.appliances.get('wallbox')).toHaveProperty('waitingForApproval');

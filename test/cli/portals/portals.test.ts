@@ -150,7 +150,11 @@ test('portals check tells an unreachable portal, one without the endpoints of it
   const check = async (name: string) =>
     JSON.parse((await startOn(hub, 'portals', 'check', name, '--json').ended).stdout);
   expect(resultsOf(await check('gone'))).toEqual({
-    ...{ discovery: 'fail', endpoints: 'warn', tls: 'fail', clock: 'warn', client: 'warn' },
+    discovery: 'fail',
+    endpoints: 'warn',
+    tls: 'fail',
+    clock: 'warn',
+    client: 'warn',
   });
   expect(resultsOf(await check('device'))).toMatchObject({ discovery: 'ok', endpoints: 'fail', tls: 'ok' });
   emulator.advance(3600);

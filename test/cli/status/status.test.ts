@@ -25,8 +25,12 @@ test('status --json prints the documented members, and appliance list --json its
 
 test('status shows a person the hub, a table, and below it what needs action', async () => {
   hub.administration.set({
-    ...{ name: 'wallbox', state: 'active', scope: 'A B' },
-    ...{ expiresIn: 740, refreshIn: 30, lastRefresh: ago(3 * 3600 + 5) },
+    name: 'wallbox',
+    state: 'active',
+    scope: 'A B',
+    expiresIn: 740,
+    refreshIn: 30,
+    lastRefresh: ago(3 * 3600 + 5),
   });
   hub.administration.set({
     name: 'heatpump',
@@ -73,7 +77,10 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
   hub.administration.set({ name: 'wallbox', state: 'needs_pairing', problem: problem('refused') });
   const [refused] = (await hub.administration.status()).conditions;
   hub.administration.notices.push({
-    ...{ ...what, code: 'pairing_needed', severity: 'error', message: 'wallbox is refused' },
+    ...what,
+    code: 'pairing_needed',
+    severity: 'error',
+    message: 'wallbox is refused',
     what_to_do: refused?.what_to_do ?? '',
   });
   const result = await hub.latchkey('status');

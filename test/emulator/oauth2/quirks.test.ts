@@ -220,8 +220,11 @@ test('tokenFormat: token responses are a form, and errors stay JSON', async () =
   const response = await post(`${emulator.frontendUrl}/oauth2/token`, { ...form, code });
   expect(response.headers.get('content-type')).toMatch(/^application\/x-www-form-urlencoded/);
   expect(Object.fromEntries(new URLSearchParams(await response.text()))).toEqual({
-    ...{ access_token: expect.any(String), refresh_token: expect.any(String) },
-    ...{ expires_in: '3600', token_type: 'bearer', scope: 'read write' },
+    access_token: expect.any(String),
+    refresh_token: expect.any(String),
+    expires_in: '3600',
+    token_type: 'bearer',
+    scope: 'read write',
   });
   expect(await quirk.token({ ...form, code })).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
 });

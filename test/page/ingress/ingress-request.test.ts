@@ -39,7 +39,9 @@ describe('the user of a reverse proxy', () => {
   it('the display name is used, otherwise the login name, and no name is unknown', () => {
     const names = { 'x-remote-user-name': 'anna', 'x-remote-user-display-name': asReceived('Anna Müller') };
     expect(read({ 'x-remote-user-id': 'f3a1', ...names })).toMatchObject({
-      ...{ userId: 'f3a1', loginName: 'anna', userName: 'Anna Müller' },
+      userId: 'f3a1',
+      loginName: 'anna',
+      userName: 'Anna Müller',
     });
     expect(read({ 'x-remote-user-name': 'anna' })).toMatchObject({ userId: 'anna', userName: 'anna' });
     expect(read({ 'x-remote-user-id': 'f3a1' })).toMatchObject({ userId: 'f3a1', userName: null });

@@ -15,7 +15,9 @@ afterEach(() => parts.disposeAsync());
 
 async function startCloud(options: EmulatorOptions = {}): Promise<Emulator> {
   const client = {
-    ...{ id: 'latchkey', secret: 'the-secret-of-the-hub', redirectUris: [REDIRECT_URI] },
+    id: 'latchkey',
+    secret: 'the-secret-of-the-hub',
+    redirectUris: [REDIRECT_URI],
     jwks: { keys: [CLIENT_JWK] },
   };
   return parts.use(await startPortal({ clients: [client], autoLogin: true, ...options }));
@@ -111,7 +113,8 @@ test('a redirect of an endpoint is not followed, and the configuration key that 
   redirect('device_authorization');
   expect(await portal.refresh(new Secret('a'))).toMatchObject({ kind: 'blocked', detail: naming('token_endpoint') });
   expect(await portal.requestLink(REQUEST)).toMatchObject({
-    ...{ kind: 'rejected', detail: naming('device_authorization_endpoint') },
+    kind: 'rejected',
+    detail: naming('device_authorization_endpoint'),
   });
   const client = (await portal.check(() => Date.now())).find(({ name }) => name === 'client');
   expect(client).toMatchObject({ result: 'fail', detail: naming('token_endpoint') });

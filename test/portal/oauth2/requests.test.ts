@@ -9,17 +9,21 @@ import { connectOAuth2Portal } from './oauth2-portal-harness.ts';
 
 const TOKENS = JSON.stringify({ access_token: 'aaaaaa', refresh_token: 'rrrrrr', expires_in: 3600 });
 const DEVICE = JSON.stringify({
-  ...{ device_code: 'the-device-code', user_code: 'ABCD-EFGH', interval: 5, expires_in: 300 },
+  device_code: 'the-device-code',
+  user_code: 'ABCD-EFGH',
+  interval: 5,
+  expires_in: 300,
   verification_uri: 'https://cloud.example/device',
 });
 const GRANT = { refreshToken: new Secret('the-refresh-token'), accessToken: new Secret('the-access-token') };
 const LINK: RedirectLink = {
-  ...{
-    kind: 'redirect',
-    authorizeUrl: 'https://cloud.example/authorize',
-    redirect: 'http://192.168.1.7:8480/callback',
-  },
-  ...{ state: 'the-state', verifier: new Secret('v'.repeat(43)), issuer: null, requiresIssuer: false },
+  kind: 'redirect',
+  authorizeUrl: 'https://cloud.example/authorize',
+  redirect: 'http://192.168.1.7:8480/callback',
+  state: 'the-state',
+  verifier: new Secret('v'.repeat(43)),
+  issuer: null,
+  requiresIssuer: false,
 };
 
 let server: RawServer;
@@ -122,8 +126,12 @@ describe('what a preset changes', () => {
     });
     await portal.exchangeCode(LINK, { code: new Secret('the-code'), issuer: null });
     expect(lastRequest().form).toEqual({
-      ...{ grant_type: 'authorization_code', code: 'the-code', redirect_uri: LINK.redirect },
-      ...{ code_verifier: 'v'.repeat(43), action: 'requesttoken', audience: 'https://api.cloud.example' },
+      grant_type: 'authorization_code',
+      code: 'the-code',
+      redirect_uri: LINK.redirect,
+      code_verifier: 'v'.repeat(43),
+      action: 'requesttoken',
+      audience: 'https://api.cloud.example',
     });
     expect(lastRequest().headers).toMatchObject({ 'x-api-key': 'the-key' });
     await portal.refresh(GRANT.refreshToken);
@@ -144,9 +152,15 @@ describe('an authorization request', () => {
   test('an authorization request has a random state of 128 bits, PKCE, and the added parameters', async () => {
     const parameters = await parametersOf({ authorizationParams: { access_type: 'offline' }, scopeSeparator: ',' });
     expect(parameters).toEqual({
-      ...{ tenant: 'a', response_type: 'code', client_id: 'latchkey', scope: 'a,b', access_type: 'offline' },
-      ...{ redirect_uri: 'http://192.168.1.7:8480/callback', code_challenge_method: 'S256' },
-      ...{ state: expect.stringMatching(/^[\w-]{22}$/), code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
+      tenant: 'a',
+      response_type: 'code',
+      client_id: 'latchkey',
+      scope: 'a,b',
+      access_type: 'offline',
+      redirect_uri: 'http://192.168.1.7:8480/callback',
+      code_challenge_method: 'S256',
+      state: expect.stringMatching(/^[\w-]{22}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
     });
     expect(server.requests).toHaveLength(0);
   });
@@ -192,7 +206,9 @@ describe('a device authorization request that is refused with invalid_client', (
     const [error] = Object.keys(changes.errorCodes ?? { invalid_client: '' });
     await using refusing = await startRawServer((socket) => socket.end(httpResponse(401, JSON.stringify({ error }))));
     const endpoints = {
-      ...{ authorization: null, token: `${refusing.origin}/token`, revocation: null },
+      authorization: null,
+      token: `${refusing.origin}/token`,
+      revocation: null,
       deviceAuthorization: `${refusing.origin}/device`,
     };
     await using portal = portalWith({ ...changes, endpoints });

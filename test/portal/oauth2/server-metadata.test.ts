@@ -88,7 +88,8 @@ describe('a document that is not used', () => {
   ])('a document that %s is not used', async (_, document, problem) => {
     const { issuer, source } = await startIssuer((socket) => socket.end(httpResponse(200, document(issuer))));
     expect(await source().get()).toMatchObject({
-      ...{ kind: 'unavailable', problem: { kind: 'unreachable', detail: expect.stringMatching(problem) } },
+      kind: 'unavailable',
+      problem: { kind: 'unreachable', detail: expect.stringMatching(problem) },
     });
   });
 
@@ -97,7 +98,8 @@ describe('a document that is not used', () => {
       socket.end(httpResponse(status, '', { location: 'https://evil.example/', 'retry-after': '7' })),
     );
     expect(await source().get()).toMatchObject({
-      ...{ kind: 'unavailable', problem: { detail: expect.stringContaining(`HTTP ${status}`) } },
+      kind: 'unavailable',
+      problem: { detail: expect.stringContaining(`HTTP ${status}`) },
     });
   });
 });
@@ -222,7 +224,8 @@ describe('a later document that moves an endpoint to another origin', () => {
     const metadata = source();
     await metadata.check();
     expect(metadata.moved).toEqual({
-      ...{ key: 'token_endpoint', from: issuer },
+      key: 'token_endpoint',
+      from: issuer,
       to: `${elsewhere}/a%22proxy%20=%20%22b`,
     });
     expect(await metadata.get()).toMatchObject({ server: { token_endpoint: `${issuer}/token` } });

@@ -20,7 +20,11 @@ it('a refresh takes two syncs of a slow card, and no token request waits for a s
   let fastest = Number.POSITIVE_INFINITY;
   for (let tries = 0; tries < MAX_TRIES && fastest >= SYNC; tries++) {
     const { worst, refreshes } = await hub.load({
-      ...{ sync: SYNC, rate: 50, interval: 24 * SYNC, warmUp: 1, seconds: (4 * SYNC) / 1000 },
+      sync: SYNC,
+      rate: 50,
+      interval: 24 * SYNC,
+      warmUp: 1,
+      seconds: (4 * SYNC) / 1000,
     });
     // A refresh has a sync before it is sent, and one for its result.
     expect(refreshes.length).toBeGreaterThan(0);

@@ -245,7 +245,11 @@ class EndlessClient implements AsyncDisposable {
 
   async #request(): Promise<void> {
     const sent = request({
-      ...{ agent: this.#agent, host: '127.0.0.1', port: hub.httpsPort, method: 'POST', path: '/oauth/token' },
+      agent: this.#agent,
+      host: '127.0.0.1',
+      port: hub.httpsPort,
+      method: 'POST',
+      path: '/oauth/token',
       auth: `${fan.client_id}:${fan.client_secret}`,
       headers: { host: `${NAME}:${hub.httpsPort}`, 'content-type': 'application/x-www-form-urlencoded' },
     }).end('grant_type=client_credentials');

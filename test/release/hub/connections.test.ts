@@ -30,7 +30,10 @@ describe('latchkey connection', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: true });
     expect(await hub.json('connection', 'add', 'heating', '--scope', 'Monitoring')).toEqual({
-      ...{ name: 'heating', portal: 'home', scope: 'Monitoring', state: 'unpaired' },
+      name: 'heating',
+      portal: 'home',
+      scope: 'Monitoring',
+      state: 'unpaired',
     });
     const thermostat = await addTo(hub, 'thermostat', 'heating');
     const dashboard = await addTo(hub, 'dashboard', 'heating');

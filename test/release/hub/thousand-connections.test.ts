@@ -71,8 +71,14 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
   await store.saveRegistry({
     addedConnections: ids.map((id) => ({ id, name: `a-${id}`, portal: 'home', scope: null, origin: 'implicit' })),
     addedAppliances: ids.map((id) => ({
-      ...{ id, clientId: id, name: `a-${id}`, connection: id, credentials: { kind: 'none' }, origin: 'added' },
-      ...{ waiting: null, softwareId: null },
+      id,
+      clientId: id,
+      name: `a-${id}`,
+      connection: id,
+      credentials: { kind: 'none' },
+      origin: 'added',
+      waiting: null,
+      softwareId: null,
     })),
   });
   const obtained = systemClock().now();
@@ -82,8 +88,13 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
     ids.map((connection) =>
       store.replaceGrant(
         sampleGrant({
-          ...{ connection, issuer, obtained, portalTime: obtained.wall, lifetime: 12 * HOUR },
-          ...{ accessToken: tokens(), refreshToken: tokens() },
+          connection,
+          issuer,
+          obtained,
+          portalTime: obtained.wall,
+          lifetime: 12 * HOUR,
+          accessToken: tokens(),
+          refreshToken: tokens(),
         }),
       ),
     ),

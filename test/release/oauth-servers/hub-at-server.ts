@@ -41,7 +41,9 @@ export class HubAtServer implements AsyncDisposable {
     const { authorization, token, revocation } = endpoints;
     const addresses = issuer === null ? { authorization_endpoint: authorization, token_endpoint: token } : { issuer };
     const own = {
-      ...{ type: 'oauth2', ...addresses, client_id: client.id },
+      type: 'oauth2',
+      ...addresses,
+      client_id: client.id,
       ...(issuer === null && revocation !== null && { revocation_endpoint: revocation }),
       ...(SECRET_FILE in secrets && { client_secret_file: SECRET_FILE }),
     };

@@ -84,7 +84,9 @@ describe('a hub at oidc-provider', async () => {
     start: async (redirectUris, parts) =>
       parts.use(
         await startOidcProvider({
-          ...{ redirectUris, publicKey: await exportJWK(publicKey), accessTokenTtl: TOKEN_LIFETIME },
+          redirectUris,
+          publicKey: await exportJWK(publicKey),
+          accessTokenTtl: TOKEN_LIFETIME,
         }),
       ),
     methods: {

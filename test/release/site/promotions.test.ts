@@ -46,7 +46,13 @@ async function startSite(synchronous: boolean) {
   a.watch({ news: async ({ all }) => void (all && news.a.push(all)) });
   b.watch({ news: async ({ all }) => void (all && news.b.push(all)) });
   return {
-    ...{ primary, standby, database, address, a, b, news },
+    primary,
+    standby,
+    database,
+    address,
+    a,
+    b,
+    news,
     /** The primary's machine is lost, and the standby becomes the primary. */
     async failOver(): Promise<void> {
       const returned = [a, b].map(whenReturned);

@@ -16,7 +16,8 @@ export async function startWaiting(wrap?: (store: PostgresStore) => BrokerStore)
   const resources = starting.move();
 
   return {
-    ...{ ...hubs, id },
+    ...hubs,
+    id,
     login: () => logIn(site, first.pairing(id)),
     tokenRequests: () => site.portal.requests('token').length,
     /** How often a refresh token was sent. */

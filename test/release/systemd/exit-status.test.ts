@@ -29,7 +29,8 @@ function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
 async function expectEnd(hub: HubProcess, status: number, messages: readonly string[], options = {}): Promise<void> {
   await using daemon = supervise(hub, NOTIFY, options);
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
-    ...{ status, signal: null },
+    status,
+    signal: null,
     log: [expect.stringMatching(/^<3>latchkey: \S/)],
   });
   for (const message of messages) expect(daemon.log()[0]).toContain(message);
@@ -137,7 +138,8 @@ test('without systemd a permanent error ends the daemon with status 1 and a line
   await using hub = await prepared({ lan: 'port = 80' });
   await using daemon = supervise(hub, '', { env: { JOURNAL_STREAM: '1:2' } });
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
-    ...{ status: 1, signal: null },
+    status: 1,
+    signal: null,
     log: [expect.stringMatching(/^latchkey: .*lan\.port/)],
   });
 });

@@ -103,7 +103,8 @@ describe.concurrent('a reload of the configuration', () => {
     }
     await change(hub, /https_port = \d+/, 'https_port = "x"');
     expect(await hub.cli('reload')).toEqual({
-      ...{ status: 1, stdout: '' },
+      status: 1,
+      stdout: '',
       stderr: expect.stringMatching(/^latchkey: .*latchkey\.toml: lan\.https_port: must be .* \(found "x"\)\n$/),
     });
     expect(hub.events('hub_started')).toHaveLength(1);
@@ -112,7 +113,8 @@ describe.concurrent('a reload of the configuration', () => {
     await writeFile(join(hub.directory, 'latchkey.toml'), good);
     await change(hub, /https_port = \d+/, `https_port = ${(other.address() as AddressInfo).port}`);
     expect(await hub.cli('reload')).toMatchObject({
-      ...{ status: 1, stdout: '' },
+      status: 1,
+      stdout: '',
       stderr: expect.stringMatching(
         /^latchkey: the hub could not start .* runs with the previous one: lan\.https_port/,
       ),
@@ -255,7 +257,9 @@ describe.concurrent('a reload of the configuration', () => {
         dispatcher: agent,
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: new URLSearchParams({
-          ...{ grant_type: 'client_credentials', client_assertion_type, client_assertion },
+          grant_type: 'client_credentials',
+          client_assertion_type,
+          client_assertion,
         }).toString(),
       });
       return { statusCode, body: await body.json() };

@@ -35,7 +35,11 @@ export async function explore(
   const branches: (readonly string[])[] = [scenario.opening ?? []];
   let executions = 0;
   const result = (counterExample: CounterExample | null, isComplete: boolean) => ({
-    ...{ counterExample, states: visited.size, executions, exceptions, isComplete },
+    counterExample,
+    states: visited.size,
+    executions,
+    exceptions,
+    isComplete,
   });
   for (let branch = branches.pop(); branch !== undefined; branch = branches.pop()) {
     if (visited.size >= maxStates) return result(null, false);

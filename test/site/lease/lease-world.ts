@@ -38,8 +38,11 @@ export class LeaseWorld implements WorldParts {
     const { lifetime, grace, retryLostAnswer } = scenario;
     this.portal = new ModelPortal({ lifetime, grace });
     const context = {
-      ...{ database: this.database, portal: this.portal, retryLostAnswer },
-      ...{ isPaced: scenario.isPaced === true, defects },
+      database: this.database,
+      portal: this.portal,
+      retryLostAnswer,
+      isPaced: scenario.isPaced === true,
+      defects,
     };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);
@@ -52,8 +55,11 @@ export class LeaseWorld implements WorldParts {
     const { database, hubs } = world;
     const age = INITIAL_AGE * scenario.lifetime;
     const grant = sampleGrant({
-      ...{ connection: CONNECTION, accessToken: new Secret('access-1'), refreshToken: new Secret('refresh-1') },
-      ...{ lifetime: scenario.lifetime, portalTime: null },
+      connection: CONNECTION,
+      accessToken: new Secret('access-1'),
+      refreshToken: new Secret('refresh-1'),
+      lifetime: scenario.lifetime,
+      portalTime: null,
       obtained: { boot: 'boot-A', uptime: hubs.A.uptime - age, wall: database.now - age },
     });
     const row = toGrantRow(grant, { seal: (_row, text) => text, open: (_row, text) => text });

@@ -194,12 +194,18 @@ export class ModelHub {
     await clocks.synchronize({ all: async () => [{ now: database.now }] as never, run: async () => 0 });
     await clocks.load({ all: async () => HUBS.map(bootTimeOf(database)) as never, run: async () => 0 });
     const site = new SiteGrants({
-      ...{ database: connections as unknown as SiteDatabase, sealing: NO_SEALING, clocks, clock, hubId: this.name },
+      database: connections as unknown as SiteDatabase,
+      sealing: NO_SEALING,
+      clocks,
+      clock,
+      hubId: this.name,
     });
     const run = { number: this.#runs++, connections, site, plan: null, news: 'none', isLoaded: false } as const;
     const started: HubRun = {
       ...run,
-      ...{ isApplying: false, commands: 0, hasUnknownWrites: false },
+      isApplying: false,
+      commands: 0,
+      hasUnknownWrites: false,
       timeline: database.timeline,
       settlesAt: null,
       ...this.#createGrants(connections, site, () => started),
@@ -385,17 +391,29 @@ export class ModelHub {
       } as Partial<Portal> as Portal,
       identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
       credentialLocation: { portal: 'home' },
-      ...{ retryLostAnswer, loginLifetime: null, idleLifetime: null, refreshEndsAccessToken: false },
+      retryLostAnswer,
+      loginLifetime: null,
+      idleLifetime: null,
+      refreshEndsAccessToken: false,
     } as ConnectionPortal;
     const referenceClock = new ReferenceClock(environment);
     const grants = new Grants({
-      ...{ environment, store, scheduler, referenceClock, portalOf: () => connectionPortal },
-      ...{ jitterOffset: () => 0, isDamaged: () => false, stopTime: 0 },
+      environment,
+      store,
+      scheduler,
+      referenceClock,
+      portalOf: () => connectionPortal,
+      jitterOffset: () => 0,
+      isDamaged: () => false,
+      stopTime: 0,
       rankOf: createHubRanking({ hubId: this.name, hubs }),
     });
     this.#onReturn = () => void grants.onStoreReturned();
     const imports = new GrantImports({
-      ...{ environment, grants, referenceClock, portalOf: () => connectionPortal },
+      environment,
+      grants,
+      referenceClock,
+      portalOf: () => connectionPortal,
       store,
       connections: {
         byId: () => ({}),

@@ -118,16 +118,18 @@ export class ModelPortal {
   refresh(hub: string, token: Secret, begun: BegunAttempt, maySend: () => boolean): Promise<TokenOutcome> {
     const { promise, resolve } = Promise.withResolvers<TokenOutcome>();
     this.requests.push({
-      ...{
-        number: this.requests.length,
-        hub,
-        begun,
-        token: token.reveal(),
-        maySend,
-        settle: resolve,
-        state: 'connecting',
-      },
-      ...{ writtenAt: 0, outcome: null, mishaps: new Set(), isSettled: false, isSaved: false },
+      number: this.requests.length,
+      hub,
+      begun,
+      token: token.reveal(),
+      maySend,
+      settle: resolve,
+      state: 'connecting',
+      writtenAt: 0,
+      outcome: null,
+      mishaps: new Set(),
+      isSettled: false,
+      isSaved: false,
     });
     return promise;
   }
@@ -152,7 +154,8 @@ export class ModelPortal {
     const tokens = {
       accessToken: new Secret(family.current.replace('refresh', 'access')),
       refreshToken: new Secret(family.current),
-      ...{ scope: null, lifetime },
+      scope: null,
+      lifetime,
     };
     request.outcome = { kind: 'granted', tokens, portalTime: null };
   }

@@ -44,6 +44,16 @@ export interface LeaseScenario {
 
 /** Nothing goes wrong, and time passes twice: each hub may refresh the grant once. */
 export const QUIET: LeaseScenario = {
-  ...{ faults: [], maxFaults: 0, maxAdvances: 2, maxRequests: 0, maxRejections: 0, maxSlowAnswers: 0 },
-  ...{ maxImports: 0, maxUnpairs: 0, maxLostCommits: 0, retryLostAnswer: 'late', lifetime: 600_000, grace: 0 },
+  faults: [],
+  maxFaults: 0,
+  maxAdvances: 2,
+  maxRequests: 0,
+  maxRejections: 0,
+  maxSlowAnswers: 0,
+  maxImports: 0,
+  maxUnpairs: 0,
+  maxLostCommits: 0,
+  retryLostAnswer: 'late',
+  lifetime: 600_000,
+  grace: 0,
 };

@@ -8,7 +8,12 @@ export const ONE_FAULT = { ...QUIET, maxFaults: 1, maxAdvances: 1 };
 /** A hub sends a refresh, and its answer comes. Then a standby is promoted that has lost commits. */
 export const ANSWERED = ['A request', 'A call 1', 'A send 0', 'A response 0'];
 const PROMOTION: LeaseScenario = {
-  ...{ ...QUIET, faults: ['promotion'], maxFaults: 1, maxAdvances: 0, maxRequests: 2, maxLostCommits: 2 },
+  ...QUIET,
+  faults: ['promotion'],
+  maxFaults: 1,
+  maxAdvances: 0,
+  maxRequests: 2,
+  maxLostCommits: 2,
 };
 const PROMOTION_AND_KILL: LeaseScenario = { ...PROMOTION, faults: ['promotion', 'kill'], maxFaults: 2 };
 export const LOST_ATTEMPT: LeaseScenario = { ...PROMOTION, opening: [...ANSWERED, 'promote 1'] };
@@ -51,7 +56,12 @@ export const SHORT_SCENARIOS: readonly Row[] = [
   [
     'with a portal that is asked one after the other, and a killed hub',
     {
-      ...{ ...QUIET, faults: ['kill'], maxFaults: 1, maxAdvances: 0, maxRequests: 2, isPaced: true },
+      ...QUIET,
+      faults: ['kill'],
+      maxFaults: 1,
+      maxAdvances: 0,
+      maxRequests: 2,
+      isPaced: true,
       opening: ['A request', 'A turn', 'A call 1', 'A send 0', 'B request', 'A kill'],
     },
   ],
@@ -60,15 +70,15 @@ export const SHORT_SCENARIOS: readonly Row[] = [
   ['with a promotion that loses an attempt and its tokens, and a request', LOST_BOTH],
   [
     'with a promotion that loses an attempt and its tokens, and a killed hub',
-    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: LOST_BOTH.opening ?? [] } },
+    { ...PROMOTION_AND_KILL, maxRequests: 1, opening: LOST_BOTH.opening ?? [] },
   ],
   [
     'with a promotion that loses an attempt and its tokens, and a late hub',
-    { ...LOST_BOTH, ...{ maxAdvances: 1, maxRequests: 1 } },
+    { ...LOST_BOTH, maxAdvances: 1, maxRequests: 1 },
   ],
   [
     'with a promotion that loses an attempt under way',
-    { ...PROMOTION, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+    { ...PROMOTION, maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] },
   ],
   ['with an import', { ...QUIET, maxAdvances: 0, maxImports: 1 }],
   ['with an import, and a killed hub or a lost answer', { ...IMPORT, faults: ['kill', 'lost_answer'] }],
@@ -104,14 +114,18 @@ export const LONG_SCENARIOS: readonly Row[] = [
   ],
   [
     'with a promotion that loses an attempt under way, and a killed hub',
-    { ...PROMOTION_AND_KILL, ...{ maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] } },
+    { ...PROMOTION_AND_KILL, maxRequests: 1, opening: [...ANSWERED.slice(0, 3), 'promote 1'] },
   ],
   ['with a promotion that loses new tokens, a request, and a late hub', { ...LOST_TOKENS, maxAdvances: 1 }],
   [
     'with a promotion that loses an attempt and its tokens, and a pause or another promotion',
     {
-      ...{ ...LOST_BOTH, faults: ['promotion', 'pause'], maxFaults: 2 },
-      ...{ maxAdvances: 1, maxRequests: 1, maxLostCommits: 1 },
+      ...LOST_BOTH,
+      faults: ['promotion', 'pause'],
+      maxFaults: 2,
+      maxAdvances: 1,
+      maxRequests: 1,
+      maxLostCommits: 1,
     },
   ],
   ['with a lost answer, and requests', { ...ONE_FAULT, faults: ['lost_answer'], maxAdvances: 0, maxRequests: 2 }],
@@ -123,7 +137,12 @@ export const LONG_SCENARIOS: readonly Row[] = [
 export const DEEP: LeaseScenario = {
   ...QUIET,
   faults: ['pause', 'kill', 'disconnect', 'promotion', 'lost_answer', 'unreachable', 'late_write'],
-  ...{ maxFaults: 3, maxAdvances: 4, maxRequests: 3, maxRejections: 1, maxLostCommits: 2, maxSlowAnswers: 3 },
+  maxFaults: 3,
+  maxAdvances: 4,
+  maxRequests: 3,
+  maxRejections: 1,
+  maxLostCommits: 2,
+  maxSlowAnswers: 3,
 };
 
 /**
@@ -131,7 +150,9 @@ export const DEEP: LeaseScenario = {
  * back, and no hub knows what it knew of it.
  */
 export const DEEP_WITH_COMMANDS: LeaseScenario = {
-  ...{ ...DEEP, maxImports: 1, maxUnpairs: 1 },
+  ...DEEP,
+  maxImports: 1,
+  maxUnpairs: 1,
   faults: DEEP.faults.filter((fault) => fault !== 'promotion'),
 };
 

@@ -11,8 +11,11 @@ const next = (generation: number, refreshToken = `refresh-token-${generation}`) 
   sampleGrant({ connection: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
 const WHOLE = {
-  ...{ requestedScope: 'Monitoring', account: 'somebody@portal.example', idToken: new Secret('the-id-token') },
-  ...{ accessTokenRejectedAt: instantAt(7), refreshTokenLifetime: 604_800_000 },
+  requestedScope: 'Monitoring',
+  account: 'somebody@portal.example',
+  idToken: new Secret('the-id-token'),
+  accessTokenRejectedAt: instantAt(7),
+  refreshTokenLifetime: 604_800_000,
   login: { pairing: 'a-pairing', at: instantAt(1), portalTime: 7, refreshTokenLifetime: 9 },
 };
 

@@ -12,18 +12,25 @@ const DEVICE = {
   userCode: 'WDJB-MJHT',
 };
 const REDIRECT_LINK: RedirectLink = {
-  ...{
-    kind: 'redirect',
-    authorizeUrl: 'https://cloud.example/authorize',
-    redirect: 'http://192.168.1.7:8480/callback',
-  },
-  ...{ state: 'the-state-of-the-login', verifier: new Secret('the-verifier') },
-  ...{ issuer: 'https://cloud.example', requiresIssuer: true },
+  kind: 'redirect',
+  authorizeUrl: 'https://cloud.example/authorize',
+  redirect: 'http://192.168.1.7:8480/callback',
+  state: 'the-state-of-the-login',
+  verifier: new Secret('the-verifier'),
+  issuer: 'https://cloud.example',
+  requiresIssuer: true,
 };
 const DEVICE_LINK: DeviceLink = {
-  ...{ kind: 'device', authorizeUrl: 'https://cloud.example/device', redirect: null, userCode: 'ABCD-EFGH' },
-  ...{ containsUserCode: false, deviceCode: new Secret('the-device-code'), verifier: new Secret('the-verifier') },
-  ...{ interval: 5000, begun: instantAt(0), lifetime: 300_000 },
+  kind: 'device',
+  authorizeUrl: 'https://cloud.example/device',
+  redirect: null,
+  userCode: 'ABCD-EFGH',
+  containsUserCode: false,
+  deviceCode: new Secret('the-device-code'),
+  verifier: new Secret('the-verifier'),
+  interval: 5000,
+  begun: instantAt(0),
+  lifetime: 300_000,
 };
 const OTHER_LINK = { ...SAMPLE_LINK, codeUrl: `${SAMPLE_LINK.codeUrl}-of-earlier` };
 

@@ -23,8 +23,13 @@ describe('the URL of a site’s database', () => {
   it('the parts of a URL are decoded, and its description has no secret', () => {
     const text = `postgresql://hub%40home:${PASSWORD}%2F%3A%40@db.example:6432/latch%20key?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem`;
     expect(parse(text)).toEqual({
-      ...{ host: 'db.example', port: 6432, user: 'hub@home', password: `${PASSWORD}/:@`, database: 'latch key' },
-      ...{ tls: { ca: '/etc/ca.pem' }, description: 'database latch key on db.example:6432' },
+      host: 'db.example',
+      port: 6432,
+      user: 'hub@home',
+      password: `${PASSWORD}/:@`,
+      database: 'latch key',
+      tls: { ca: '/etc/ca.pem' },
+      description: 'database latch key on db.example:6432',
     });
     expect(inspect(parsePostgresUrl(text), { depth: 9 })).not.toContain(PASSWORD);
   });

@@ -57,8 +57,10 @@ export async function runAsPostgres(command: readonly string[], host?: PostgresH
   const [program = '', ...args] = [...onHost(host), 'setpriv', ...AS_POSTGRES, ...command];
   await run(program, args, {
     // pg_basebackup and initdb can't work in the directory of a user who keeps it private.
-    ...{ cwd: '/', env: POSTGRES_ENV },
-    ...{ timeout: scaleDeadline(60_000), killSignal: 'SIGKILL' },
+    cwd: '/',
+    env: POSTGRES_ENV,
+    timeout: scaleDeadline(60_000),
+    killSignal: 'SIGKILL',
   });
 }
 

@@ -48,7 +48,8 @@ export class PostgresProcess {
     const isolated = [...onHost(host), 'unshare', '--ipc', '--pid', '--fork', ...server, ...assignments];
     const output = openSync(log, 'a', 0o600);
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...isolated], {
-      ...{ cwd: '/', env: POSTGRES_ENV },
+      cwd: '/',
+      env: POSTGRES_ENV,
       stdio: ['ignore', output, output],
     });
     closeSync(output);

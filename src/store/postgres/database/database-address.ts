@@ -10,7 +10,11 @@ import type { PostgresUrl } from './postgres-url.ts';
 export async function readDatabaseAddress(url: PostgresUrl): Promise<DatabaseAddress> {
   const { host, port, user, password, database, tls, description } = url;
   return {
-    ...{ host, port, user, database, description },
+    host,
+    port,
+    user,
+    database,
+    description,
     password: password?.reveal(),
     tls: tls && { ca: tls.ca === null ? undefined : await readCaFile(tls.ca) },
   };

@@ -61,7 +61,10 @@ async function inspect(sql: Statements, wall: () => number): Promise<DatabaseIns
   const { number = 0, version = '', standby = false, tls = null } = server ?? {};
   return {
     // Debian adds the version of its package.
-    ...{ serverVersion: version.split(' ')[0] ?? '', isTooOld: number < MIN_SERVER_VERSION, tls, isStandby: standby },
+    serverVersion: version.split(' ')[0] ?? '',
+    isTooOld: number < MIN_SERVER_VERSION,
+    tls,
+    isStandby: standby,
     clockAheadMs: (clock?.now ?? before) - (before + after) / 2,
     ...(await inspectSchema(sql)),
     commits: commits?.durable !== true ? 'not_durable' : commits.synchronous ? 'at_standby' : 'durable',

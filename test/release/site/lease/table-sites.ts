@@ -143,18 +143,14 @@ function shown(result: unknown): unknown {
     const { generation, accessToken, doubt, refused, accessTokenRejectedAt: rejected } = stored.grant as Grant;
     const { token, leasedUntil } = stored.attempt ?? {};
     return {
-      ...{
-        generation,
-        token: accessToken.reveal(),
-        doubt: doubt === null ? null : [doubt.kind, doubt.sends],
-        mayHaveLostWrites,
-      },
-      ...{
-        refused: refused !== null,
-        rejected: rejected !== null,
-        attempt: token,
-        isLeased: leasedUntil !== undefined,
-      },
+      generation,
+      token: accessToken.reveal(),
+      doubt: doubt === null ? null : [doubt.kind, doubt.sends],
+      mayHaveLostWrites,
+      refused: refused !== null,
+      rejected: rejected !== null,
+      attempt: token,
+      isLeased: leasedUntil !== undefined,
     };
   });
 }
