@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
 import type { HubProblem } from '../core/administration.ts';
-import { confirmedTimeAt, rfc3339, rfc3339Day } from '../core/clock.ts';
+import { confirmedTimeAt, DAY, rfc3339, rfc3339Day } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
 import { expiryWarningTime } from '../system/x509/certificates.ts';
@@ -40,9 +40,8 @@ const NO_PROBLEM = { message: '', isLogged: false };
 const EXPIRY_CHECK_INTERVAL = 60_000;
 /** How often the files of the owner's own certificate are read again, in ms. */
 const FILE_CHECK_INTERVAL = 30_000;
-const DAY_MS = 86_400_000;
 /** How long the key of TLS session tickets is used, in ms. */
-const TICKET_KEY_LIFETIME = DAY_MS;
+const TICKET_KEY_LIFETIME = DAY;
 
 /** The certificate that the hub presents on the LAN: one that its own CA issued, or the owner's own. */
 export class HubLeaf {
@@ -198,10 +197,10 @@ export class HubLeaf {
   #warnAboutExpiry(left: number): void {
     const { clock, log } = this.#context.environment;
     const now = clock.now().uptime;
-    if (now - this.#lastWarningAt < DAY_MS) return;
+    if (now - this.#lastWarningAt < DAY) return;
     this.#lastWarningAt = now;
     const expires_at = new Date(this.#current.notAfter).toISOString();
-    if (left > 0) log.warn('certificate_expiring', { expires_at, days_left: Math.floor(left / DAY_MS) });
+    if (left > 0) log.warn('certificate_expiring', { expires_at, days_left: Math.floor(left / DAY) });
     else log.error('certificate_expired', { expires_at, clock_confirmed: true });
   }
 

@@ -57,12 +57,18 @@ function snakeCase(name: string): string {
 }
 
 /** What the status of a login says only within the hub: where files are, and what the conditions are derived from. */
-type InternalMember = 'credentialLocation' | 'credentialsUntried' | 'grantMissing' | 'withoutRefreshToken';
+type InternalMember = 'credentialLocation' | 'withoutRefreshToken';
+
+/** The status of a login, without what is said only within the hub. */
+type PublicStatus<Status extends ConnectionStatus | ApplianceStatus, Internal extends string = InternalMember> = Omit<
+  Status,
+  Internal | 'problem'
+> & { readonly problem: Omit<NonNullable<Status['problem']>, 'condition'> | null };
 
 /** A connection, in `status`. */
-export type ConnectionResponse = Wire<Omit<ConnectionStatus, InternalMember>>;
+export type ConnectionResponse = Wire<PublicStatus<ConnectionStatus>>;
 /** An appliance, in `status`. What is unusual about its usage is in the conditions. */
-export type ApplianceResponse = Wire<Omit<ApplianceStatus, InternalMember | 'unusualUsage'>>;
+export type ApplianceResponse = Wire<PublicStatus<ApplianceStatus, InternalMember | 'unusualUsage'>>;
 export type HubResponse = Wire<HubStatus>;
 export type SiteResponse = NonNullable<StatusResponse['site']>;
 export type ConditionResponse = StatusResponse['conditions'][number];

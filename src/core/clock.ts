@@ -81,8 +81,9 @@ export function rfc3339Day(wall: number): string {
   return new Date(wall).toISOString().slice(0, 10);
 }
 
-/** A day, in ms. */
-export const DAY = 86_400_000;
+/** An hour and a day, in ms. */
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
 
 /** The day of a time in UTC, as the number of days since 1970-01-01. @param wall ms since 1970 */
 export function utcDay(wall: number): number {

@@ -1,13 +1,13 @@
 import { type ScheduledTask, schedule } from 'node-cron';
 import type { Environment } from '../broker/environment.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
+import { DAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { snapshotTime, writeSnapshot } from '../store/sqlite/snapshot.ts';
 import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY_CRON = '23 3 * * *';
-const DAY_MS = 86_400_000;
 /** How often an unwritable store is checked, in ms. */
 const REOPEN_INTERVAL = 10_000;
 
@@ -110,9 +110,9 @@ export class StoreMaintenance implements AsyncDisposable {
 
   #isSnapshotDue(): boolean {
     const writtenAt = snapshotTime(this.#store);
-    const age = writtenAt === null ? DAY_MS : this.#environment.clock.now().wall - writtenAt;
+    const age = writtenAt === null ? DAY : this.#environment.clock.now().wall - writtenAt;
     // A snapshot from the future was dated by a wrong clock.
-    return age >= DAY_MS || age < 0;
+    return age >= DAY || age < 0;
   }
 
   /** Skips a snapshot if nothing has changed, because every write wears the SD card out. */

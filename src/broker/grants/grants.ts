@@ -1,3 +1,4 @@
+import { DAY } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
@@ -17,7 +18,6 @@ import { RefreshSchedule } from './refresh-schedule.ts';
  */
 const CONCURRENCY_LIMITS: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
-const DAY_MS = 86_400_000;
 /** How often grants that are only in memory are written again during a stop, in ms. */
 const SAVE_INTERVAL = 500;
 /** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
@@ -438,7 +438,7 @@ export class Grants implements AsyncDisposable {
 
   /** Logs once a day that the hub is running, even if it has nothing to report. */
   #scheduleDailySummary(): void {
-    this.#scheduler.plan('daily summary', this.#environment.clock.now().uptime + DAY_MS, () => {
+    this.#scheduler.plan('daily summary', this.#environment.clock.now().uptime + DAY, () => {
       this.#logger.dailySummary(this.#grants.size);
       this.#scheduleDailySummary();
     });

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, DAY, HOUR } from '../../core/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 
 /** A problem that has not been resolved. */
@@ -21,10 +21,8 @@ export interface ProblemSummary {
   readonly subjectCount: number;
 }
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Limits how often the start of an intermittent problem is logged; a problem that lasts is logged regardless. */
-const START_LOG_LIMIT: RateLimit = { burst: 3, interval: 2 * HOUR_MS };
+const START_LOG_LIMIT: RateLimit = { burst: 3, interval: 2 * HOUR };
 
 /**
  * Decides when a problem that occurs on every attempt is worth a log line: when it begins, then after an hour, two,
@@ -56,11 +54,11 @@ export class LogDeduplicator {
       const bucket = this.#startBuckets.refill(key, START_LOG_LIMIT, now);
       if (bucket.tokens < 1) return null;
       bucket.tokens -= 1;
-      problem.logged = { at: now, silence: HOUR_MS };
+      problem.logged = { at: now, silence: HOUR };
     } else {
       const { at, silence } = problem.logged;
       if (now - at < silence) return null;
-      problem.logged = { at: now, silence: Math.min(DAY_MS, 2 * silence) };
+      problem.logged = { at: now, silence: Math.min(DAY, 2 * silence) };
     }
     return summaryOf(problem, now);
   }

@@ -1,5 +1,5 @@
 import { NOTICES_SETTING } from '../../core/backup-contents.ts';
-import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
+import { DAY, elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { type Condition, concernsHub } from '../../core/health/condition.ts';
 import type { Notice, NoticeReport } from '../../core/health/notice.ts';
@@ -33,7 +33,6 @@ export interface NoticesContext extends NoticeArchiveContext {
   readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
 }
 
-const DAY_MS = 86_400_000;
 /** A notice that comes and goes is raised at most this often in a day. */
 const MAX_RAISED_PER_DAY = 3;
 /** The delay from a change to the check: changes come in groups, and each report writes all records. In ms. */
@@ -216,7 +215,7 @@ export class Notices implements AsyncDisposable {
         reports.push({ key, report: { ...toReport(record.notice, 'resolved'), message, what_to_do: 'Nothing' } });
       }
       // The times of earlier reports are kept for as long as they count.
-      if (record.raised.every((one) => msSinceReport(one, time) >= DAY_MS)) this.#records.delete(key);
+      if (record.raised.every((one) => msSinceReport(one, time) >= DAY)) this.#records.delete(key);
       else this.#records.set(key, { ...record, lastReported: null, over: true });
     }
     if (reports.length === 0 && !this.#archive.hasUnsaved) return;
@@ -230,7 +229,7 @@ export class Notices implements AsyncDisposable {
     const before = this.#records.get(key);
     const isNew =
       before === undefined || before.over || before.lastReported === null || before.notice.code !== notice.code;
-    const raised = (before?.raised ?? []).filter((one) => msSinceReport(one, time) < DAY_MS);
+    const raised = (before?.raised ?? []).filter((one) => msSinceReport(one, time) < DAY);
     const reportTime = currentReportTime(time);
     if (isNew) {
       const isBounded = raised.length >= MAX_RAISED_PER_DAY;
@@ -259,5 +258,5 @@ function toReport({ code, ...notice }: Notice, status: NoticeReport['status']): 
 
 /** Whether an active notice was reported a day ago and is due again. */
 function isRepeatDue({ notice, lastReported }: NoticeRecord, time: TimeContext): boolean {
-  return !isNotRepeated(notice.code) && lastReported !== null && msSinceReport(lastReported, time) >= DAY_MS;
+  return !isNotRepeated(notice.code) && lastReported !== null && msSinceReport(lastReported, time) >= DAY;
 }

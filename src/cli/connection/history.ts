@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { DAY } from '../../core/clock.ts';
 import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
@@ -25,8 +26,6 @@ export function historyCommand(): Command {
       else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(historyRow)]));
     });
 }
-
-const DAY_MS = 86_400_000;
 
 const KIND_TEXTS = {
   paired: 'paired',
@@ -76,7 +75,7 @@ function entryText({ kind, why, user }: HistoryEntry): string {
 function formatTimeSpan({ first, last }: HistoryEntry): string {
   const [from, to] = [localTime(first), localTime(last)];
   const start = `${from.day} ${from.time}`;
-  if (Date.parse(last) - Date.parse(first) >= DAY_MS) return `${start} – ${to.day} ${to.time}`;
+  if (Date.parse(last) - Date.parse(first) >= DAY) return `${start} – ${to.day} ${to.time}`;
   return start === `${to.day} ${to.time}` ? start : `${start} – ${to.time}`;
 }
 

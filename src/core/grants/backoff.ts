@@ -1,3 +1,4 @@
+import { DAY, HOUR } from '../clock.ts';
 /** How delays between attempts grow, in milliseconds. */
 export interface Backoff {
   /** The first delay's upper bound. */
@@ -6,8 +7,6 @@ export interface Backoff {
   readonly cap: number;
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 /** Upper bound of the first delay for tokens that live for days, in ms. */
 const MAX_FIRST_DELAY = 600_000;
 

@@ -1,4 +1,4 @@
-import { clockFaultMessage, elapsed, type Instant, rfc3339 } from '../clock.ts';
+import { clockFaultMessage, elapsed, HOUR, type Instant, rfc3339 } from '../clock.ts';
 import type { TokenOutcome } from '../portals/token-outcome.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
@@ -42,7 +42,6 @@ type RetryTriggers = Pick<
 
 /** Attempts right after a start are spread over this time, in ms, because there may be many grants. */
 const STARTUP_RETRY_WINDOW = 3000;
-const HOUR = 3_600_000;
 /** If the refresh token may be what the portal rejects, three attempts show it within ten minutes; in ms. */
 const SUSPECT_RETRY_DELAY = 200_000;
 /** Slow: only a person can correct a wrong client_secret. */

@@ -1,3 +1,4 @@
+import { HOUR } from '../clock.ts';
 import { keysOf } from '../keys.ts';
 
 /** What surfaces say of a condition of the hub as a whole. The page has its texts in `page/texts/`, by the same code. */
@@ -24,7 +25,6 @@ export interface HubConditionRecord {
 }
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 const records = {
   certificate_expired: {

@@ -1,3 +1,4 @@
+import { DAY, HOUR } from '../clock.ts';
 import type { ConnectionState } from '../connections/connection-status.ts';
 import { type HubCondition, type SubjectCondition, subjectRecord } from './condition.ts';
 import { HUB_CONDITIONS, type HubConditionRecord } from './hub-conditions.ts';
@@ -36,8 +37,6 @@ export interface FailurePeriod {
 }
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 // A notice that another version has sent may have a code that this one does not know.
 const subjectNotices: Readonly<Record<string, SubjectNoticeRecord>> = SUBJECT_NOTICES;

@@ -1,4 +1,5 @@
 import { html } from 'ghtml';
+import { DAY } from '../../core/clock.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import { type DisplaySeverity, dateTimeElement, icon } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
@@ -13,7 +14,6 @@ export interface HistoryDay {
   readonly state: DayState;
 }
 
-const DAY_MS = 86_400_000;
 /** In rising order of severity. */
 const STATES_BY_SEVERITY: readonly DayState[] = ['unknown', 'connected', 'failing', 'needs_pairing'];
 
@@ -27,7 +27,7 @@ export function lastDays(entries: readonly HistoryEntry[], now: number, count: n
     .map((entry) => ({ at: Date.parse(entry.last), state: stateAfter(entry) }))
     .filter((event) => event.state !== null)
     .toSorted((a, b) => a.at - b.at);
-  const today = Math.floor(now / DAY_MS) * DAY_MS;
+  const today = Math.floor(now / DAY) * DAY;
   let state: DayState = 'unknown';
   let next = 0;
   /** Consumes the events before a time. @returns the worst state until then, including the state at the start */
@@ -41,9 +41,9 @@ export function lastDays(entries: readonly HistoryEntry[], now: number, count: n
     return worst;
   };
   return Array.from({ length: count }, (_, index) => {
-    const begins = today - (count - 1 - index) * DAY_MS;
+    const begins = today - (count - 1 - index) * DAY;
     advanceTo(begins);
-    return { begins, state: advanceTo(begins + DAY_MS) };
+    return { begins, state: advanceTo(begins + DAY) };
   });
 }
 
