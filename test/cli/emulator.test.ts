@@ -3,8 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { expect, test } from 'vitest';
+import { createAgent } from '../support/agent.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { runLatchkey, spawnLatchkey, startLatchkey } from './command.ts';
 
@@ -163,7 +164,7 @@ test('emulator --tls prints the CA file in its first line, and deletes the file 
   let file = '';
   await withEmulator(['--tls'], async (line) => {
     file = line['ca_file'] ?? '';
-    const dispatcher = new Agent({ connect: { ca: readFileSync(file, 'utf8') } });
+    const dispatcher = createAgent({ connect: { ca: readFileSync(file, 'utf8') } });
     expect((await request(`${line['base_url']}/api/whoami`, { dispatcher })).statusCode).toBe(401);
     await dispatcher.close();
   });

@@ -1,10 +1,11 @@
 import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PublicJwk } from '../../src/core/appliances/appliance.ts';
 import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
+import { createAgent } from '../support/agent.ts';
 import { HUB_NAME, LanServerHarness } from '../support/lan-server-harness.ts';
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -341,7 +342,7 @@ describe('assertions in requests to an IP address', () => {
     await using elsewhere = await LanServerHarness.start(['127.0.0.9']);
     elsewhere.home.add(ID, { kind: 'keys', keys: [jwk] });
     const other = `https://127.0.0.9:${elsewhere.server.httpsPort}`;
-    const dispatcher = new Agent({ connect: { ca: elsewhere.ca, checkServerIdentity: () => undefined } });
+    const dispatcher = createAgent({ connect: { ca: elsewhere.ca, checkServerIdentity: () => undefined } });
     const form = { client_assertion_type: TYPE, client_assertion: await sign(claims({ aud: other })) };
     const response = await request(`${other}/oauth/token`, {
       method: 'POST',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, errors } from 'undici';
+import { type Agent, errors } from 'undici';
 import { expect, test } from 'vitest';
+import { createAgent } from '../support/agent.ts';
 import { HubProcess, type TokenReply } from '../support/hub-process.ts';
 import { IS_LONG_FORM } from '../support/long.ts';
 import { startPortal } from '../support/portal.ts';
@@ -44,7 +45,7 @@ test(`${APPLIANCES} appliances with expired tokens that request new ones at once
   const { certificate } = await hub.ask((control) => control.request('authority'));
   await using agents = new AsyncDisposableStack();
   const devices = DEVICES.map((localAddress) => {
-    const agent = new Agent({ connections: CONNECTIONS, localAddress, connect: { ca: certificate } });
+    const agent = createAgent({ connections: CONNECTIONS, localAddress, connect: { ca: certificate } });
     agents.defer(() => agent.destroy());
     return agent;
   });

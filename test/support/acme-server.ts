@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { createAgent } from './agent.ts';
 import { reservePort } from './hub-process.ts';
 import { logFile } from './logs.ts';
 import { waitFor } from './wait-for.ts';
@@ -71,7 +72,7 @@ export class AcmeServer implements AsyncDisposable {
     const dns = `127.0.0.1:${ports.dns}`;
     resources.use(run(DNS, [...unused, '-dns01', dns, '-management', `127.0.0.1:${records}`]));
     resources.use(run(PEBBLE, ['-config', join(folder, 'pebble.json'), '-dnsserver', dns, '-strict']));
-    const agent = resources.adopt(new Agent({ connect: { ca: authority.certificate } }), (one) => one.close());
+    const agent = resources.adopt(createAgent({ connect: { ca: authority.certificate } }), (one) => one.close());
     const root = await waitFor(async () => {
       const { body, statusCode } = await request(`https://127.0.0.1:${ports.management}/roots/0`, {
         dispatcher: agent,

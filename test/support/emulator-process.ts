@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { Agent, request } from 'undici';
+import { type Agent, request } from 'undici';
+import { createAgent } from './agent.ts';
 import { logFile, rememberSecrets } from './logs.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
 
@@ -27,7 +28,7 @@ export class EmulatorProcess implements AsyncDisposable {
     this.clientSecret = startup.client_secret;
     this.caFile = startup.ca_file;
     this.ca = startup.ca_file === undefined ? null : readFileSync(startup.ca_file, 'utf8');
-    this.#agent = new Agent({ connections: 16, connect: { ca: this.ca ?? [] } });
+    this.#agent = createAgent({ connections: 16, connect: { ca: this.ca ?? [] } });
   }
 
   /** @param flags of `latchkey emulator` */

@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { type Agent, request } from 'undici';
 import { type ControlClient, connectControlClient } from '../../src/control/client.ts';
 import type {
   ApplianceResponse,
@@ -18,6 +18,7 @@ import type {
 } from '../../src/control/messages.ts';
 import type { CaStatus } from '../../src/core/administration.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { createAgent } from './agent.ts';
 import { scaleDeadline } from './deadlines.ts';
 import type { InProcessDaemon } from './in-process-daemon.ts';
 import { logFile, rememberSecrets } from './logs.ts';
@@ -388,7 +389,7 @@ export class HubProcess implements AsyncDisposable {
     form: Record<string, string> = {},
     agent?: Agent,
   ): Promise<TokenReply> {
-    const own = async () => (this.#agent ??= new Agent({ connect: { ca: (await this.authority()).certificate } }));
+    const own = async () => (this.#agent ??= createAgent({ connect: { ca: (await this.authority()).certificate } }));
     const { statusCode, headers, body } = await request(`https://127.0.0.1:${this.httpsPort}/oauth/token`, {
       method: 'POST',
       dispatcher: agent ?? (await own()),

@@ -1,4 +1,4 @@
-import { Agent } from 'undici';
+import type { Agent } from 'undici';
 import type { Administration } from '../../src/core/administration.ts';
 import type { Appliance, ClientCredentials } from '../../src/core/appliances/appliance.ts';
 import type { Clock } from '../../src/core/clock.ts';
@@ -13,6 +13,7 @@ import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import type { Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { createAgent } from './agent.ts';
 import { logTo } from './log-to.ts';
 
 /** The name of this hub, besides `localhost`. */
@@ -66,7 +67,7 @@ export class LanServerHarness implements AsyncDisposable {
     const leaf = await issue();
     const home = new StubHome();
     await using resources = new AsyncDisposableStack();
-    const agent = resources.adopt(new Agent({ connect: { ca: authority.certificate } }), (it) => it.destroy());
+    const agent = resources.adopt(createAgent({ connect: { ca: authority.certificate } }), (it) => it.destroy());
     const { httpPort = 0, httpsPort = 0, ...others } = other;
     const sockets = other.sockets ?? new ListeningSocketPool();
     const opened = await sockets.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });

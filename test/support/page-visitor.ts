@@ -1,5 +1,6 @@
-import { Agent, request } from 'undici';
+import { type Agent, request } from 'undici';
 import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
+import { createAgent } from './agent.ts';
 import type { HubProcess } from './hub-process.ts';
 import { rememberSecrets } from './logs.ts';
 
@@ -27,7 +28,7 @@ export class PageVisitor implements AsyncDisposable {
     const { certificate } = await hub.authority();
     return new PageVisitor(
       `https://127.0.0.1:${hub.httpsPort}`,
-      new Agent({ connect: { ca: certificate }, localAddress: from }),
+      createAgent({ connect: { ca: certificate }, localAddress: from }),
     );
   }
 

@@ -34,7 +34,7 @@ test("the emulator's API answers 400 to an invalid login, and names the member a
     ['[]', /^body: must be an object \(found an array\)$/],
     [{ state, user: ALICE.name, denied: true }, /^denied: unknown member; remove it$/],
     [{ state, user: ALICE.name, deny: 'yes' }, /^deny: must be boolean \(found "yes"\)$/],
-    [{ user: ALICE.name }, /^state: is missing$/],
+    [{ user: ALICE.name }, /^authorize_url: must be given, or else state \(found neither\)$/],
     [{ state, user: 'bob' }, /^user: must be one of alice /],
     [{ state }, /^user: must be one of alice /],
     [{ state: 'x', user: ALICE.name }, /^state: must be the valid state of a config response /],
