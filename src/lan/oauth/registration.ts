@@ -86,7 +86,8 @@ async function register(
       );
       return sendError(reply, 'invalid_token', INITIAL_ACCESS_TOKEN_INVALID);
     case 'full': {
-      const what = 'too many appliances wait for approval: try again after an installer has approved some of them';
+      const what =
+        'too many appliances wait for approval: try again after an installer has approved or removed some of them';
       return sendUnavailable(reply, registration.retryAfter, what, 429);
     }
     case 'invalid':

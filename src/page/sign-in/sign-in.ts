@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type BrowserInfo, type BrowserSession, browserName, type SetupAccess } from '../../core/setup-access.ts';
+import { unmapIpv4 } from '../../system/addresses.ts';
 import { readFormBody } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
@@ -88,5 +89,5 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
 }
 
 function browserInfo({ socket, headers }: FastifyRequest): BrowserInfo {
-  return { address: socket.remoteAddress ?? '', browser: browserName(headers['user-agent']) };
+  return { address: unmapIpv4(socket.remoteAddress ?? ''), browser: browserName(headers['user-agent']) };
 }

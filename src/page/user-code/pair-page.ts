@@ -60,9 +60,11 @@ export function servePairPage(
     reply: FastifyReply,
   ): Promise<FoundDeviceFlow | null> {
     const address = request.socket.remoteAddress ?? '';
-    const result = await service.findPairingByUserCode(userCode);
-    // After too many unknown codes, an address gets the same response for a valid one.
-    const allowed = result === null ? unknownCodes.take(address) : unknownCodes.peek(address);
+    const before = unknownCodes.peek(address);
+    const result = before.ok ? await service.findPairingByUserCode(userCode) : null;
+    // After too many unknown codes, an address gets the same response for a valid one. Others may have come meanwhile.
+    const after = () => (result === null ? unknownCodes.take(address) : unknownCodes.peek(address));
+    const allowed = before.ok ? after() : before;
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
       const context = pageContext(hubName, request);
