@@ -150,7 +150,7 @@ function* each<Item>(described: MetricFamily, items: Iterable<Item>, seriesOf: (
 /** The lines of the families of fields. @param label as of {@link fieldFamilies} */
 function* fieldLines<Name extends string>(
   fields: Readonly<Record<Name, StatusField>>,
-  items: readonly (Readonly<Record<NoInfer<Name>, FieldValue>> & { readonly name: string })[],
+  items: readonly (Readonly<Partial<Record<NoInfer<Name>, FieldValue>>> & { readonly name: string })[],
   ...label: string[]
 ): Generator<string> {
   for (const [field, described] of fieldFamilies(fields, ...label))

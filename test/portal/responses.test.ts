@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { findCloud } from '../../src/clouds/catalogue.ts';
 import { ODD_ANSWERS, type ReadAnswer } from '../../src/clouds/odd-answers.ts';
@@ -32,6 +33,11 @@ function refreshOutcome(status: number, body: unknown, rules: Partial<ResponseRu
 function pollOutcome(status: number, body: unknown, rules: Partial<ResponseRules> = {}) {
   return toPollOutcome(readTokenEndpointResponse(responseOf(status, body), 'device_token', { ...RULES, ...rules }));
 }
+
+test('each cloud with odd answers has a case in this file', () => {
+  const source = readFileSync(import.meta.filename, 'utf8');
+  expect(Object.keys(ODD_ANSWERS).filter((name) => !source.includes(`rulesOf('${name}')`))).toEqual([]);
+});
 
 /** The rules of a cloud with odd answers. */
 function rulesOf(name: string): Partial<ResponseRules> {
