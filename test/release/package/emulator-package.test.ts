@@ -135,7 +135,8 @@ describe("the emulator's npm package", () => {
       for (const [, source = ''] of text.matchAll(/^\/\/ ((?:src|scripts)\/\S+)$/gm)) sources.add(source);
     }
     expect(sources.size).toBeGreaterThan(50);
-    const foreign = /^src\/(?!emulator\/|clouds\/|cli\/(emulator|terminal)\/|system\/|core\/(clock|failure|random)\.ts)/;
+    const foreign =
+      /^src\/(?!emulator\/|clouds\/|cli\/(emulator|terminal)\/|system\/|core\/(clock|failure|random)\.ts)/;
     expect([...sources].filter((source) => foreign.test(source))).toEqual([]);
     for (const absent of ['better-sqlite3', 'undici', 'bonjour-service']) {
       expect(await readdir(join(project, 'node_modules'))).not.toContain(absent);
