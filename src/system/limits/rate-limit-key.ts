@@ -25,7 +25,7 @@ export function rateLimitKey(address: string, interfaces?: ReadInterfaces): stri
   const unmapped = unmapIpv4(address);
   const plain = unmapped.replace(/%.*$/, '');
   if (!isIPv6(plain)) return unmapped;
-  const networks = interfaces === undefined ? ownNetworks() : networksOf(interfaces());
+  const networks = interfaces === undefined ? ownNetworks() : networksOf(interfaces);
   if (networks.check(plain, 'ipv6')) return unmapped;
   const bytes = ipv6Bytes(plain);
   const groups = [0, 2, 4, 6].map((offset) => bytes.readUInt16BE(offset).toString(16));
@@ -34,22 +34,26 @@ export function rateLimitKey(address: string, interfaces?: ReadInterfaces): stri
 
 function ownNetworks(): BlockList {
   const now = monotonicNow();
-  if (own !== null && now - own.readAt < NETWORKS_MAX_AGE) return own.networks;
-  try {
-    own = { networks: networksOf(networkInterfaces()), readAt: now };
-  } catch {
-    // The process has no file left to open: what was known before counts.
-    own = { networks: own?.networks ?? networksOf({}), readAt: now };
-  }
+  if (own === null || now - own.readAt >= NETWORKS_MAX_AGE)
+    own = { networks: networksOf(networkInterfaces), readAt: now };
   return own.networks;
 }
 
-function networksOf(interfaces: ReturnType<ReadInterfaces>): BlockList {
+function networksOf(interfaces: ReadInterfaces): BlockList {
   const networks = new BlockList();
   networks.addSubnet('fe80::', 10, 'ipv6');
-  for (const { family, address } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
+  for (const { family, address } of addressesOf(interfaces)) {
     // Always /64: a Router Advertisement could announce a wider network, and an address from DHCPv6 has a /128.
     if (family === 'IPv6') networks.addSubnet(address, IPV6_PREFIX_LENGTH, 'ipv6');
   }
   return networks;
+}
+
+/** None if the process has no file left to open, which reading them needs. */
+function addressesOf(interfaces: ReadInterfaces): NetworkInterfaceInfo[] {
+  try {
+    return Object.values(interfaces()).flatMap((entries) => entries ?? []);
+  } catch {
+    return [];
+  }
 }

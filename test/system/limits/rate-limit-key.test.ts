@@ -43,3 +43,11 @@ it("an own IPv6 network has 64 bits, even if this machine's prefix is shorter", 
   expect(rateLimitKey('2001:db8:0:2::9', wide)).toBe('2001:db8:0:2::/64');
   expect(rateLimitKey('2001:db8:0:1::9', wide)).toBe('2001:db8:0:1::9');
 });
+
+it('a device is counted by its network while no file can be opened, which reading the interfaces needs', () => {
+  const failing = () => {
+    throw new Error('uv_interface_addresses returned Unknown system error 24');
+  };
+  expect(rateLimitKey('fd77:1:2:3::99', failing)).toBe('fd77:1:2:3::/64');
+  expect(rateLimitKey('fe80::1%eth0', failing)).toBe('fe80::1%eth0');
+});
