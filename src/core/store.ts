@@ -150,13 +150,13 @@ export interface Store {
    * Adds a grant to a connection without one, and writes the attempt that uses its refresh token ahead in the same
    * transaction: no other hub may use it in between.
    * @param create the grant, with the generation after this one
-   * @returns with the grant that was added; `superseded` if the connection has a grant, or was removed
+   * @returns `superseded` if the connection has a grant, or was removed
    */
   beginImport(
     connection: string,
     create: (generation: number) => Grant,
     attempt: RefreshAttempt,
-  ): Promise<AttemptStart & { readonly grant: Grant | null }>;
+  ): Promise<AttemptStart>;
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */

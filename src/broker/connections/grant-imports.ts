@@ -213,7 +213,8 @@ export class GrantImports implements AsyncDisposable {
       await undo();
       throw error;
     });
-    if (start.kind === 'begun' && start.grant !== null) return { grant: start.grant, sendBefore: start.sendBefore };
+    const { grant } = placeholder;
+    if (start.kind === 'begun' && grant !== undefined) return { grant, sendBefore: start.sendBefore };
     await undo();
     throw new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
   }

@@ -184,7 +184,8 @@ export class Grants implements AsyncDisposable {
   /**
    * Revokes tokens that nobody uses: of a grant that was deleted, or that came too late. Those of a connection that has
    * another grant by now, or soon, are left, because a portal may end that one too: it is of the same account.
-   * @param isDeleted whether a person has deleted the grant: then no login that is under way is kept either
+   * @param isDeleted whether a person has deleted the grant just now: the store has no other one then, and no login that
+   * is under way is kept either
    * @returns whether the portal has revoked them
    */
   async revoke(

@@ -199,7 +199,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#grants.beginAttempt(grant, attempt);
   }
 
-  beginImport(...call: Parameters<Store['beginImport']>): ReturnType<Store['beginImport']> {
+  beginImport(...call: Parameters<Store['beginImport']>): Promise<AttemptStart> {
     return this.#grants.beginImport(...call);
   }
 

@@ -264,11 +264,11 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     return this.#begin(grant.connection, () => this.#grants.beginAttempt(grant, attempt));
   }
 
-  async beginImport(
+  beginImport(
     connection: string,
     create: (generation: number) => Grant,
     attempt: RefreshAttempt,
-  ): ReturnType<Store['beginImport']> {
+  ): Promise<AttemptStart> {
     let added: Grant | null = null;
     const write = () => {
       const { generation, grant } = this.#grants.slot(connection);
@@ -279,7 +279,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     const onUnsynced = (isWritten: boolean) => {
       if (isWritten && added !== null) this.#grants.clear(connection, added.generation);
     };
-    return { ...(await this.#begin(connection, write, { onUnsynced })), grant: added };
+    return this.#begin(connection, write, { onUnsynced });
   }
 
   async #begin(

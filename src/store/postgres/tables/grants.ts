@@ -73,18 +73,14 @@ export class SiteGrants {
   }
 
   /** See `Store.beginImport`. */
-  async beginImport(
-    ...[connection, create, attempt]: Parameters<Store['beginImport']>
-  ): ReturnType<Store['beginImport']> {
-    let added: Grant | null = null;
-    const start = await this.#leases.beginNew(connection, attempt, async (sql) => {
+  beginImport(...[connection, create, attempt]: Parameters<Store['beginImport']>): Promise<AttemptStart> {
+    return this.#leases.beginNew(connection, attempt, async (sql) => {
       const { generation, grant } = await this.slotIn(sql, connection);
       if (grant !== null) return null;
-      added = create(generation + 1);
+      const added = create(generation + 1);
       const revision = await this.replaceIn(sql, added);
       return revision === null ? null : { ...added, revision };
     });
-    return { ...start, grant: added };
   }
 
   /** See {@link RefreshLeases.end}. */
