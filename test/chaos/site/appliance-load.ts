@@ -13,6 +13,9 @@ const ANSWER_TIMEOUT = 15_000;
 /** How soon an appliance that got no token asks again, in ms and as a part of its interval. */
 const MIN_RETRY_INTERVAL = 2000;
 const RETRY_PART = 1 / 3;
+/** How often a browser reloads the page of a login under way, and after how long, in ms. */
+const MAX_RELOADS = 60;
+const RELOAD_INTERVAL = 2000;
 
 const [portal = '', portalCa = ''] = process.argv.slice(2);
 const portalAgent = new Agent({ connections: 16, connect: { ca: Buffer.from(portalCa, 'base64').toString() } });
@@ -77,9 +80,16 @@ async function askPortal(method: string, path: string, body: unknown): Promise<{
 
 async function logIn({ url, user, password }: Extract<LoadCommand, { do: 'log_in' }>): Promise<string> {
   const form = new URLSearchParams({ username: user, password });
-  const signal = AbortSignal.timeout(ANSWER_TIMEOUT);
-  const page = await fetch(url, { method: 'POST', body: form, dispatcher: portalAgent, signal });
-  return `HTTP ${page.status}: ${await page.text()}`;
+  const limits = () => ({ dispatcher: portalAgent, signal: AbortSignal.timeout(ANSWER_TIMEOUT) });
+  let page = await fetch(url, { method: 'POST', body: form, ...limits() });
+  let text = await page.text();
+  // On a busy machine the exchange of the code may take longer than the hub lets a browser wait; its page reloads then.
+  for (let reloads = 0; / (is|are) being connected/.test(text) && reloads < MAX_RELOADS; reloads += 1) {
+    await sleep(RELOAD_INTERVAL);
+    page = await fetch(page.url, limits());
+    text = await page.text();
+  }
+  return `HTTP ${page.status}: ${text}`;
 }
 
 async function logInElsewhere(command: Extract<LoadCommand, { do: 'log_in_elsewhere' }>): Promise<string> {
