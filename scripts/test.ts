@@ -18,17 +18,18 @@ import {
   timesTable,
 } from './test.d/summary.ts';
 
-const HELP = `Usage: scripts/test [--all] [--checks] [FILTER…]
+const HELP = `Usage: scripts/test [--all] [--checks] [--update] [FILTER…]
        scripts/test --list
        scripts/test --long [NAME…]
 
 Sets up what is missing, and runs the checks and the tests of the first tier, in minutes. A FILTER is a part of a test
-file's path: only matching files run, of both tiers, within seconds, without the checks. A filtered run installs no
-programs for the tests (scripts/test-packages --all installs them).
+file's path: only matching files run, of both tiers, within seconds, and of the checks only the types. A filtered run
+installs no programs for the tests (scripts/test-packages --all installs them).
 
   --all     runs everything that a release needs: also test/release, with booted machines, containers, packages,
             foreign programs and short experiments; it installs the programs that these need
-  --checks  with a FILTER: runs the checks too (types, lint, format, layers, unused code)
+  --checks  with a FILTER: runs the other checks too (lint, format, layers, unused code)
+  --update  lets the tests write the documents that are generated from the sources, instead of comparing them
   --list    shows the last run of --all, and lists the long tests, which never run by default: what each one shows,
             its command and its last run
   --long    runs the long tests, all or those named, one after another, and records the results in test/long-runs.json
@@ -53,8 +54,13 @@ type Check = readonly [name: string, command: readonly string[]];
 /** Some tests use the build. It also fails on type errors in the sources. */
 const build: Check = ['build', ['scripts/setup']];
 
-const checks: readonly Check[] = [
-  ['types of the tests and scripts', ['node_modules/.bin/tsc', '-p', 'scripts/tsconfig.json', '--singleThreaded']],
+/** The compiler checks only what has changed since its last run. */
+const types: Check = [
+  'types of the tests and scripts',
+  ['node_modules/.bin/tsc', '-p', 'scripts/tsconfig.json', '--singleThreaded'],
+];
+
+const otherChecks: readonly Check[] = [
   ['lint, format and layers', ['node_modules/.bin/biome', 'check', '--error-on-warnings']],
   ['unused code', ['node_modules/.bin/knip', '--treat-config-hints-as-errors']],
   [
@@ -133,7 +139,7 @@ const built = await check(build);
 const withChecks = filters.length === 0 || options.checks;
 const parallel = await Promise.all([
   tests('test/vitest.config.ts', filters),
-  withChecks ? allChecks() : addSummaries([]),
+  runChecks(withChecks ? [types, ...otherChecks] : [types]),
 ]);
 const summary = addSummaries([built, ...parallel, await testsAfter()]);
 const failed = summary.failed.length > 0;
@@ -147,7 +153,7 @@ if (failed) console.log(`\nLogs of the processes that the tests started: ${env.L
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
 if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
 if (!withChecks) {
-  const skippedChecks = checks.map(([name]) => name).join('; ');
+  const skippedChecks = otherChecks.map(([name]) => name).join('; ');
   console.log(`\nChecks skipped because of the FILTER (${skippedChecks}): add --checks, or run ./scripts/test alone.`);
 }
 const used = { wall: Date.now() / 1000 - begunAt(), cpu: cpuSecondsOfRun() };
@@ -165,7 +171,10 @@ process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed 
 function argumentsOf() {
   const off = { type: 'boolean', default: false } as const;
   try {
-    return parseArgs({ options: { all: off, checks: off, list: off, long: off, help: off }, allowPositionals: true });
+    return parseArgs({
+      options: { all: off, checks: off, update: off, list: off, long: off, help: off },
+      allowPositionals: true,
+    });
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}\n\n0 passed, 1 failed, 0 skipped`);
     return process.exit(2);
@@ -194,7 +203,7 @@ async function runFailedAgain({ failed }: TestSummary): Promise<string[]> {
 }
 
 /** Runs the checks one after another. The output of each is printed in one piece when it has ended. */
-async function allChecks(): Promise<TestSummary> {
+async function runChecks(checks: readonly Check[]): Promise<TestSummary> {
   const summaries: TestSummary[] = [];
   for (const one of checks) summaries.push(await check(one));
   return addSummaries(summaries);
@@ -209,7 +218,8 @@ async function check([name, command]: Check): Promise<TestSummary> {
 async function tests(config: string, only: readonly string[]): Promise<TestSummary> {
   const report = join(folder, `${config.replaceAll('/', '-')}.json`);
   const vitest = ['node_modules/.bin/vitest', 'run', '--config', config, '--reporter=default'];
-  const command = [...vitest, `--reporter=${join(root, 'scripts/test.d/reporter.ts')}`, ...only];
+  const update = options.update ? ['--update'] : [];
+  const command = [...vitest, `--reporter=${join(root, 'scripts/test.d/reporter.ts')}`, ...only, ...update];
   const ended = await run(config, command, {
     env: { ...env, LATCHKEY_TEST_REPORT: report },
     stdio: ['ignore', 'inherit', 'inherit'],

@@ -149,7 +149,7 @@ test('docs/grant-states.md has what follows from every event in every state', as
     '# What follows from every event of a grant',
     '',
     'Computed from `step` in `src/core/grants/grant-step.ts`; [one-state.md](decisions/one-state.md) says why. A new state is bold, an effect is in brackets, and',
-    '"–" means that nothing follows. After a change, with Node 24: `npx vitest run --config test/vitest.config.ts core/grant-state -u`',
+    '"–" means that nothing follows. After a change: `./scripts/test --update core/grant-state`',
     '',
     row(['event', ...Object.keys(STATES)]),
     row(['event', ...Object.keys(STATES)].map(() => '---')),

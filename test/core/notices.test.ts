@@ -285,7 +285,7 @@ test.each([
 const PAGE_OF_NOTICES = join(root, 'docs/notices.md');
 const TABLE = /^\| notice \|.*?\n\n/ms;
 
-test('docs/notices.md lists every notice (otherwise run this test with -u)', async () => {
+test('docs/notices.md lists every notice (./scripts/test --update core/notices writes it)', async () => {
   const atOnce = Object.values({ ...CONNECTION_CONDITIONS, ...APPLIANCE_CONDITIONS });
   const ofSubjects = keysOf(SUBJECT_NOTICES).map((code) => {
     const { meaning, advice } = SUBJECT_NOTICES[code];

@@ -8,7 +8,7 @@ import { root } from './checkout.ts';
 const PAGE = join(root, 'docs/clouds.md');
 const MARKED = /(<!-- presets: [^\n]*-->\n).*(<!-- end of presets -->\n)/s;
 
-test('docs/clouds.md describes every preset as its data file does (otherwise run this test with --update)', async () => {
+test('docs/clouds.md describes every preset as its data file does (./scripts/test --update project/clouds writes it)', async () => {
   const page = readFileSync(PAGE, 'utf8');
   expect(page).toMatch(MARKED);
   const described = `${[table(), ...allClouds().map(section)].join('\n\n')}\n`;

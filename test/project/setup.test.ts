@@ -41,7 +41,7 @@ test('a fresh clone sets itself up on a machine with an older Node.js', async (c
     timeout: scaleDeadline(120_000),
   });
   expect(tests.stdout, tests.stderr).toMatch(
-    /\n== test\/vitest.config.ts\n.*\nChecks skipped because of the FILTER .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
+    /\n== types of the tests and scripts\n.*\nChecks skipped because of the FILTER .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
   );
   expect(tests.stdout).not.toContain('== lint');
 
