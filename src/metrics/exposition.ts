@@ -1,10 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { HUB_FIELDS, type StatusReport } from '../core/administration.ts';
 import { APPLIANCE_FIELDS } from '../core/appliances/appliance-status.ts';
 import type { Instant } from '../core/clock.ts';
 import { CONNECTION_FIELDS, CONNECTION_STATES, type ConnectionState } from '../core/connections/connection-status.ts';
 import { HUB_PROBLEM_CODES } from '../core/health/hub-conditions.ts';
 import type { FieldValue, StatusField } from '../core/status-field.ts';
+import { wallClock } from '../system/clock.ts';
 import { forEachInSlices } from '../system/slices.ts';
 import type { Counters, DurationHistogram } from './counters.ts';
 import { FAMILIES, fieldFamilies, type MetricFamily } from './metric-families.ts';
@@ -32,14 +33,13 @@ type Series = Iterable<readonly [labels: Labels, value: number | null]>;
 export async function renderMetrics(context: ExpositionContext): Promise<string> {
   const status = await context.status();
   let text = '';
-  await forEachInSlices(lines(status, await writtenBytes(), context), (line) => {
+  await forEachInSlices(lines(status, await countsOfSystem(), context), (line) => {
     text += line;
   });
   return text;
 }
 
-/** @param written bytes that this process has written; null if that is unknown */
-function* lines(status: StatusReport, written: number | null, context: ExpositionContext): Generator<string> {
+function* lines(status: StatusReport, counts: SystemCounts, context: ExpositionContext): Generator<string> {
   const { hub, connections, appliances, conditions, notices } = status;
   const problems = new Set(hub.problems?.map(({ code }) => code));
   const clockOffset = context.clockOffset();
@@ -79,10 +79,13 @@ function* lines(status: StatusReport, written: number | null, context: Expositio
   );
   yield* counterLines(connections, appliances, context);
 
-  yield* family(FAMILIES.written, [[{}, written]]);
+  yield* family(FAMILIES.written, [[{}, counts.written]]);
   const { user, system } = process.cpuUsage();
   yield* family(FAMILIES.cpu, [[{}, (user + system) / 1e6]]);
   yield* family(FAMILIES.memory, [[{}, process.memoryUsage.rss()]]);
+  yield* family(FAMILIES.started, [[{}, Math.round(wallClock.now().wall / 1000 - process.uptime())]]);
+  yield* family(FAMILIES.openFiles, [[{}, counts.openFiles]]);
+  yield* family(FAMILIES.maxFiles, [[{}, counts.maxFiles]]);
 }
 
 /** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
@@ -205,9 +208,23 @@ function outcomes(labels: Labels, counts: Readonly<Record<string, number>>): Ser
   return Object.entries(counts).map(([outcome, count]) => [{ ...labels, outcome }, count]);
 }
 
-/** How many bytes this process has written to disks (proc(5), `/proc/self/io`); null if that is unknown. */
-async function writtenBytes(): Promise<number | null> {
-  const text = await readFile('/proc/self/io', 'ascii').catch(() => '');
-  const [, bytes] = /^write_bytes: (\d+)$/m.exec(text) ?? [];
-  return bytes === undefined ? null : Number(bytes);
+/** What the system counts of this process (proc(5)); null if it does not. */
+async function countsOfSystem() {
+  const [io, limits, files] = await Promise.all([
+    readFile('/proc/self/io', 'ascii').catch(() => ''),
+    readFile('/proc/self/limits', 'ascii').catch(() => ''),
+    readdir('/proc/self/fd').catch(() => null),
+  ]);
+  return {
+    written: numberIn(io, /^write_bytes: (\d+)$/m),
+    openFiles: files?.length ?? null,
+    maxFiles: numberIn(limits, /^Max open files +(\d+)/m),
+  };
+}
+
+type SystemCounts = Awaited<ReturnType<typeof countsOfSystem>>;
+
+function numberIn(text: string, pattern: RegExp): number | null {
+  const [, digits] = pattern.exec(text) ?? [];
+  return digits === undefined ? null : Number(digits);
 }

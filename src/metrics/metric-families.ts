@@ -133,6 +133,9 @@ export const FAMILIES = {
   ),
   cpu: counter('process_cpu_seconds_total', 'Total user and system CPU time of the daemon in seconds.'),
   memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
+  started: gauge('process_start_time_seconds', "Unix time at which the daemon started, by the machine's clock."),
+  openFiles: gauge('process_open_fds', 'Open files and connections of the daemon; absent if it can open no more.'),
+  maxFiles: gauge('process_max_fds', 'The largest number of open files and connections that the daemon may have.'),
 } as const satisfies Record<string, MetricFamily>;
 
 /** The metrics of fields of `status`. @param label the label with the name of what has these fields; none for the hub */

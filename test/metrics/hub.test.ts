@@ -90,6 +90,11 @@ describe('the metrics of a hub', () => {
     expect(metrics.value('latchkey_store_written_bytes_total')).toBeGreaterThan(0);
     expect(Math.abs(metrics.value('latchkey_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(5);
     expect(metrics.value('latchkey_ready')).toBe(1);
+    const openFiles = metrics.value('process_open_fds');
+    expect(openFiles).toBeGreaterThan(3);
+    expect(metrics.value('process_max_fds')).toBeGreaterThan(openFiles ?? Number.NaN);
+    const running = Date.now() / 1000 - (metrics.value('process_start_time_seconds') ?? Number.NaN);
+    expect(Math.abs(running - process.uptime())).toBeLessThan(3);
   });
 
   it('the metrics show a grant that the portal has revoked, and its return', async () => {
