@@ -33,7 +33,9 @@ const PORTAL_KEYS = [
   ...['issuer', 'authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint'],
   ...['client_id', 'client_auth', 'login', 'redirect_uri', 'retry_lost_answer'],
 ];
-const PORTAL_OPTIONS = ['name', ...PORTAL_KEYS, 'client_secret'];
+/** The variables of the presets, each of which has only one. */
+const VARIABLES = ['project_id', 'region', 'tenant'];
+const PORTAL_OPTIONS = ['name', ...PORTAL_KEYS, ...VARIABLES, 'client_secret'];
 /** A portal with one of these is an ordinary OAuth 2.0 server. */
 const OAUTH2_KEYS = ['issuer', 'authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint'];
 
@@ -99,10 +101,13 @@ function readPortal(
   problems: Map<string, string>,
 ): RawTable {
   const portal: RawTable = {};
+  const variables: RawTable = {};
   for (const [option, value] of Object.entries(options)) {
     if (PORTAL_KEYS.includes(option)) portal[option] = value;
+    else if (VARIABLES.includes(option)) variables[option] = value;
     else problems.set(`portals.${name}.${option}`, unknownOption(PORTAL_OPTIONS));
   }
+  if (Object.keys(variables).length > 0) portal['variables'] = variables;
   if (portal['preset'] === undefined && OAUTH2_KEYS.some((key) => Object.hasOwn(portal, key)))
     portal['type'] = 'oauth2';
   if (secret !== undefined) {
@@ -137,18 +142,11 @@ export function describeOptionProblem(
   key: string,
   problem: string,
 ): { readonly option: string; readonly problem: string } {
-  const [, portal = '', member = ''] = /^portals\.([^.]+)\.([^.]+)/.exec(key) ?? [];
-  if (portal !== '' && member !== 'client_secret_file' && !PORTAL_OPTIONS.includes(member)) {
-    return {
-      option: `portals.${portal}`,
-      problem: `this portal needs ${key.slice(`portals.${portal}.`.length)}, which has no option: ${TOML_ADVICE}`,
-    };
-  }
   return { option: inOptionNames(key), problem: inOptionNames(problem) };
 }
 
 /** Replaces the names of keys in a text by those of their options. */
 function inOptionNames(text: string): string {
   const renamed = Object.entries(OPTIONS).reduce((before, [option, key]) => before.replaceAll(key, option), text);
-  return renamed.replaceAll('client_secret_file', 'client_secret');
+  return renamed.replaceAll('client_secret_file', 'client_secret').replace('.variables.', '.');
 }

@@ -142,11 +142,13 @@ describe("the options of Home Assistant's app", () => {
     );
   });
 
-  it('the line about a key that has no option asks for a latchkey.toml', async () => {
+  it('the variable of a preset is an option of its portal', async () => {
     const nest = { name: 'nest', preset: 'nest', client_id: 'x', client_secret: SECRET };
-    expect(await errorMessage({ portals: [nest] })).toContain(
-      ": portals.nest: this portal needs variables.project_id, which has no option: put a latchkey.toml into the app's",
-    );
+    expect(await errorMessage({ portals: [nest] })).toContain(': portals.nest.project_id: is missing; it must be ');
+    const { portals } = await load({ portals: [{ ...nest, project_id: 'my-project' }] });
+    const [cloud] = portals;
+    if (cloud?.type !== 'oauth2') throw new Error('the portal is no OAuth 2.0 server');
+    expect(cloud.settings.endpoints.authorization).toContain('/my-project/');
   });
 
   it('an invalid option keeps the name of its key for the doctor', async () => {
