@@ -18,6 +18,7 @@ import { readDeclaredAppliances, readDeclaredConnections } from './declarations.
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
 import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './home-assistant-options.ts';
+import { readNotify } from './notify.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
 import type { configurationSchema } from './schema.ts';
@@ -191,10 +192,13 @@ export async function readConfiguration(
     connections: declaredConnections,
     appliances: await readDeclaredAppliances(appliances, declaredConnections, declarationContext),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
-    notify: {
-      command: resolveCommand(notify.command, directory),
-      webhook: notify.webhook ? new Secret(notify.webhook) : null,
-    },
+    notify: await readNotify(notify, {
+      directory,
+      credentialsDirectory: credentials,
+      readSecret: readAnySecret,
+      report: (problem) => report('notify.webhook_secret_file', problem),
+      reportTrimmed: () => reportTrimmed('notify.webhook_secret_file'),
+    }),
     metrics: metrics.listen,
     ingress: ingress.listen && { ...ingress.listen, from: ingress.from, users: ingress.users, hosts: ingress.hosts },
     credentialsDirectory: credentials,
@@ -287,13 +291,6 @@ async function loadCustomCertificate(
     throw new CertificateError('certificate_file', 'is missing; it is required together with lan.key_file');
   const files = { certificate, key, directory, credentials };
   return { files, leaf: await readCustomCertificate(files) };
-}
-
-/** The path of a program is relative to the configuration file; a name without a slash is looked up in `$PATH`. */
-function resolveCommand(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
-  const [program, ...args] = command ?? [];
-  if (program === undefined) return null;
-  return [program.includes('/') ? resolve(directory, program) : program, ...args];
 }
 
 /** The client secret is in no file, and the Supervisor writes the options only when it starts the app. */

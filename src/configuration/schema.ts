@@ -137,7 +137,14 @@ const ingress = v.strictObject(
   TABLE,
 );
 
-const notify = v.strictObject({ command: v.optional(command), webhook: v.optional(webhook) }, TABLE);
+const notify = v.strictObject(
+  {
+    command: v.optional(command),
+    webhook: v.optional(webhook),
+    webhook_secret_file: v.optional(text(SECRET_FILE)),
+  },
+  TABLE,
+);
 
 export const configurationSchema = v.strictObject({
   hub: v.optional(hub, {}),

@@ -1,5 +1,6 @@
 import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Secret } from '../core/secret.ts';
+import { systemRandom } from '../system/random.ts';
 import { commandHook } from './command.ts';
 import { Outbox, type OutboxContext, serializeMessage } from './outbox.ts';
 import { webhookHook } from './webhook.ts';
@@ -9,6 +10,8 @@ export interface HooksConfiguration {
   /** A program and its arguments. */
   readonly command: readonly [program: string, ...args: string[]] | null;
   readonly webhook: Secret | null;
+  /** Signs what is posted to the webhook. */
+  readonly webhookSecret: Secret | null;
 }
 
 /** The configured hooks. */
@@ -20,10 +23,10 @@ export interface Hooks extends AsyncDisposable {
 }
 
 /** Opens the hooks. A hook that hangs does not delay the others. */
-export function openHooks({ command, webhook }: HooksConfiguration, context: OutboxContext): Hooks {
+export function openHooks({ command, webhook, webhookSecret }: HooksConfiguration, context: OutboxContext): Hooks {
   const hooks = [
     ...(command === null ? [] : [commandHook(command, context.timers)]),
-    ...(webhook === null ? [] : [webhookHook(webhook)]),
+    ...(webhook === null ? [] : [webhookHook(webhook, webhookSecret)]),
   ];
   const outboxes = hooks.map((hook) => new Outbox(hook, context));
   const ending = new AbortController();
@@ -35,7 +38,7 @@ export function openHooks({ command, webhook }: HooksConfiguration, context: Out
       const text = serializeMessage(message);
       return Promise.all(
         hooks.map(async (hook) => {
-          const { ok, detail } = await hook.deliver(text, ending.signal);
+          const { ok, detail } = await hook.deliver(text, ending.signal, systemRandom.uuid());
           return { hook: hook.kind, target: hook.target, ok, detail };
         }),
       );

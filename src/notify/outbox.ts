@@ -2,6 +2,7 @@ import type { Timers } from '../core/clock.ts';
 import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
 import { type CommandInvocation, detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
+import { systemRandom } from '../system/random.ts';
 
 /** The result of one delivery attempt; `detail` is a text without any secret. */
 export interface DeliveryResult {
@@ -20,8 +21,9 @@ export interface Hook {
    * Makes one delivery attempt, with its own timeouts; never rejects.
    * @param message JSON, only ASCII
    * @param signal aborts the attempt at once
+   * @param id the same for all attempts of one message
    */
-  deliver(message: string, signal: AbortSignal): Promise<DeliveryResult>;
+  deliver(message: string, signal: AbortSignal, id: string): Promise<DeliveryResult>;
 }
 
 /** What an outbox needs. */
@@ -91,8 +93,9 @@ export class Outbox implements AsyncDisposable {
 
   async #deliver(message: NoticeMessage): Promise<void> {
     const text = serializeMessage(message);
+    const id = systemRandom.uuid();
     for (const pause of [...RETRY_DELAYS, null]) {
-      const { ok, detail, retryable } = await this.#hook.deliver(text, this.#deliveryAbort.signal);
+      const { ok, detail, retryable } = await this.#hook.deliver(text, this.#deliveryAbort.signal, id);
       if (ok) return;
       if (pause === null || !retryable || this.#closing.signal.aborted) {
         this.#context.log.warn('notice_dropped', this.#members(message, detail));

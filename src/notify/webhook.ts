@@ -1,7 +1,9 @@
 import { Agent, request } from 'undici';
 import type { Secret } from '../core/secret.ts';
+import { wallClock } from '../system/clock.ts';
 import { userAgent } from '../system/version.ts';
 import type { DeliveryResult, Hook } from './outbox.ts';
+import { parseSigningKey, signatureHeaders } from './webhook-signature.ts';
 
 /** Timeouts of the connection and of the whole request, in ms; the largest response, in bytes. */
 const CONNECT_TIMEOUT = 5000;
@@ -11,14 +13,16 @@ const MAX_RESPONSE_BYTES = 65_536;
 /**
  * Posts the message. Redirects are not followed, and only the status of the response counts.
  * @param url https, or http on loopback; all of it except the origin may be secret
+ * @param secret signs each message, so that the receiver knows the sender; null for no signature
  * @param timeout of the whole request, in ms
  */
-export function webhookHook(url: Secret, timeout = DEFAULT_TIMEOUT): Hook {
+export function webhookHook(url: Secret, secret: Secret | null, timeout = DEFAULT_TIMEOUT): Hook {
   const { origin } = new URL(url.reveal());
+  const key = secret === null ? null : parseSigningKey(secret.reveal());
   return {
     kind: 'webhook',
     target: origin,
-    async deliver(message, signal) {
+    async deliver(message, signal, id) {
       const agent = new Agent({
         connect: { timeout: CONNECT_TIMEOUT },
         maxResponseSize: MAX_RESPONSE_BYTES,
@@ -28,7 +32,12 @@ export function webhookHook(url: Secret, timeout = DEFAULT_TIMEOUT): Hook {
       try {
         const { statusCode, body } = await request(withoutCredentials(url), {
           method: 'POST',
-          headers: { 'user-agent': userAgent(), 'content-type': 'application/json', ...authorizationHeader(url) },
+          headers: {
+            'user-agent': userAgent(),
+            'content-type': 'application/json',
+            ...authorizationHeader(url),
+            ...(key === null ? {} : signatureHeaders(key, id, wallClock.now().wall, message)),
+          },
           body: message,
           dispatcher: agent,
           signal: AbortSignal.any([signal, deadline]),

@@ -18,6 +18,7 @@ import { stateFolder } from '../support/state-folder.ts';
 
 const SECRET = 'portal-secret-0815';
 const WALLBOX_SECRET = 'wallbox-secret-4711';
+const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const CLIENT_ID = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
 
 const folder = stateFolder();
@@ -30,6 +31,7 @@ beforeEach(() => {
   write('short.secret', 'x'.repeat(15));
   write('odd.secret', 'sixteen-letters-ü');
   write('open.secret', WALLBOX_SECRET, 0o644);
+  write('webhook.secret', `${WEBHOOK_SECRET}\n`);
   write('private.json', JSON.stringify({ keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] }));
 });
 
@@ -175,6 +177,11 @@ describe('errors of the configuration file', () => {
       appliance({ secret_file: '"odd.secret"' }),
       'appliances.wallbox.secret_file',
       'a character that is not printable ASCII',
+    ],
+    [
+      'notify.webhook_secret_file = "wallbox.secret"',
+      'notify.webhook_secret_file',
+      'must contain "whsec_" and 24 to 64',
     ],
     [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
     [
@@ -407,7 +414,7 @@ describe('environment variables of the configuration', () => {
     });
   });
 
-  it('notify.command and notify.webhook come from the file or the environment, with a comma between arguments', async () => {
+  it('notify.command and notify.webhook come from the file or the environment, with a comma between arguments, and the secret from its file', async () => {
     const { notify } = await load('notify.command = ["./tell", "-v"]\nnotify.webhook = "http://127.0.0.1:1/a?b"', {});
     expect(notify.command).toEqual([`${folder.path}/tell`, '-v']);
     expect(notify.webhook?.reveal()).toBe('http://127.0.0.1:1/a?b');
@@ -415,7 +422,9 @@ describe('environment variables of the configuration', () => {
     const overridden = (await load('notify.command = ["./tell"]', env)).notify;
     expect(overridden.command).toEqual(['tell', 'me']);
     expect(overridden.webhook?.reveal()).toBe('https://u:p@notify.example/x');
-    expect((await load('', {})).notify).toEqual({ command: null, webhook: null });
+    const signed = (await load('notify.webhook_secret_file = "webhook.secret"', {})).notify;
+    expect(signed.webhookSecret?.reveal()).toBe(WEBHOOK_SECRET);
+    expect((await load('', {})).notify).toEqual({ command: null, webhook: null, webhookSecret: null });
   });
 
   it('environment variables can define a portal', async () => {
@@ -490,7 +499,7 @@ describe('the defaults of the configuration', () => {
       connections: [],
       appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
-      notify: { command: null, webhook: null },
+      notify: { command: null, webhook: null, webhookSecret: null },
       metrics: { host: '127.0.0.1', port: 9480 },
       ingress: null,
       credentialsDirectory: undefined,

@@ -30,7 +30,7 @@ function shell(script: string, ...args: string[]) {
 }
 
 function hook(command: [string, ...string[]], signal = never) {
-  return commandHook(command, systemTimers, { run: 700, term: 300 }).deliver(MESSAGE, signal);
+  return commandHook(command, systemTimers, { run: 700, term: 300 }).deliver(MESSAGE, signal, 'msg-1');
 }
 
 async function waitUntilDeleted(path: string): Promise<void> {
@@ -50,7 +50,7 @@ describe('the notice command', () => {
     const path = file();
     const env = { PATH: process.env['PATH'], LANG: 'C.UTF-8', LATCHKEY_NOTIFY_WEBHOOK: SECRET };
     const limits = { run: 5000, term: 300 };
-    await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).deliver(MESSAGE, never);
+    await commandHook(['sh', '-c', 'env > "$0"', path], systemTimers, limits, env).deliver(MESSAGE, never, 'msg-1');
     const names = [...readFileSync(path, 'utf8').matchAll(/^(\w+)=/gm)].map(([, name]) => name);
     // The others are those of the shell itself.
     expect(names.filter((name) => !['PWD', '_', 'SHLVL'].includes(name ?? '')).sort()).toEqual(['LANG', 'PATH']);
@@ -66,7 +66,7 @@ describe('the notice command', () => {
 
   test('a notice command that does not read its input succeeds, whatever the size of the message', async () => {
     const long = commandHook(['true'], systemTimers, { run: 5000, term: 300 });
-    expect(await long.deliver('x'.repeat(1_000_000), never)).toMatchObject({ ok: true });
+    expect(await long.deliver('x'.repeat(1_000_000), never, 'msg-1')).toMatchObject({ ok: true });
   });
 
   test.each<[what: string, command: [string, ...string[]], detail: string]>([
@@ -123,7 +123,7 @@ describe('a hanging notice command', () => {
       },
     };
     const slow = commandHook(['sh', '-c', 'trap "" TERM; sleep 0.4'], timers, { run: 100, term: 5000 });
-    expect(await slow.deliver(MESSAGE, ending.signal)).toMatchObject({ ok: false });
+    expect(await slow.deliver(MESSAGE, ending.signal, 'msg-1')).toMatchObject({ ok: false });
     expect(armed.size).toBe(0);
   });
 
@@ -142,7 +142,7 @@ test('a notice command that floods its output does not use much memory', async (
     run: 30_000,
     term: 300,
   });
-  expect(await hooked.deliver(MESSAGE, never)).toMatchObject({
+  expect(await hooked.deliver(MESSAGE, never, 'msg-1')).toMatchObject({
     detail: 'exited with status 1: the end',
   });
   expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);

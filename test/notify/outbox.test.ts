@@ -20,13 +20,13 @@ function message(appliance: string): NoticeMessage {
 function open(results: DeliveryResult[], defaultResult: DeliveryResult | Promise<DeliveryResult> = OK) {
   const activity = new PendingWork();
   const time = new FakeTime(activity);
-  const delivered: { readonly name: string | null; readonly at: number }[] = [];
+  const delivered: { readonly name: string | null; readonly at: number; readonly id: string }[] = [];
   const logged: { readonly event: string; readonly fields: LogFields }[] = [];
   const hook: Hook = {
     kind: 'webhook',
     target: 'https://notify.example',
-    async deliver(text) {
-      delivered.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime });
+    async deliver(text, _signal, id) {
+      delivered.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime, id });
       return results.shift() ?? defaultResult;
     },
   };
@@ -48,6 +48,9 @@ test('the outbox retries a failed notice with growing delays, and later notices 
     ['car', 370],
     ['wallbox', 370],
   ]);
+  const ids = delivered.map(({ id }) => id);
+  expect(new Set(ids)).toEqual(new Set([ids[0], ids[4]]));
+  expect(ids[4]).not.toBe(ids[0]);
   const fields = { notice: 'pairing_needed', appliance: 'car', status: 'raised', hook: 'webhook' };
   expect(logged[0]).toMatchObject({
     event: 'notice_delivery_failed',

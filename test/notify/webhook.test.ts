@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -46,7 +47,7 @@ function address(user = ''): string {
 }
 
 function deliver(url = address(), timeout?: number) {
-  return webhookHook(new Secret(url), timeout).deliver('{"status":"raised"}\n', never);
+  return webhookHook(new Secret(url), null, timeout).deliver('{"status":"raised"}\n', never, 'msg-1');
 }
 
 describe('a webhook', () => {
@@ -56,11 +57,23 @@ describe('a webhook', () => {
     expect(taken).toMatchObject([{ method: 'POST', url: `/hook/${SECRET}?a=b`, body: '{"status":"raised"}\n' }]);
     expect(taken[0]?.headers['content-type']).toBe('application/json');
     expect(taken[0]?.headers.authorization).toBeUndefined();
+    expect(taken[0]?.headers).not.toHaveProperty('webhook-signature');
   });
 
   test('the user and the password in the address of a webhook are sent as HTTP Basic', async () => {
     await deliver(address('me:p%40ss@'));
     expect(taken[0]?.headers.authorization).toBe(`Basic ${Buffer.from('me:p@ss').toString('base64')}`);
+  });
+
+  test('a webhook with a secret gets messages with the signature of Standard Webhooks', async () => {
+    const secret = new Secret(`whsec_${Buffer.alloc(32, 7).toString('base64')}`);
+    const hook = webhookHook(new Secret(address()), secret);
+    await hook.deliver('{"status":"raised"}\n', never, 'msg-1');
+    const { headers = {}, body = '' } = taken[0] ?? {};
+    const sent = String(headers['webhook-timestamp']);
+    expect(sent).toMatch(/^\d{10}$/);
+    const hmac = createHmac('sha256', Buffer.alloc(32, 7)).update(`msg-1.${sent}.${body}`).digest('base64');
+    expect(headers).toMatchObject({ 'webhook-id': 'msg-1', 'webhook-signature': `v1,${hmac}` });
   });
 
   test.each([
@@ -92,7 +105,7 @@ describe('a webhook', () => {
   test('the hub does not wait for a webhook when it ends', async () => {
     respond = () => undefined;
     const ending = new AbortController();
-    const delivered = webhookHook(new Secret(address()), 60_000).deliver('{}', ending.signal);
+    const delivered = webhookHook(new Secret(address()), null, 60_000).deliver('{}', ending.signal, 'msg-1');
     await waitFor(() => expect(taken).toHaveLength(1));
     ending.abort();
     expect(await delivered).toMatchObject({ ok: false });
@@ -104,9 +117,9 @@ test.each([
   `https://127.0.0.1:1/?${SECRET}`,
   `https://nowhere.invalid/${SECRET}`,
 ])('case %#: only the origin of a webhook is reported', async (url) => {
-  const hook = webhookHook(new Secret(url));
+  const hook = webhookHook(new Secret(url), null);
   expect(hook.target).toMatch(/^https?:\/\/(127\.0\.0\.1:1|nowhere\.invalid)$/);
-  const delivered = await hook.deliver('{}', never);
+  const delivered = await hook.deliver('{}', never, 'msg-1');
   expect(delivered).toMatchObject({
     ok: false,
     retryable: true,

@@ -131,7 +131,7 @@ function expectNamedRequests(paths: readonly string[]): void {
 
 test('a webhook is told the name of the hub', async () => {
   await using server = await startRawServer((socket) => socket.end('HTTP/1.1 204 OK\r\n\r\n'));
-  await webhookHook(new Secret(server.origin)).deliver('{}', never);
+  await webhookHook(new Secret(server.origin), null).deliver('{}', never, 'msg-1');
   expect(server.requests[0]?.headers['user-agent']).toMatch(/^latchkey\/\d/);
 });
 

@@ -104,7 +104,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     connections: [],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
-    notify: { command: null, webhook: null },
+    notify: { command: null, webhook: null, webhookSecret: null },
     metrics: null,
     ingress: null,
     site: null,

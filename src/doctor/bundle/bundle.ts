@@ -147,7 +147,10 @@ async function listDirectory(directory: string | null): Promise<string> {
 /** The secrets whose values the configuration contains. */
 function knownSecrets({ configuration }: DoctorContext): string[] {
   const { portals, notify } = configuration;
-  const webhook = notify.webhook === null ? [] : secretUrlParts(notify.webhook.reveal());
+  const webhook = [
+    ...(notify.webhook === null ? [] : secretUrlParts(notify.webhook.reveal())),
+    ...(notify.webhookSecret === null ? [] : [notify.webhookSecret.reveal()]),
+  ];
   // Paths are no secrets, and are useful for support.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
   return [...portals.flatMap(secretsOf), ...webhook, ...args];

@@ -1,0 +1,53 @@
+import { resolve } from 'node:path';
+import type * as v from 'valibot';
+import { messageOf } from '../core/failure.ts';
+import { Secret } from '../core/secret.ts';
+import type { HooksConfiguration } from '../notify/hooks.ts';
+import { parseSigningKey } from '../notify/webhook-signature.ts';
+import type { readSecret } from '../system/secret-file.ts';
+import type { configurationSchema } from './schema.ts';
+
+/** What is needed to read the section `[notify]`. */
+interface NotifyContext {
+  /** The base of relative paths. */
+  readonly directory: string;
+  /** systemd's `$CREDENTIALS_DIRECTORY`. */
+  readonly credentialsDirectory: string | undefined;
+  /** Reads a file with a secret. */
+  readonly readSecret: typeof readSecret;
+  /** Called with the problem of the key `notify.webhook_secret_file`. */
+  report(problem: string): void;
+  /** Called if white space was removed from the secret. */
+  reportTrimmed(): void;
+}
+
+/** Reads the section `[notify]`. */
+export async function readNotify(
+  { command, webhook, webhook_secret_file: file }: v.InferOutput<typeof configurationSchema>['notify'],
+  context: NotifyContext,
+): Promise<HooksConfiguration> {
+  return {
+    command: resolveCommand(command, context.directory),
+    webhook: webhook ? new Secret(webhook) : null,
+    webhookSecret: file === undefined ? null : await readWebhookSecret(file, context),
+  };
+}
+
+/** The path of a program is relative to the configuration file; a name without a slash is looked up in `$PATH`. */
+function resolveCommand(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
+  const [program, ...args] = command ?? [];
+  if (program === undefined) return null;
+  return [program.includes('/') ? resolve(directory, program) : program, ...args];
+}
+
+async function readWebhookSecret(file: string, context: NotifyContext): Promise<Secret | null> {
+  const { directory, credentialsDirectory, reportTrimmed } = context;
+  try {
+    const secret = await context.readSecret(file, directory, credentialsDirectory, 'line', reportTrimmed);
+    parseSigningKey(secret.reveal());
+    return secret;
+  } catch (error) {
+    context.report(messageOf(error));
+    return null;
+  }
+}
