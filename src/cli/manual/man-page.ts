@@ -63,7 +63,8 @@ function optionEntry({ flags, description, value: values }: OptionDefinition): s
   return formatEntry({ term: flags, text: `${description}${choices}` });
 }
 
-function formatEntry({ term, text }: ManPageEntry): string[] {
+/** A term and what it means. */
+export function formatEntry({ term, text }: ManPageEntry): string[] {
   return ['.TP', `.B ${escapeText(term)}`, ...textLines(sentence(text))];
 }
 
@@ -73,7 +74,7 @@ function sentence(text: string): string {
 }
 
 /** Escapes a text and wraps it, so that the generated source can be compared line by line. */
-function textLines(text: string): string[] {
+export function textLines(text: string): string[] {
   return wrapText(text.split(/\s+/).map(escapeText).join(' '), LINE_WIDTH);
 }
 
@@ -144,4 +145,4 @@ const FILES: readonly ManPageEntry[] = [
   { term: '/usr/share/doc/latchkey/examples/latchkey.toml', text: 'every key of the configuration, with its default' },
 ];
 
-const SEE_ALSO = '/usr/share/doc/latchkey/README.md, systemctl(1), journalctl(1)';
+const SEE_ALSO = 'latchkey.toml(5), /usr/share/doc/latchkey/README.md, systemctl(1), journalctl(1)';

@@ -130,6 +130,7 @@ describe('the contents of the package', () => {
       'fish/vendor_completions.d/latchkey.fish',
       'lintian/overrides/latchkey',
       'man/man1/latchkey.1.gz',
+      'man/man5/latchkey.toml.5.gz',
       'zsh/vendor-completions/_latchkey',
     ]);
     // What they contain is shown by test/cli.
