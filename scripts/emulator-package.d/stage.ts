@@ -109,12 +109,17 @@ function manifest(packages: readonly string[]): object {
     if (exact === undefined) throw new Error(`the emulator imports ${name}, which package.json does not list`);
     return [name, exact] as const;
   });
+  // JSON leaves out what the maker has not set.
+  const { LATCHKEY_HOMEPAGE: homepage, LATCHKEY_REPOSITORY: repository, LATCHKEY_BUGS: bugs } = process.env;
   return {
     name: 'latchkey-emulator',
     version,
     description: 'Emulates a cloud portal and any OAuth 2.0 server on your own machine, for tests of their clients',
     type: 'module',
     keywords: ['oauth2', 'emulator', 'mock', 'test', 'device-flow', 'refresh-token', 'pkce'],
+    homepage: homepage || undefined,
+    repository: repository ? { type: 'git', url: repository } : undefined,
+    bugs: bugs || undefined,
     license: own.license,
     author: own.author,
     engines: { node: NODE },

@@ -76,17 +76,29 @@ export function imageLabels(
   { name, description }: ImageKind,
   { version, revision, epoch, licence }: ImageSource,
 ): Record<string, string> {
+  const {
+    LATCHKEY_MAINTAINER: authors = '',
+    LATCHKEY_HOMEPAGE: url = '',
+    LATCHKEY_REPOSITORY: sources = '',
+  } = process.env;
   const labels = {
     title: name,
     description,
     version,
-    ...(revision !== '' && { revision }),
+    revision,
     created: new Date(epoch * 1000).toISOString(),
     licenses: licence,
     'base.name': 'scratch',
+    authors,
+    url,
+    source: sources,
   };
   return {
-    ...Object.fromEntries(Object.entries(labels).map(([key, value]) => [`org.opencontainers.image.${key}`, value])),
+    ...Object.fromEntries(
+      Object.entries(labels)
+        .filter(([, value]) => value !== '')
+        .map(([key, value]) => [`org.opencontainers.image.${key}`, value]),
+    ),
     ...(name === 'latchkey-home-assistant' && {
       'io.hass.type': 'app',
       'io.hass.version': version,

@@ -151,6 +151,21 @@ describe('the contents of the package', () => {
     expect(stdout).toBe('');
   });
 
+  it('the package names its maker if the build is told, and else a maintainer whose address nobody can own', async () => {
+    const control = await text('DEBIAN/control');
+    expect(control).toMatch(/^Maintainer: .*@latchkey\.invalid>$/m);
+    expect(control).not.toMatch(/@[A-Z]+@|^Homepage|\n\n/m);
+    const maker = {
+      LATCHKEY_MAINTAINER: 'A & B <hubs@maker.example>',
+      LATCHKEY_HOMEPAGE: 'https://maker.example/?a&b',
+    };
+    const options = ['--level', 'none', '--arch', 'amd64', '--output', folder.path];
+    const env = { ...process.env, ...maker };
+    const { stdout } = await run(join(root, 'scripts/build-deb'), options, { env, timeout: scaleDeadline(120_000) });
+    const fields = await run('dpkg-deb', ['--field', stdout.trim(), 'Maintainer', 'Homepage']);
+    expect(fields.stdout).toBe('Maintainer: A & B <hubs@maker.example>\nHomepage: https://maker.example/?a&b\n');
+  });
+
   it('the package has the version of package.json, and depends on the libraries with which its binaries are linked', async () => {
     const control = await text('DEBIAN/control');
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };

@@ -53,6 +53,8 @@ beforeAll(async () => {
     ...process.env,
     SOURCE_DATE_EPOCH: '1700000000',
     PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+    LATCHKEY_HOMEPAGE: 'https://maker.example',
+    LATCHKEY_BUGS: '',
   };
   // npx installs into its cache, which would stay; the downloads are shared.
   const { stdout: cache } = await run('npm', ['config', 'get', 'cache'], { env });
@@ -132,6 +134,8 @@ describe("the emulator's npm package", () => {
       const text = await readFile(join(inside, 'dist', file), 'utf8');
       expect(text).not.toContain('better-sqlite3');
       // The bundler names each source above its code.
+    expect(manifest).toMatchObject({ homepage: 'https://maker.example' });
+    for (const unset of ['bugs', 'repository']) expect(manifest).not.toHaveProperty(unset);
       for (const [, source = ''] of text.matchAll(/^\/\/ ((?:src|scripts)\/\S+)$/gm)) sources.add(source);
     }
     expect(sources.size).toBeGreaterThan(50);

@@ -85,6 +85,23 @@ describe('the repository of the app', () => {
     expect(errorsIn(config, 'config').length).toBeGreaterThan(3);
   });
 
+  it('repository.yaml names the maker if the build is told', async () => {
+    using other = stateFolder();
+    const env = {
+      ...process.env,
+      LATCHKEY_MAINTAINER: 'A <hubs@maker.example>',
+      LATCHKEY_HOMEPAGE: 'https://maker.example',
+    };
+    const { stdout } = await run(join(root, 'scripts/build-home-assistant'), ['--output', other.path], { env });
+    const file = join(stdout.trim(), 'repository.yaml');
+    expect(readYaml(file)).toEqual({
+      name: 'Latchkey',
+      url: 'https://maker.example',
+      maintainer: 'A <hubs@maker.example>',
+    });
+    expect(errorsIn(readYaml(file), 'repository')).toEqual([]);
+  });
+
   it('without --image the image has a name that nobody can own, and a line on standard error says so', async () => {
     using other = stateFolder();
     const built = await run(join(root, 'scripts/build-home-assistant'), ['--output', other.path]);
