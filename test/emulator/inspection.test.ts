@@ -64,6 +64,14 @@ test('the request log of the emulator shows responses beside requests, with thei
   expect(polled?.answer).toEqual({ code: exchanged?.form['code'] });
 });
 
+test('the request log of the emulator shows a URL as it was sent, without adding a slash', async ({ emulator }) => {
+  await get(`${emulator.frontendUrl}/.well-known/openid-configuration`);
+  expect(emulator.requests[0]?.answer).toMatchObject({
+    issuer: emulator.frontendUrl,
+    token_endpoint: `${emulator.frontendUrl}/oauth2/token`,
+  });
+});
+
 test('the request log of the emulator shows secrets unmasked with showSecrets', async () => {
   await using emulator = await startTestEmulator({ showSecrets: true });
   const code = await obtainCode(emulator);

@@ -172,12 +172,13 @@ class SecretMasker {
     );
   }
 
-  /** A URL with its query masked. */
+  /** A URL as it was sent, without a user and a password, and with its query masked. */
   maskUrl(address: string): string {
     if (!URL.canParse(address)) return this.maskSecret(address);
-    const url = new URL(address);
-    const query = Object.entries(this.maskForm(new Map(url.searchParams))).map(([name, value]) => `${name}=${value}`);
-    return `${url.origin}${url.pathname}${query.length === 0 ? '' : `?${query.join('&')}`}`;
+    const [beforeQuery = ''] = address.split(/[?#]/);
+    const masked = this.maskForm(new Map(new URL(address).searchParams));
+    const query = Object.entries(masked).map(([name, value]) => `${name}=${value}`);
+    return `${beforeQuery.replace(/\/\/[^/]*@/, '//')}${query.length === 0 ? '' : `?${query.join('&')}`}`;
   }
 
   #maskMember(name: string, value: string): string {
