@@ -1,13 +1,11 @@
 #!/usr/bin/env node
 // The program `latchkey-emulator` of the npm package: what `latchkey emulator` is in the hub's program.
 import { version } from '../../src/system/version.ts';
+import { nodeProblem } from './node-version.ts';
 
-// npm only warns about an older Node.js. Before this check, nothing that an older one lacks may be imported by name.
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-if (major < 22 || (major === 22 && minor < 13)) {
-  process.stderr.write(
-    `latchkey: this is Node.js ${process.versions.node}, but 22.13 or later is required: install that\n`,
-  );
+// Before this check, nothing that an older Node.js lacks may be imported by name.
+if (nodeProblem !== null) {
+  process.stderr.write(`latchkey: ${nodeProblem}\n`);
   process.exit(1);
 }
 

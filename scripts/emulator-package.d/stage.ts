@@ -60,7 +60,7 @@ async function bundle(folder: string): Promise<string[]> {
   } as const satisfies BuildOptions;
   const { metafile } = await build({
     ...common,
-    entryPoints: { index: 'src/emulator/index.ts', main: 'scripts/emulator-package.d/main.ts' },
+    entryPoints: ['scripts/emulator-package.d/index.ts', 'scripts/emulator-package.d/main.ts'],
     chunkNames: '[name]-[hash]',
     platform: 'node',
     target: 'node22',

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
+import module from 'node:module';
 import { extname, join } from 'node:path';
 import * as v from 'valibot';
 import { type ApiOperation, NotFoundBody } from '../api/operation.ts';
@@ -79,14 +79,15 @@ const MODULE_EXTENSION = extname(import.meta.filename);
 const mainModule = `main${MODULE_EXTENSION}`;
 
 /**
- * Reads a module of the page as JavaScript. From the sources it strips the types.
+ * Reads a module of the page as JavaScript. From the sources it strips the types (not by name: Node.js 20 would fail at
+ * the import, before the npm package can say which one it needs).
  * @returns null if there is no such module
  */
 async function browserModule(file: string): Promise<string | null> {
   if (!/^[a-z-]+\.[jt]s$/.test(file) || extname(file) !== MODULE_EXTENSION) return null;
   try {
     const text = await readFile(join(import.meta.dirname, 'browser', file), 'utf8');
-    return MODULE_EXTENSION === '.ts' ? stripTypeScriptTypes(text) : text;
+    return MODULE_EXTENSION === '.ts' ? module.stripTypeScriptTypes(text) : text;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     throw error;

@@ -19,8 +19,9 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
 const BUILD = join(ROOT, 'scripts/build-emulator-package');
 const VERSION = '1.2.3-test';
-/** The oldest major that the package is for. */
+/** The oldest major that the package is for, and one that is too old. */
 const NODE_22 = '22.23.3';
+const NODE_20 = '20.20.2';
 
 /** What the command prints with --json. */
 const startedSchema = v.object({
@@ -35,7 +36,7 @@ let folder: ReturnType<typeof stateFolder>;
 let tarball: string;
 /** An empty project in which the package is installed. */
 let project: string;
-let nodes: Readonly<Record<22 | 24, string>>;
+let nodes: Readonly<Record<20 | 22 | 24, string>>;
 let env: NodeJS.ProcessEnv;
 
 const npm = (cwd: string, ...args: string[]) =>
@@ -52,9 +53,9 @@ beforeAll(async () => {
   env = {
     ...process.env,
     SOURCE_DATE_EPOCH: '1700000000',
-    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
     LATCHKEY_HOMEPAGE: 'https://maker.example',
     LATCHKEY_BUGS: '',
+    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
   };
   // npx installs into its cache, which would stay; the downloads are shared.
   const { stdout: cache } = await run('npm', ['config', 'get', 'cache'], { env });
@@ -67,14 +68,19 @@ beforeAll(async () => {
   await mkdir(project);
   await writeFile(join(project, 'package.json'), '{"type":"module"}');
   await npm(project, 'install', tarball);
-  const older = join(folder.path, 'node-22');
-  await mkdir(older);
-  const name = `node-linux-${process.arch}`;
-  await npm(older, 'install', '--prefix', older, `${name}@${NODE_22}`);
-  nodes = { 22: join(older, 'node_modules', name, 'bin/node'), 24: process.execPath };
+  nodes = { 20: await installNode(NODE_20), 22: await installNode(NODE_22), 24: process.execPath };
 }, scaleDeadline(120_000));
 
 afterAll(() => folder?.[Symbol.dispose]());
+
+/** @returns the program of this version */
+async function installNode(version: string): Promise<string> {
+  const older = join(folder.path, `node-${version}`);
+  await mkdir(older);
+  const name = `node-linux-${process.arch}`;
+  await npm(older, 'install', '--prefix', older, `${name}@${version}`);
+  return join(older, 'node_modules', name, 'bin/node');
+}
 
 /** @returns the path that it prints, which npm must take from every folder, even if the output is a relative path */
 async function build(output: string): Promise<string> {
@@ -128,14 +134,14 @@ describe("the emulator's npm package", () => {
     );
     const manifest: unknown = JSON.parse(await readFile(join(inside, 'package.json'), 'utf8'));
     expect(manifest).toMatchObject({ name: 'latchkey-emulator', version: VERSION, license: 'MIT' });
+    expect(manifest).toMatchObject({ homepage: 'https://maker.example' });
+    for (const unset of ['bugs', 'repository']) expect(manifest).not.toHaveProperty(unset);
     const scripts = (await readdir(join(inside, 'dist'), { recursive: true })).filter((file) => file.endsWith('.js'));
     const sources = new Set<string>();
     for (const file of scripts) {
       const text = await readFile(join(inside, 'dist', file), 'utf8');
       expect(text).not.toContain('better-sqlite3');
       // The bundler names each source above its code.
-    expect(manifest).toMatchObject({ homepage: 'https://maker.example' });
-    for (const unset of ['bugs', 'repository']) expect(manifest).not.toHaveProperty(unset);
       for (const [, source = ''] of text.matchAll(/^\/\/ ((?:src|scripts)\/\S+)$/gm)) sources.add(source);
     }
     expect(sources.size).toBeGreaterThan(50);
@@ -228,6 +234,20 @@ try {
     expect(stdout).toBe('200\n');
   },
 );
+
+it('on an older Node.js, the library and the programs say in one line which one they need', async () => {
+  const say = (...args: string[]) =>
+    run(nodes[20], args, { env, cwd: project }).catch((error: { stderr: string }) => error);
+  const file = join(project, 'too-old.mjs');
+  await writeFile(file, "import 'latchkey-emulator';\n");
+  const line = (name: string) =>
+    new RegExp(`^(Error: )?${name}: this is Node\\.js 20\\.\\S+, but \\S+ or later is required`, 'm');
+  expect(await say(file)).toMatchObject({ stderr: expect.stringMatching(line('latchkey-emulator')) });
+  const programs = [command(), join(ROOT, 'dist/main.js')];
+  for (const program of programs) {
+    expect(await say(program, '--version')).toMatchObject({ code: 1, stderr: expect.stringMatching(line('latchkey')) });
+  }
+});
 
 describe('the types of the package', () => {
   it('the example of the README compiles, and a wrong option does not', async () => {
