@@ -7,13 +7,13 @@ const END = '## Host names';
 
 const GET_PACKAGE = `${GET}
 
-It needs Node.js 22.13 or newer, and no native module. \`npx latchkey-emulator\` runs it. To use it in the tests of a project:
+It needs Node.js 22.13 or newer, and no native module. FILE is the path of the archive, such as \`./latchkey-emulator-1.2.3.tgz\`; if the package is in
+your registry, write \`latchkey-emulator\` instead.
 
 \`\`\`sh
-npm install --save-dev latchkey-emulator
+npx --package=FILE latchkey-emulator   # runs it
+npm install --save-dev FILE            # for the tests of a project
 \`\`\`
-
-Both commands also take an archive in the current folder instead of the name: \`./latchkey-emulator-1.2.3.tgz\`.
 `;
 
 /**
@@ -30,7 +30,6 @@ export function createReadme(page: string, files: ReadonlySet<string>): string {
   });
   const beginning = `${page.slice(0, get)}\n${GET_PACKAGE}${page.slice(start, end)}`
     .replaceAll('./scripts/latchkey emulator', 'npx latchkey-emulator')
-    .replaceAll("'latchkey/emulator'", "'latchkey-emulator'")
     .replace(/^# .*$/m, '# latchkey-emulator')
     .replaceAll(
       /(!?)\[([^\]]+)\]\((?!https?:)([^)#]*)(#[^)]*)?\)/g,

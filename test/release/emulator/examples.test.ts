@@ -9,30 +9,28 @@ import type { Tokens } from '../../emulator/portal-client.ts';
 import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
 import { logFile, rememberSecrets } from '../../support/logs.ts';
 
-/** A separate project in its own folder, with Latchkey installed from its packed tarball. */
+/** A separate project in its own folder, with the emulator's npm package. */
 interface PackedProject extends Disposable {
   readonly path: string;
-  /** Latchkey's command line, as installed. */
+  /** The emulator's program, as installed. */
   readonly main: string;
   /** Writes a file; its path is relative to the project's folder. */
   write(path: string, text: string): void;
 }
 
 /**
- * Packs the built Latchkey and unpacks it into a new project. From the packages of the checkout, the project sees only
- * those that Latchkey depends on, and `more`: the project's own dependencies.
+ * Builds the npm package and unpacks it into a new project. From the packages of the checkout, the project sees only
+ * those that the emulator depends on, and `more`: the project's own dependencies.
  */
 async function createPackedProject(...more: readonly string[]): Promise<PackedProject> {
   const folder = temporaryFolder();
   const path = folder.path;
-  const pack = await runCommand('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', path], {
-    cwd: root,
-  });
-  const tarball = join(path, pack.stdout.trim());
-  const installed = join(path, 'node_modules/latchkey');
+  const built = await runCommand(join(root, 'scripts/build-emulator-package'), ['--output', path]);
+  const installed = join(path, 'node_modules/latchkey-emulator');
   mkdirSync(installed, { recursive: true });
+  const tarball = built.stdout.trim();
   const unpack = await runCommand('/usr/bin/tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
-  if (pack.status !== 0 || unpack.status !== 0) throw new Error(`packing failed: ${pack.stderr}${unpack.stderr}`);
+  if (built.status !== 0 || unpack.status !== 0) throw new Error(`packing failed: ${built.stderr}${unpack.stderr}`);
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     readonly dependencies: Readonly<Record<string, string>>;
   };
@@ -45,8 +43,9 @@ async function createPackedProject(...more: readonly string[]): Promise<PackedPr
     mkdirSync(dirname(join(path, file)), { recursive: true });
     writeFileSync(join(path, file), text);
   };
-  write('package.json', JSON.stringify({ name: 'scratch', private: true, type: 'module' }));
-  return { path, main: join(installed, 'dist/main.js'), write, [Symbol.dispose]: () => folder[Symbol.dispose]() };
+  const manifest = { name: 'scratch', private: true, type: 'module', jest: { transform: {} } };
+  write('package.json', JSON.stringify(manifest));
+  return { path, main: join(installed, 'dist/lib/main.js'), write, [Symbol.dispose]: () => folder[Symbol.dispose]() };
 }
 
 interface FirstLine {
@@ -65,7 +64,7 @@ afterAll(() => project?.[Symbol.dispose]());
 
 /** The packed emulator in its own process. */
 async function launch(...args: string[]) {
-  const child = spawn(process.execPath, [project.main, 'emulator', '--json', ...args], {
+  const child = spawn(process.execPath, [project.main, '--json', ...args], {
     cwd: project.path,
     stdio: ['ignore', 'pipe', openSync(logFile('example'), 'w')],
   });
@@ -103,7 +102,7 @@ const SURFACE = `import {
   type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
   type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
   type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingDevice, type WaitingLogin,
-} from 'latchkey/emulator';
+} from 'latchkey-emulator';
 
 export type All = [
   ClockView, ClientOptions, DeviceApproval, EarlyRefreshes, FastPolls, WaitingDevice, Emulator, EmulatorClock, EmulatorOptions, Endpoint, InterceptedRequest,
@@ -142,26 +141,48 @@ test('the package exports the emulator library with types that pass strict check
   const ran = await runCommand(process.execPath, ['src/surface.ts'], { cwd: project.path });
   expect(ran).toMatchObject({ status: 0, stderr: '' });
   expect(ran.stdout).toBe('string 3600\nClockError\nFaultError\nLoginError\nOptionError\nStateFileError\n');
-  expect(globSync('node_modules/latchkey/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
+  expect(globSync('node_modules/latchkey-emulator/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
 });
 
-test("the guide's test of a login with code and PKCE passes in Node's test runner", async () => {
-  project.write('test/login.ts', readExample('A login with code and PKCE', 'ts'));
-  const ran = await runCommand(process.execPath, ['--test', 'test/login.ts'], { cwd: project.path });
-  expect(ran.stdout).toMatch(/pass 1\n/);
+/** The variables for a test runner: without those of the one that runs this test. */
+const runnerEnvironment = () => {
+  const others = Object.entries(process.env).filter(
+    ([name]) => !/^(VITEST|JEST|NODE_OPTIONS|NODE_TEST|TEST$)/.test(name),
+  );
+  return { ...Object.fromEntries(others), NO_COLOR: '1' };
+};
+// A busy machine needs longer than the five seconds that vitest and jest give a test.
+const VITEST = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=verbose', '--testTimeout=60000'];
+const JEST = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--testTimeout=60000'];
+
+test.each([
+  ["Node's test runner", "import { test } from 'node:test';\n", ['--test'], /pass 1\n/],
+  ['vitest', "import { test } from 'vitest';\n", VITEST, /Tests +1 passed/],
+  ['jest', '', JEST, /Tests: +1 passed/],
+])("the guide's test of a login with code and PKCE passes in %s", async (runner, firstLine, command, passed) => {
+  if (runner === 'jest') await installJest();
+  const [, ...lines] = readExample('A login with code and PKCE', 'ts').split('\n');
+  project.write('test/login.test.js', `${firstLine}${lines.join('\n')}`);
+  const args = [...command, 'test/login.test.js'];
+  const ran = await runCommand(process.execPath, args, { cwd: project.path, env: runnerEnvironment() });
+  expect(ran.stdout + ran.stderr).toMatch(passed);
   expect(ran.status).toBe(0);
 });
+
+/** In a folder of its own, because npm would remove the links of the project. */
+async function installJest(): Promise<void> {
+  const folder = join(project.path, 'jest');
+  const options = ['--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
+  const { status, stderr } = await runCommand('npm', ['install', ...options, 'jest@30']);
+  expect(status, stderr).toBe(0);
+  symlinkSync(join(folder, 'node_modules/jest'), join(project.path, 'node_modules/jest'));
+}
 
 test('the vitest test of the guide passes', async () => {
   project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
   project.write('test/guide.test.ts', readExample('In a vitest test', 'ts'));
-  const environment = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(name));
-  // A busy machine needs longer than the five seconds that vitest gives a test.
-  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=verbose', '--testTimeout=60000'];
-  const ran = await runCommand(process.execPath, vitest, {
-    cwd: project.path,
-    env: { ...Object.fromEntries(environment), NO_COLOR: '1' },
-  });
+  const args = [...VITEST, 'test/guide.test.ts'];
+  const ran = await runCommand(process.execPath, args, { cwd: project.path, env: runnerEnvironment() });
   expect(ran.stdout).toMatch(/✓ .*a lost answer costs no login/);
   expect(ran.stdout).toMatch(/Tests +1 passed/);
   expect(ran.status).toBe(0);
