@@ -20,7 +20,7 @@ test.each(scripts)('scripts/%s --help says what it builds and with which options
 test.each([
   ['build-deb', ['--version', 'latest'], '--version latest: allowed is 1.2.3 or 1.2.3-rc.1'],
   ['build-deb', ['--level', '10'], '--level 10: allowed is 0 to 9, or none'],
-  ['build-npm', ['--output'], '--output needs a value, or is unknown'],
+  ['build-emulator-package', ['--output'], '--output needs a value, or is unknown'],
   ['build-emulator-package', ['--version', 'latest'], '--version latest: allowed is 1.2.3 or 1.2.3-rc.1'],
   ['build-emulator-package', ['--unknown', 'x'], '--unknown: unknown option'],
   ['build-image', ['--arch', 'i386'], '--arch i386: allowed is amd64 or arm64'],

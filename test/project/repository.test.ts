@@ -84,6 +84,6 @@ test('git ignores the files that the commands of README.md create', async (ctx) 
   const shell = [...read('README.md').matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join('');
   const redirected = [...shell.matchAll(/ > ([\w.-]+)$/gm)].map(([, file = '']) => file);
   expect(redirected).toContain('latchkey-ca.pem');
-  const made = [...redirected, 'latchkey-0.1.0.tgz', 'latchkey-wallbox.svg', 'build/latchkey_0.1.0_arm64.deb'];
+  const made = [...redirected, 'latchkey-wallbox.svg', 'build/latchkey_0.1.0_arm64.deb'];
   expect((await runCommand('git', ['check-ignore', ...made])).stdout.trim().split('\n')).toEqual(made);
 });

@@ -23,7 +23,6 @@ export const BUILD_EMULATOR = 'echo emulator >"$2/latchkey-emulator.tgz"';
 /** Stand-ins for scripts of the clone: the real ones have tests of their own. */
 const STAND_INS: Readonly<Record<string, string>> = {
   'build-deb': BUILD_DEB,
-  'build-npm': `echo npm >"$2/latchkey-${VERSION}.tgz"`,
   'build-emulator-package': BUILD_EMULATOR,
   'test-packages': '',
 };
