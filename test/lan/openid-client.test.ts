@@ -1,4 +1,4 @@
-// openid-client, unmodified: what README.md and docs/appliances.md show of it. The other clients: test/release/lan.
+// openid-client, unmodified: what docs/appliances.md shows of it. The other clients: test/release/lan.
 import {
   ClientSecretBasic,
   type Configuration,

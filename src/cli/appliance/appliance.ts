@@ -222,7 +222,7 @@ async function rotateSecret(
  */
 function showCredentials(
   issued: CredentialsResponse,
-  { http_port }: Pick<HubResponse, 'http_port'>,
+  { id, http_port }: Pick<HubResponse, 'id' | 'http_port'>,
   summary: string,
   json: boolean,
 ): void {
@@ -231,10 +231,13 @@ function showCredentials(
     printJson({ name, client_id, client_secret, token_endpoint, ca_fingerprint });
     return;
   }
-  const { origin, hostname } = new URL(issued.token_endpoint);
+  const { origin, hostname, port } = new URL(issued.token_endpoint);
   const variables = [
     `HUB=${origin}`,
     `HUB_HTTP=http://${hostname}:${http_port}`,
+    `HUB_NAME=${id}.local`,
+    `HUB_ADDRESS=${hostname.replaceAll(/[[\]]/g, '')}`,
+    `HUB_PORT=${port}`,
     `PIN=${issued.ca_fingerprint}`,
     `CLIENT_ID=${issued.client_id}`,
     `CLIENT_SECRET=${issued.client_secret}`,

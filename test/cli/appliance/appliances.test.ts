@@ -33,7 +33,8 @@ test('appliance add shows the secret and a curl command that can be pasted into 
     ...['--cacert', 'latchkey-ca.pem', '--config', '-', '--data', 'grant_type=client_credentials'],
     'https://192.168.1.7:8443/oauth/token',
   ]);
-  expect(added.stdout).toMatch(new RegExp(`^ {2}export HUB=.* CLIENT_SECRET=${secret}$`, 'm'));
+  const address = 'HUB_NAME=\\S+\\.local HUB_ADDRESS=192\\.168\\.1\\.7 HUB_PORT=8443';
+  expect(added.stdout).toMatch(new RegExp(`^ {2}export HUB=.* ${address} .* CLIENT_SECRET=${secret}$`, 'm'));
 });
 
 test('appliance remove and unpair act without a question if there is no terminal', async () => {

@@ -1,6 +1,6 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../../src/system/x509/issuing.ts';
 import { readExample } from '../../emulator/examples/guide.ts';
@@ -37,6 +37,23 @@ test('no example of the page for appliance developers turns certificate verifica
     /verify ?= ?False|--insecure|curl [^\n]*-\w*k\b|rejectUnauthorized|InsecureSkipVerify|VERIFYPEER|VERIFYHOST|VERIFY_NONE|NODE_TLS/,
   );
 });
+
+test.skipIf(noPython || noGo || isHeaderMissing('curl/curl.h', 'cjson/cJSON.h'))(
+  'the commands of the page take an example in each of five languages out of it, and run it',
+  async () => {
+    using workspace = testBed.createWorkspace(null);
+    symlinkSync(join(root, 'docs'), join(dirname(workspace.write('read-me', '')), 'docs'));
+    const stove = await testBed.addAppliance('stove');
+    // The Python of Debian, whatever else is installed.
+    const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, GOCACHE: GO_CACHE };
+    const ran = await workspace.sh(readExample('Run the examples', 'sh', PAGE), { ...stove, ...env });
+    expect(ran).toMatchObject({ status: 0, stderr: '' });
+    const [fromShell = '', ...others] = ran.stdout.trim().split('\n');
+    const fromC = others.pop() ?? '';
+    expect(others).toEqual(Array(3).fill(expect.stringContaining('"user":"demo"')));
+    for (const token of [JSON.parse(fromShell).access_token, fromC]) expect(await testBed.userOf(token)).toBe('demo');
+  },
+);
 
 describe.concurrent('the examples that trust the CA of a hub', () => {
   test.for([

@@ -20,12 +20,14 @@ it('the examples of the page find the hub, save its CA and get its endpoints', a
   await hub.logged('hub_announced');
   const { id } = (await hub.status()).hub;
   const found = await appliance.run('/usr/bin/python3', ['-c', readExample('Find the hub', 'python', PAGE)]);
-  expect(found).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480\n`);
+  const [hubLine = '', addressLine] = found.split('\n');
+  expect(hubLine).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480`);
+  expect(addressLine).toBe(`HUB_NAME=${id}.local HUB_ADDRESS=10.77.0.1 HUB_PORT=8443`);
 
   using folder = temporaryFolder();
   const pin = (await hub.ask((control) => control.request('authority'))).fingerprint;
   const script = [
-    `cd '${folder.path}'; PIN=${pin} ${found.trim()}`,
+    `cd '${folder.path}'; PIN=${pin} ${hubLine}`,
     readExample('Trust the hub', 'sh', PAGE),
     'curl -sS --fail --cacert latchkey-ca.pem "$HUB/.well-known/oauth-authorization-server"',
   ];
