@@ -149,6 +149,13 @@ describe.each<[string, DebianSuite]>([
     expect((await hub.ask((control) => control.request('refresh', { name: 'wallbox' }))).state).toBe('active');
   });
 
+  it(`the commands of docs/apt.md add Latchkey to the automatic updates of ${debian}`, async () => {
+    await typeBlock('Updating automatically');
+    const patterns = await hub.machine.sh('apt-config dump Unattended-Upgrade::Origins-Pattern');
+    expect(patterns).toContain('Unattended-Upgrade::Origins-Pattern:: "origin=Latchkey";');
+    expect(await hub.machine.sh('apt-cache policy')).toMatch(/\bo=Latchkey\b/);
+  });
+
   it(`apt on ${debian} takes only Latchkey from the repository with a pin`, async () => {
     await typeBlock('Allowing only Latchkey');
     const policy = await hub.machine.sh('apt-cache policy; apt-cache policy latchkey');
