@@ -6,8 +6,7 @@ import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } fro
 import { messageOf } from '../core/failure.ts';
 import { monotonicNow } from '../system/clock.ts';
 import { userAgent } from '../system/version.ts';
-import { decodeContent } from './content-encoding.ts';
-import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
+import { decodeContent, parseHttpDate, parseRetryAfter } from './content-encoding.ts';
 
 /** A complete response of the portal. */
 export interface PortalResponse {

@@ -3,10 +3,9 @@ import type { CloudProtocol } from '../clouds/cloud.ts';
 import type { PortalOperation, ReadAnswer } from '../clouds/odd-answers.ts';
 import type { ErrorMeaning, PollOutcome, RevocationOutcome } from '../core/portals/portal.ts';
 import type { TokenOutcome, TokenResponse } from '../core/portals/token-outcome.ts';
-import { displayableAccount } from './account.ts';
 import type { PortalResponse, RequestOutcome } from './http.ts';
 import { describeError, type ErrorResult, meaningOfCode, meaningOfError, toErrorOutcome } from './token-outcome.ts';
-import { parseBody, parseErrorCode, readTokenResponse } from './token-response.ts';
+import { displayableAccount, parseBody, parseErrorCode, readTokenResponse } from './token-response.ts';
 
 /** How the responses of a portal are read. */
 export interface ResponseRules {

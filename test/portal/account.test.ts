@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { accountFromTokens } from '../../src/portal/account.ts';
+import { accountFromTokens } from '../../src/portal/token-response.ts';
 import { parseTokenResponse } from './token-bodies.ts';
 
 function jwt(claims: unknown): string {

@@ -16,13 +16,13 @@ import type { Secret } from '../../core/secret.ts';
 import {
   type ClientProbe,
   checkClient,
+  checkConnections,
   clientRejected,
   MADE_UP,
   NO_REVOCATION,
   probeAnswer,
   WRONG_SECRET,
 } from '../client-check.ts';
-import { checkConnections } from '../connection-checks.ts';
 import {
   PooledHttpClient,
   type PortalResponse,

@@ -34,12 +34,10 @@ import {
 } from '../responses.ts';
 import { clientRefusedText, describeError, describeRedirect, withHint } from '../token-outcome.ts';
 import { parseErrorCode, parseErrorDescription } from '../token-response.ts';
-import { createAuthorizationLink, formatScope } from './authorization-request.ts';
+import { createAuthorizationLink, formatScope, parseDeviceAuthorization } from './authorization-requests.ts';
 import { anotherKey } from './client-key.ts';
-import { parseDeviceAuthorization } from './device-authorization.ts';
 import { checkAuthorizationServer } from './portal-checks.ts';
-import { RequestPacer } from './request-pacer.ts';
-import { type OutgoingRequest, RequestSender } from './request-sender.ts';
+import { type OutgoingRequest, RequestPacer, RequestSender } from './request-sender.ts';
 import { endpointsOf, type MetadataCache, MetadataSource } from './server-metadata.ts';
 import type { OAuth2Settings } from './settings.ts';
 

@@ -2,8 +2,14 @@ import type { AuthorizationServer } from 'oauth4webapi';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { describeMovedEndpoint, type PortalCheck } from '../../core/portals/portal-status.ts';
-import { type ClientProbe, checkClient, clientUnchecked, NO_REVOCATION, type ProbeAnswer } from '../client-check.ts';
-import { checkConnections } from '../connection-checks.ts';
+import {
+  type ClientProbe,
+  checkClient,
+  checkConnections,
+  clientUnchecked,
+  NO_REVOCATION,
+  type ProbeAnswer,
+} from '../client-check.ts';
 import type { PortalRoute } from '../http.ts';
 import type { ProbedAddress } from '../probe.ts';
 import type { MetadataSource } from './server-metadata.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RequestPacer } from '../../../src/portal/oauth2/request-pacer.ts';
+import { RequestPacer } from '../../../src/portal/oauth2/request-sender.ts';
 import { FakeTime } from '../../support/fake-time.ts';
 
 test('requests keep the shortest time between them, in the order in which they came', async () => {
