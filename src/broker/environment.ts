@@ -1,7 +1,7 @@
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
-import type { EmitEvent } from '../core/reports/connection-event.ts';
+import type { EmitEvent } from '../core/reports/history.ts';
 
 /** The environment of the broker, passed in so that tests can replace it. */
 export interface Environment {

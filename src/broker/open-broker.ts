@@ -3,7 +3,7 @@ import { damagedConnectionAdvice } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { CredentialLocation } from '../core/portals/identity.ts';
-import type { ConnectionEvent } from '../core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../core/reports/history.ts';
 import type { SiteNews } from '../core/site.ts';
 import { type SignInTokens, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';

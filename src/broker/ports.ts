@@ -1,5 +1,5 @@
 import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
-import type { PortalPolicy } from '../core/grants/portal-policy.ts';
+import type { PortalPolicy } from '../core/grants/login-end.ts';
 import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
 import type { Portal } from '../core/portals/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';

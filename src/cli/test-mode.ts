@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { HelperPortalConfiguration, OAuth2PortalConfiguration } from '../configuration/portals.ts';
-import { DEFAULT_POLICY } from '../core/grants/portal-policy.ts';
+import { DEFAULT_POLICY } from '../core/grants/login-end.ts';
 import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';

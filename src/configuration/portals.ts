@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
 import { messageOf } from '../core/failure.ts';
-import type { PortalPolicy } from '../core/grants/portal-policy.ts';
+import type { PortalPolicy } from '../core/grants/login-end.ts';
 import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';

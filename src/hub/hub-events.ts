@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { ConnectionEvent, EmitEvent } from '../core/reports/connection-event.ts';
+import type { ConnectionEvent, EmitEvent } from '../core/reports/history.ts';
 
 /** Passes events of appliances to all listeners. An error of a listener is logged, and does not reach the emitter. */
 export class HubEvents {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { rateLimitKey } from '../system/limits/rate-limit-key.ts';
+import { rateLimitKey } from '../system/limits/client-rate-limiter.ts';
 
 /** Maximum numbers of simultaneous connections. */
 export interface ConnectionLimits {

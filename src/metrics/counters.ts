@@ -1,6 +1,6 @@
 import type { TokenResult } from '../core/lan-service.ts';
 import type { PairingFailureReason } from '../core/pairings/pairing.ts';
-import type { ConnectionEvent } from '../core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../core/reports/history.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 

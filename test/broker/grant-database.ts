@@ -5,7 +5,7 @@ import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { RevokedTokens } from '../../src/core/portals/portal.ts';
-import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../../src/core/reports/history.ts';
 import type { AttemptStart, FoundGrant, RefreshAttempt } from '../../src/core/store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConnectionResponse, CredentialsResponse } from '../../src/control/messages.ts';
-import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../src/core/grants/login-end.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';

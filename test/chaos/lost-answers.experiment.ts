@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
-import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../src/core/grants/login-end.ts';
 import { TokenLoad, tokenExpiry } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import { ChaosHarness, type SentCredential } from './chaos-harness.ts';

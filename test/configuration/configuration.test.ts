@@ -12,7 +12,7 @@ import {
 import { controlSocketCandidates } from '../../src/configuration/file.ts';
 import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
-import { DEFAULT_POLICY } from '../../src/core/grants/portal-policy.ts';
+import { DEFAULT_POLICY } from '../../src/core/grants/login-end.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { stateFolder } from '../support/state-folder.ts';
 

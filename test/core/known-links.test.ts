@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { withKnownLinks } from '../../src/core/pairings/known-links.ts';
-import { linksOf, type PairingStep } from '../../src/core/pairings/pairing.ts';
+import { linksOf, type PairingStep, withKnownLinks } from '../../src/core/pairings/pairing.ts';
 import type { DeviceLink } from '../../src/core/portals/login-link.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from './samples.ts';

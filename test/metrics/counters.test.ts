@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../../src/core/reports/history.ts';
 import { Counters, DurationHistogram, REFRESH_BUCKETS_SECONDS } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };

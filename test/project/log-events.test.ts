@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { eventsBySubject } from '../../src/core/log/events.ts';
 import type { EventEntry, EventMembers } from '../../src/core/log/table.ts';
+import { eventsBySubject } from '../../src/core/log.ts';
 import { logTo } from '../support/log-to.ts';
 import { root } from './checkout.ts';
 

@@ -8,7 +8,7 @@ import { parseStatefulResponse } from '../../src/core/pairings/authorization-res
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
 import type { LoginLink } from '../../src/core/portals/login-link.ts';
 import type { Portal } from '../../src/core/portals/portal.ts';
-import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';

@@ -9,7 +9,7 @@ import { type Broker, type BrokerOptions, openBroker } from '../../src/broker/op
 import type { BrokerStore } from '../../src/broker/ports.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
-import type { ConnectionEvent } from '../../src/core/reports/connection-event.ts';
+import type { ConnectionEvent } from '../../src/core/reports/history.ts';
 import type { SiteNews, SiteStore } from '../../src/core/site.ts';
 import type { Store } from '../../src/core/store.ts';
 import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';

@@ -1,6 +1,6 @@
 import type { ConfirmedTime, Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
-import type { PortalPolicy } from '../../core/grants/portal-policy.ts';
+import type { PortalPolicy } from '../../core/grants/login-end.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';

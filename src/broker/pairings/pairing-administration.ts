@@ -1,8 +1,7 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { missingScope } from '../../core/connections/scope.ts';
 import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
-import { linkKey } from '../../core/pairings/known-links.ts';
-import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
+import { isStaleLink, linkKey, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
 import {
   AddressRejection,
   type PairingAdministration,

@@ -9,7 +9,7 @@ import type {
   SkippedConnection,
 } from '../../core/pairings/pairing-batch.ts';
 import { Secret } from '../../core/secret.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../environment.ts';

@@ -1,7 +1,12 @@
 import { MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { withKnownLinks } from '../../core/pairings/known-links.ts';
-import { linksOf, type Pairing, type PairingFailureReason, timeLeft } from '../../core/pairings/pairing.ts';
+import {
+  linksOf,
+  type Pairing,
+  type PairingFailureReason,
+  timeLeft,
+  withKnownLinks,
+} from '../../core/pairings/pairing.ts';
 import {
   type PairingChange,
   type PairingEffect,

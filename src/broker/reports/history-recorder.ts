@@ -1,8 +1,8 @@
 import { type Instant, MIN_PLAUSIBLE_TIME, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { ConnectionEvent } from '../../core/reports/connection-event.ts';
 import {
   addHistoryEntry,
+  type ConnectionEvent,
   type HistoryStore,
   historyEntryOf,
   type PendingHistory,

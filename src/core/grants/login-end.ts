@@ -90,3 +90,21 @@ function endsOf(grant: Grant, { loginLifetime, idleLifetime }: LoginLimits): rea
 function reminderFor(whole: number): number {
   return Math.min(whole / 2, MAX_REMINDER, Math.max(whole / 4, MIN_REMINDER));
 }
+
+/** When the hub sends the old refresh token again after a lost answer, see docs/decisions/lost-answers.md. */
+export type LostAnswerRetry = 'early' | 'late';
+
+/** What the configuration says about the logins and refreshes of a portal. Times are in ms. */
+export interface PortalPolicy extends LoginLimits {
+  readonly retryLostAnswer: LostAnswerRetry;
+  /** Whether each refresh ends the access token that was issued before it. */
+  readonly refreshEndsAccessToken: boolean;
+}
+
+/** The policy of a portal of which the configuration says nothing. */
+export const DEFAULT_POLICY: PortalPolicy = {
+  retryLostAnswer: 'early',
+  loginLifetime: null,
+  idleLifetime: null,
+  refreshEndsAccessToken: false,
+};

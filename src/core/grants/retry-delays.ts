@@ -1,10 +1,7 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
 import { backgroundDelay, backoffDelay, fastBackoff, onDemandBackoff } from './backoff.ts';
 import { type Doubt, type Grant, minRemaining, tokenAge } from './grant.ts';
-import { type LoginLimits, refreshTokenLifetimeOf } from './login-end.ts';
-
-/** When the hub sends the old refresh token again after a lost answer, see docs/decisions/lost-answers.md. */
-export type LostAnswerRetry = 'early' | 'late';
+import { type LoginLimits, type LostAnswerRetry, refreshTokenLifetimeOf } from './login-end.ts';
 
 /** What decides when the next attempt follows a failed one. */
 export interface RetryContext {

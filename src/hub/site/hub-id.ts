@@ -3,7 +3,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
 import { HUB_ID } from '../../core/site.ts';
-import { syncDirectory } from '../../system/new-file.ts';
+import { syncDirectory } from '../../system/bounded-file.ts';
 
 /** A new id, such as `latchkey-5f0c9a1e`. */
 export function createHubId(): string {

@@ -1,6 +1,6 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { Failure } from '../../core/failure.ts';
-import { syncDirectory } from '../../system/new-file.ts';
+import { syncDirectory } from '../../system/bounded-file.ts';
 import { decodeKey, findStoreKey, storeKeyPath, unwritableKey } from './store-key.ts';
 
 /** What is needed to find the key of a site's store, or to create it. */

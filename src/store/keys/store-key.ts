@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
-import { writeNewFileAtomically } from '../../system/new-file.ts';
+import { writeNewFileAtomically } from '../../system/bounded-file.ts';
 import { secretLocation, systemdCredentialPaths } from '../../system/secret-file.ts';
 import { fileSize, storeFiles } from '../store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';

@@ -1,10 +1,20 @@
 import 'reflect-metadata';
 import { randomBytes } from 'node:crypto';
+import { BlockList, isIP } from 'node:net';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import {
+  GeneralName,
+  GeneralSubtree,
+  GeneralSubtrees,
+  id_ce_nameConstraints,
+  NameConstraints,
+} from '@peculiar/asn1-x509';
 import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
+  Extension,
   type JsonGeneralName,
   KeyUsageFlags,
   KeyUsagesExtension,
@@ -15,7 +25,6 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 import type { Authority, IssueLeafResult, LeafRequest, PermittedNames, SuccessorAuthority } from './certificates.ts';
-import { nameConstraints, readNameConstraints } from './name-constraints.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -200,4 +209,46 @@ async function exportKey(key: Awaited<ReturnType<typeof importKey>>): Promise<st
 
 function importKey(key: string) {
   return crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(key), KEY_ALGORITHM, false, ['sign']);
+}
+
+/**
+ * The name constraints extension of a CA certificate (RFC 5280 section 4.2.1.10). It is not critical, because Mbed TLS
+ * (2.28) rejects unknown critical extensions, and verifiers that know the extension apply it in any case.
+ */
+function nameConstraints({ names, networks }: PermittedNames): Extension {
+  const bases = [...names.map((dNSName) => ({ dNSName })), ...networks.map((iPAddress) => ({ iPAddress }))];
+  const subtrees = bases.map((base) => new GeneralSubtree({ base: new GeneralName(base) }));
+  const constraints = new NameConstraints({ permittedSubtrees: new GeneralSubtrees(subtrees) });
+  return new Extension(id_ce_nameConstraints, false, AsnConvert.serialize(constraints));
+}
+
+/** Checks whether a CA permits a name or an IP address in certificates below it. */
+interface NameConstraintChecker {
+  permitsName(name: string): boolean;
+  permitsAddress(address: string): boolean;
+}
+
+/**
+ * Reads the name constraints of a CA certificate. Without any, everything is permitted. Supports only constraints as
+ * {@link nameConstraints} creates them: permitted DNS names and networks.
+ */
+function readNameConstraints(authority: X509Certificate): NameConstraintChecker {
+  const extension = authority.getExtension(id_ce_nameConstraints);
+  if (extension === null) return { permitsName: () => true, permitsAddress: () => true };
+  const { permittedSubtrees = [] } = AsnConvert.parse(extension.value, NameConstraints);
+  const names: string[] = [];
+  const networks = new BlockList();
+  for (const { base } of permittedSubtrees) {
+    if (base.dNSName !== undefined) names.push(base.dNSName);
+    const [address, bits] = base.iPAddress?.split('/') ?? [];
+    if (address !== undefined) networks.addSubnet(address, Number(bits), addressFamily(address));
+  }
+  return {
+    permitsName: (name) => names.some((base) => name === base || name.endsWith(`.${base}`)),
+    permitsAddress: (address) => networks.check(address, addressFamily(address)),
+  };
+}
+
+function addressFamily(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }

@@ -11,7 +11,7 @@ import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
 import type { Connection } from '../../../src/core/connections/connection.ts';
 import { messageOf } from '../../../src/core/failure.ts';
 import type { Grant } from '../../../src/core/grants/grant.ts';
-import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../../src/core/grants/login-end.ts';
 import type { Portal } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { SiteHub } from '../../../src/core/site.ts';

@@ -1,4 +1,4 @@
-import type { LostAnswerRetry } from '../../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../../src/core/grants/login-end.ts';
 import type { TableDefect } from './grant-table.ts';
 
 /** A deliberate defect that the check must find. */
