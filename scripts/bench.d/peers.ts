@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tlsOptions } from '../../src/lan/tls.ts';
+import { tlsOptions } from '../../src/lan/server.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { HERE, serviceOf, tokenLoops } from './hub.ts';
 import type { RequestLoop } from './load.ts';

@@ -1,6 +1,7 @@
-import { X509Certificate } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
+import type { SecureContextOptions } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { CaStatus } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
@@ -13,7 +14,6 @@ import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
-import { type LeafPem, tlsOptions } from './tls.ts';
 
 /** The pages for browsers on the two listeners. */
 interface HubPages extends NotFoundPage {
@@ -146,4 +146,48 @@ function serveOpenApi(app: FastifyInstance): void {
     generated ??= generate();
     return reply.type('application/json; charset=utf-8').send(await generated);
   });
+}
+
+/** A certificate and its key, PEM. */
+interface LeafPem {
+  /** The leaf, followed by the rest of its chain. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/**
+ * The TLS 1.3 suites, and of TLS 1.2 only suites with forward secrecy and authenticated encryption. The order is the
+ * server's: AES-128 comes first, because small devices have it in hardware; CCM is for devices without GCM.
+ */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-AES128-CCM',
+  'ECDHE-ECDSA-AES256-CCM',
+].join(':');
+
+/** How long a client may resume a TLS session, in s: appliances request a token about once an hour. */
+const SESSION_TIMEOUT = 86_400;
+
+/**
+ * The options for a TLS server and for each new secure context. A new context has new keys for session tickets (RFC
+ * 5077; RFC 8446, 4.6.1), so that returning clients need a full handshake.
+ */
+export function tlsOptions({ certificate, key }: LeafPem): SecureContextOptions {
+  return {
+    cert: certificate,
+    key,
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    honorCipherOrder: true,
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    sessionTimeout: SESSION_TIMEOUT,
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { instancePointer, uniqueRecords } from '../../src/mdns/records/records.ts';
-import { responseTo } from '../../src/mdns/sockets/responses.ts';
+import { responseTo } from '../../src/mdns/sockets/mdns-link.ts';
 
 const [srv, txt, ...addresses] = uniqueRecords({
   instanceName: 'Cellar hub',

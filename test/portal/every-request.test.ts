@@ -6,7 +6,7 @@ import type { Portal, RevokedTokens } from '../../src/core/portals/portal.ts';
 import type { InspectedPortal } from '../../src/core/portals/portal-status.ts';
 import type { TokenOutcome } from '../../src/core/portals/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { probePortals } from '../../src/doctor/portal-probe.ts';
+import { probePortals } from '../../src/doctor/context.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { webhookHook } from '../../src/notify/webhook.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';

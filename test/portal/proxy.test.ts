@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { probePortals } from '../../src/doctor/portal-probe.ts';
+import { probePortals } from '../../src/doctor/context.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import { TOKEN_REQUEST_LIMITS } from '../../src/portal/http.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
