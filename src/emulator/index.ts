@@ -3,7 +3,6 @@ export { FaultError, parseFault } from './faults/fault-body.ts';
 export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
 export type { Observations } from './oauth/client-audit.ts';
-export type { DeviceApproval } from './oauth/device-approval.ts';
 export type { WaitingDevice } from './oauth/device-logins.ts';
 export type {
   EarlyRefreshes,
@@ -15,6 +14,7 @@ export type {
 } from './oauth/findings.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
+export type { DeviceApproval } from './oauth/login.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';
 export type {
   ClientOptions,

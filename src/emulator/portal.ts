@@ -1,19 +1,60 @@
 import { systemRandom } from '../system/random.ts';
-import { ChangeEmitter } from './change-emitter.ts';
+import type { LoggedRequest } from './http/logged-request.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
 import { BrowserLogins } from './oauth/browser-logins.ts';
 import { ClientAssertions } from './oauth/client-assertions.ts';
 import { ClientAudit } from './oauth/client-audit.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
-import { HelperFlows } from './oauth/helper-flows.ts';
-import { HelperStates } from './oauth/helper-state.ts';
+import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
 import { IdTokenKey } from './oauth/id-token.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
 import type { StateFile } from './state-file.ts';
 import { VirtualClock } from './virtual-clock.ts';
+
+/** The part of the emulator's state that changed. */
+type ChangeTopic = 'settings' | 'faults' | 'clock' | 'logins' | 'devices' | 'grants' | 'requests';
+
+/** A request that was answered or whose response was lost, or a change of the state. */
+type EmulatorEvent =
+  | { readonly event: 'request'; readonly data: LoggedRequest }
+  | { readonly event: 'change'; readonly data: { readonly what: ChangeTopic } };
+
+/** Maximum number of listeners. */
+const MAX_LISTENERS = 32;
+
+/** Notifies listeners of requests and of changes. */
+class ChangeEmitter {
+  readonly #listeners = new Set<(event: EmulatorEvent) => void>();
+
+  /** Notifies listeners that a part of the state changed, so that they read it again. */
+  emitChange(what: ChangeTopic): void {
+    this.#emit({ event: 'change', data: { what } });
+  }
+
+  /** Notifies listeners of a request that was answered or whose response was lost. */
+  emitRequest(data: LoggedRequest): void {
+    this.#emit({ event: 'request', data });
+  }
+
+  /**
+   * Calls `listener` for every later event; it must not throw.
+   * @returns a function that unsubscribes, or null if there are too many listeners
+   */
+  subscribe(listener: (event: EmulatorEvent) => void): (() => void) | null {
+    if (this.#listeners.size >= MAX_LISTENERS) return null;
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  #emit(event: EmulatorEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+}
 
 /** The addresses of both origins, without a trailing slash. They are empty until both origins listen. */
 export interface EmulatorOrigins {

@@ -4,8 +4,7 @@ import { addRoute, badRequest, sendNotFound } from '../http/routes.ts';
 import { LoginError } from '../oauth/login.ts';
 import { ClockError } from '../virtual-clock.ts';
 import { controlOperations } from './control.ts';
-import { eventsOperation } from './events.ts';
-import { inspectionOperations } from './inspection.ts';
+import { eventsOperation, inspectionOperations } from './inspection.ts';
 import type { ApiContext, ApiOperation } from './operation.ts';
 
 /** The operations of the emulator's API. */

@@ -1,11 +1,10 @@
 import * as v from 'valibot';
 import { FaultBody, FaultResponseBody, toFaultOptions, toFaultResponseBody } from '../faults/fault-body.ts';
-import { pathParameter } from '../http/request-form.ts';
+import { pathParameter } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
 import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
-import { approveDevice, DeviceApprovalBody } from '../oauth/device-approval.ts';
 import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
-import { LoginBody, LoginResult, login } from '../oauth/login.ts';
+import { approveDevice, DeviceApprovalBody, LoginBody, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
 import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';

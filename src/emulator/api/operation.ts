@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { systemTimers } from '../../system/clock.ts';
 import type { JsonObject, OperationDescription, ResponseDescription } from '../../system/http/openapi.ts';
 import type { Faults } from '../faults/faults.ts';
-import { bodyText, mediaType } from '../http/request-form.ts';
+import { bodyText, mediaType } from '../http/request-context.ts';
 import type { RequestLog } from '../http/request-log.ts';
 import { badRequest } from '../http/routes.ts';
 import { type ParseResult, parseJson } from '../json.ts';

@@ -1,6 +1,5 @@
 import { html } from 'ghtml';
-import type { FaultField } from '../faults/fault-members.ts';
-import { COMMON_FAULT_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
+import { COMMON_FAULT_MEMBERS, FAULT_KINDS, type FaultField } from '../faults/kinds.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
 import { snakeCase } from '../json.ts';

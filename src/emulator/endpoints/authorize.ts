@@ -1,6 +1,6 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import { type RequestContext, requestContext } from '../http/request-context.ts';
-import { rawQuery } from '../http/request-form.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { timingSafeEqualText } from '../../system/secret-hash.ts';
+import { type RequestContext, rawQuery, requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import {
   type AuthorizationPageError,
@@ -11,8 +11,8 @@ import {
 } from '../oauth/authorization-request.ts';
 import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { type LoginPrompt, showPrompt, submitPrompt } from './login-prompt.ts';
-import { messagePage, sendPage } from './pages.ts';
+import type { Client } from '../settings/effective-settings.ts';
+import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
 
 /**
  * Serves the login page (docs/portal.md, 3) and that of the generic OAuth 2.0 server. An invalid client, redirect address
@@ -72,4 +72,101 @@ const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, str
 
 function sendErrorPage(reply: FastifyReply, problem: AuthorizationPageError): FastifyReply {
   return sendPage(reply, 400, messagePage(...ERROR_PAGES[problem]));
+}
+
+/** What a user is asked: whether a client gets access. */
+export interface LoginPrompt {
+  readonly client: Client;
+  /** The requested scope, or null. */
+  readonly scope: string | null;
+  /** The code that the user compares with that of a device, or null. */
+  readonly userCode: string | null;
+  /** Where the form may lead, in addition to its own origin. */
+  readonly formTargets: readonly string[];
+  /** Called when the page is shown. */
+  onShow?(): void;
+  /** Sends the response after the user has allowed access. @param status of a redirect */
+  allow(user: string, status: 302 | 303): FastifyReply;
+  /** Sends the response after the user has refused. */
+  deny(): FastifyReply;
+}
+
+/** Characters of a wrong user name that the page repeats. */
+const MAX_USER_NAME_LENGTH = 200;
+
+const NOT_LOGGED_IN_MESSAGE = 'You are no longer logged in.';
+const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try again.';
+
+/** Shows the login page, or the confirmation page to a browser that has logged in before; both post to their address. */
+export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt: LoginPrompt): FastifyReply {
+  const { portal } = requestContext(request);
+  if (portal.settings.autoLogin) return prompt.allow(portal.settings.firstUser.name, 302);
+  const user = rememberedUser(portal, request);
+  if (user === null) return sendLogin(reply, portal, prompt, 200, { userName: '', complaint: null });
+  const { client, scope, userCode } = prompt;
+  return sendPromptPage(reply, prompt, 200, consentPage({ client: client.name, scope, userCode, user }));
+}
+
+/** Handles the form of either page. */
+export function submitPrompt(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  prompt: LoginPrompt,
+  form: ReadonlyMap<string, string>,
+): FastifyReply {
+  const { portal } = requestContext(request);
+  const action = form.get('action');
+  if (action === 'refuse') return prompt.deny();
+  if (action === 'other') return sendLogin(reply, portal, prompt, 200, { userName: '', complaint: null });
+  if (action === 'continue') {
+    const remembered = rememberedUser(portal, request);
+    return remembered === null
+      ? sendLogin(reply, portal, prompt, 403, { userName: '', complaint: NOT_LOGGED_IN_MESSAGE })
+      : prompt.allow(remembered, 303);
+  }
+  const user = portal.settings.users.get(form.get('username') ?? '');
+  const password = user?.password ?? portal.settings.firstUser.password;
+  const isPasswordCorrect = timingSafeEqualText(form.get('password') ?? '', password);
+  if (user === undefined || !isPasswordCorrect) {
+    const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
+    return sendLogin(reply, portal, prompt, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
+  }
+  rememberUser(portal, request, reply, user.name);
+  return prompt.allow(user.name, 303);
+}
+
+function sendLogin(
+  reply: FastifyReply,
+  { settings }: EmulatedPortal,
+  prompt: LoginPrompt,
+  status: number,
+  lastAttempt: Pick<LoginPage, 'userName' | 'complaint'>,
+): FastifyReply {
+  const { client, scope, userCode } = prompt;
+  const hint = settings.usesDemoUser ? settings.firstUser : null;
+  return sendPromptPage(
+    reply,
+    prompt,
+    status,
+    loginPage({ client: client.name, scope, userCode, ...lastAttempt, hint }),
+  );
+}
+
+function sendPromptPage(reply: FastifyReply, prompt: LoginPrompt, status: number, page: string): FastifyReply {
+  prompt.onShow?.();
+  return sendPage(reply, status, page, prompt.formTargets);
+}
+
+/** The user who has logged in with this browser before; null if there is none, or with the setting `forgetLogins`. */
+function rememberedUser(portal: EmulatedPortal, { headers }: FastifyRequest): string | null {
+  if (portal.settings.forgetLogins) return null;
+  const user = portal.browserLogins.findUser(headers.cookie);
+  return user !== null && portal.settings.users.has(user) ? user : null;
+}
+
+function rememberUser(portal: EmulatedPortal, request: FastifyRequest, reply: FastifyReply, user: string): void {
+  if (portal.settings.forgetLogins) return;
+  const path = requestContext(request).oauth2 ? '/oauth2' : '/sso';
+  const isSecure = portal.origins().frontend.startsWith('https:');
+  reply.header('set-cookie', portal.browserLogins.issueCookie(user, path, isSecure));
 }

@@ -1,14 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { OAuthError } from '../http/oauth-error.ts';
-import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
+import { invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { DeviceLogin } from '../oauth/device-logins.ts';
-import { readCodeChallenge } from '../oauth/pkce.ts';
-import { readRequestedScope, requestsOfflineAccess } from '../oauth/requested-scope.ts';
+import { readCodeChallenge, readRequestedScope, requestsOfflineAccess } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { type LoginPrompt, showPrompt, submitPrompt } from './login-prompt.ts';
+import { type LoginPrompt, showPrompt, submitPrompt } from './authorize.ts';
 import { messagePage, sendPage, userCodePage } from './pages.ts';
 
 /** Serves the device authorization endpoint (RFC 8628, 3.1). */

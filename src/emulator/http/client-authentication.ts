@@ -1,7 +1,9 @@
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
+import { ASSERTION_TYPE } from '../oauth/client-assertions.ts';
+import type { EmulatedPortal } from '../portal.ts';
 import type { Client, EffectiveSettings } from '../settings/effective-settings.ts';
-import { authenticationError, invalidRequest, type OAuthError } from './oauth-error.ts';
-import { basicCredentials } from './request-form.ts';
+import { authenticationError, invalidGrant, invalidRequest, type OAuthError } from './oauth-error.ts';
+import { type BasicCredentials, basicCredentials, bearerToken } from './request-context.ts';
 
 /** An authenticated client, or the error response. */
 export type ClientAuthentication = { readonly client: Client } | { readonly problem: OAuthError };
@@ -46,4 +48,143 @@ function verifyCredentials(
 export function isSecretOf(client: Client | undefined, secret: string): client is Client {
   const isEqual = timingSafeEqualText(secret, client?.secret ?? 'no secret');
   return isEqual && client !== undefined && client.secret !== null;
+}
+
+/** What a request contains to authenticate its client. */
+interface Credentials {
+  readonly id: string | undefined;
+  /** In the form. */
+  readonly secret: string | undefined;
+  /** In the Authorization header. */
+  readonly basic: BasicCredentials | undefined;
+  readonly assertion: string | undefined;
+}
+
+/**
+ * Client authentication at the endpoints below `/oauth2/`, by the setting `clientAuthentication`. It does not look at
+ * codes and tokens, so that a failed attempt uses up none.
+ * @param url the path of the request, which may be the audience of an assertion
+ */
+export function authenticateOAuth2Client(
+  portal: EmulatedPortal,
+  url: string,
+  authorization: string | undefined,
+  form: ReadonlyMap<string, string>,
+): ClientAuthentication | Promise<ClientAuthentication> {
+  const { settings } = portal;
+  if (settings.revocationAuthentication === 'bearer' && url.split('?')[0] === REVOCATION_PATH)
+    return clientOfAccessToken(portal, authorization);
+  const challenge = authorization !== undefined;
+  const basic = authorization === undefined ? undefined : basicCredentials(authorization);
+  if (basic === null) return authenticationError('this Authorization header is not accepted', challenge);
+  const credentials = {
+    id: form.get('client_id'),
+    secret: form.get('client_secret'),
+    basic,
+    assertion: form.get('client_assertion'),
+  };
+  if (credentials.assertion !== undefined) return verifyAssertion(portal, url, form, credentials);
+  const isAlone = credentials.secret === undefined && basic === undefined;
+  const waived = isAlone ? waivedAuthentication(portal, url, form) : 'same';
+  if (waived === 'nothing' && credentials.id === undefined) return clientOfRefreshToken(portal, form);
+  const id = credentials.id ?? credentials.basic?.id ?? '';
+  if (credentials.basic !== undefined && credentials.basic.id !== id) {
+    return { problem: invalidRequest('client_id differs from the one in the Authorization header') };
+  }
+  const client = settings.clients.get(id);
+  if (client === undefined) return authenticationError('client authentication failed', challenge);
+  if (waived !== 'same') return { client };
+  const { clientAuthentication } = settings;
+  const problem = rejectCredentials(client, credentials, clientAuthentication === 'any' ? null : clientAuthentication);
+  return problem === null ? { client } : authenticationError(problem, challenge);
+}
+
+/** What a request without a secret needs instead, by the settings for its operation. */
+function waivedAuthentication({ settings }: EmulatedPortal, url: string, form: ReadonlyMap<string, string>) {
+  const grantType = form.get('grant_type');
+  if (grantType === 'refresh_token') return settings.refreshAuthentication;
+  const isDevice = url.startsWith('/oauth2/device_authorization') || grantType?.endsWith('device_code') === true;
+  return isDevice ? settings.deviceAuthentication : 'same';
+}
+
+/** The client that a refresh token was issued to, for a refresh that does not name it. */
+function clientOfRefreshToken(
+  { grants, settings }: EmulatedPortal,
+  form: ReadonlyMap<string, string>,
+): ClientAuthentication {
+  const claims = grants.verifyRefreshToken(form.get('refresh_token') ?? '');
+  const client = settings.clients.get(grants.find(claims?.grantId ?? '')?.clientId ?? '');
+  return client === undefined ? { problem: invalidGrant('unknown token') } : { client };
+}
+
+/** The path of revocations. */
+const REVOCATION_PATH = '/oauth2/revoke';
+
+/** The client that the bearer token of a request was issued to. */
+function clientOfAccessToken({ grants, settings }: EmulatedPortal, authorization = ''): ClientAuthentication {
+  const token = bearerToken(authorization);
+  const grant = token === null ? null : grants.authenticate(token, settings);
+  const client = settings.clients.get(grant?.clientId ?? '');
+  return client === undefined ? authenticationError('use a valid access token as bearer') : { client };
+}
+
+/** @param method null for the one that the client was registered for @returns why the credentials are refused, or null */
+function rejectCredentials(client: Client, credentials: Credentials, method: string | null): string | null {
+  const { secret, basic } = credentials;
+  const inForm = secret !== undefined;
+  // Some public clients send HTTP Basic with an empty secret.
+  const inHeader = basic !== undefined && !(basic.secret === '' && client.secret === null);
+  const isCorrect = (one: string | undefined) => isSecretOf(client, one ?? '');
+  switch (method) {
+    case 'post':
+      if (inHeader || !inForm) return 'use client_id and client_secret in the form';
+      return isCorrect(secret) ? null : 'client authentication failed';
+    case 'basic':
+      if (!inHeader || inForm) return 'use HTTP Basic';
+      return isCorrect(basic?.secret) ? null : 'client authentication failed';
+    case 'both':
+      if (!inHeader || !inForm || credentials.id === undefined) return 'use HTTP Basic and the form together';
+      return isCorrect(basic?.secret) && isCorrect(secret) ? null : 'client authentication failed';
+    case 'none':
+      return inHeader || inForm ? 'use client_id alone' : null;
+    case 'private_key_jwt':
+      return 'use client_assertion';
+    default:
+      if (client.secret === null)
+        return client.jwks === null ? rejectCredentials(client, credentials, 'none') : 'use client_assertion';
+      return rejectCredentials(client, credentials, inHeader ? 'basic' : 'post');
+  }
+}
+
+/** RFC 7523, 3. The audience is the issuer, the token endpoint, or the endpoint of the request. */
+async function verifyAssertion(
+  portal: EmulatedPortal,
+  url: string,
+  form: ReadonlyMap<string, string>,
+  { id, secret, basic, assertion = '' }: Credentials,
+): Promise<ClientAuthentication> {
+  const { clientAuthentication, clients } = portal.settings;
+  if (secret !== undefined || basic !== undefined) {
+    return { problem: invalidRequest('more than one method of client authentication') };
+  }
+  if (form.get('client_assertion_type') !== ASSERTION_TYPE) {
+    return { problem: invalidRequest(`client_assertion_type must be ${ASSERTION_TYPE}`) };
+  }
+  const client = clients.get(id ?? unverifiedIssuer(assertion));
+  const isAllowed = clientAuthentication === 'any' || clientAuthentication === 'private_key_jwt';
+  if (client === undefined || !isAllowed) return authenticationError('client authentication failed');
+  const issuer = portal.origins().frontend;
+  const audiences = [issuer, `${issuer}/oauth2/token`, `${issuer}${url.split('?')[0]}`];
+  const problem = await portal.clientAssertions.reject(client, assertion, audiences);
+  return problem === null ? { client } : authenticationError(problem);
+}
+
+/** The issuer of an assertion, only to find the client whose keys verify it; empty if there is none. */
+function unverifiedIssuer(assertion: string): string {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(assertion.split('.')[1] ?? '', 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'iss' in claims ? String(claims.iss) : '';
+  } catch {
+    return '';
+  }
 }

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { BoundedMap } from '../bounded-collections.ts';
 import type { Endpoint } from './logged-request.ts';
-import { type RequestContext, requestContext } from './request-context.ts';
-import { bearerToken } from './request-form.ts';
+import { bearerToken, type RequestContext, requestContext } from './request-context.ts';
 
 /** The endpoints that programs call. Pages that people open are not limited. */
 const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [

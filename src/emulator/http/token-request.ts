@@ -5,12 +5,10 @@ import type { ClientAuthenticationMethod } from '../oauth/client-audit.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';
-import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
+import { authenticateClient, authenticateOAuth2Client, type ClientAuthentication } from './client-authentication.ts';
 import type { Endpoint } from './logged-request.ts';
 import { invalidRequest, type OAuthError } from './oauth-error.ts';
-import { authenticateOAuth2Client } from './oauth2-authentication.ts';
-import { requestContext } from './request-context.ts';
-import { bodyText, mediaType } from './request-form.ts';
+import { bodyText, mediaType, requestContext } from './request-context.ts';
 
 /** The result of checking the secrets in a token or revocation request, independent of its grant type. */
 interface TokenRequestCredentials {

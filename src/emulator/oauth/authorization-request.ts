@@ -1,7 +1,7 @@
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import type { OAuth2Binding } from './authorization-codes.ts';
-import type { HelperState } from './helper-state.ts';
+import type { HelperState } from './helper-flows.ts';
 
 /**
  * The request in an authorize URL. Two flows share the endpoint:

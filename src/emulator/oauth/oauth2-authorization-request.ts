@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
@@ -7,11 +8,10 @@ import {
   type AuthorizationRequest,
   type ErrorRedirect,
   encodeParameter,
+  isScope,
   rawParameter,
   withQueryParameters,
 } from './authorization-request.ts';
-import { readCodeChallenge } from './pkce.ts';
-import { readRequestedScope, requestsOfflineAccess } from './requested-scope.ts';
 
 /**
  * Checks the query of a request to `/oauth2/authorize` (RFC 6749, 4.1.1; RFC 7636, 4.3).
@@ -76,3 +76,68 @@ function isRedirectUriAccepted({ redirectUris }: Client, redirectUri: string, { 
 }
 
 const LOCALHOST = ['localhost', '127.0.0.1', '[::1]'];
+
+/** The PKCE parameters of an authorization request (RFC 7636, 4.3): the challenge, or why they are refused. */
+type PkceResult = { readonly challenge: string | null } | { readonly refused: string };
+
+/** A SHA-256, base64url. */
+const S256_CHALLENGE = /^[\w-]{43}$/;
+
+/** RFC 7636, 4.1. */
+const CODE_VERIFIER = /^[\w.~-]{43,128}$/;
+
+/**
+ * Reads `code_challenge` and `code_challenge_method`. Only S256 is supported, so that a client that forgets the method,
+ * which means plain, is found.
+ */
+export function readCodeChallenge(parameters: ReadonlyMap<string, string>, { pkce }: Settings): PkceResult {
+  if (pkce === 'ignored') return { challenge: null };
+  const challenge = parameters.get('code_challenge');
+  const method = parameters.get('code_challenge_method');
+  if (challenge === undefined) {
+    if (method !== undefined) return { refused: 'code_challenge is missing' };
+    return pkce === 'required' ? { refused: 'code_challenge is required' } : { challenge: null };
+  }
+  if (method !== 'S256') return { refused: 'code_challenge_method must be S256' };
+  return S256_CHALLENGE.test(challenge)
+    ? { challenge }
+    : { refused: 'code_challenge must be a SHA-256 in base64url without padding' };
+}
+
+/**
+ * Checks `code_verifier` (RFC 7636, 4.6). A verifier without a challenge is refused too (RFC 9700, 4.8.2).
+ * @returns why it is refused, or null
+ */
+export function rejectCodeVerifier(challenge: string | null, verifier: string | undefined, { pkce }: Settings) {
+  if (challenge === null) {
+    return verifier === undefined || pkce === 'ignored' ? null : 'code_verifier without a code_challenge';
+  }
+  if (verifier === undefined) return 'code_verifier is missing';
+  if (!CODE_VERIFIER.test(verifier)) return 'code_verifier must have 43 to 128 unreserved characters';
+  const hash = createHash('sha256').update(verifier).digest('base64url');
+  return hash === challenge ? null : 'code_verifier does not match the code_challenge';
+}
+
+/** A scope with one space between its names, null if none was requested, or why it is refused. */
+type ScopeResult = { readonly scope: string | null } | { readonly refused: string };
+
+/** Reads the scope of an authorization request or of a device authorization request. */
+export function readRequestedScope(sent: string | undefined, settings: Settings): ScopeResult {
+  const hasCommas = settings.scopeSeparator === 'comma';
+  const scope = (hasCommas ? sent?.replaceAll(/, */g, ' ') : sent) ?? null;
+  // Without its commas, a space is no separator there.
+  const hasWrongSeparator = hasCommas && sent?.replaceAll(/, */g, ',').includes(' ') === true;
+  if (scope !== null && (hasWrongSeparator || !isScope(scope)))
+    return { refused: 'scope must be names with one separator between them' };
+  const names = scope?.split(' ') ?? [];
+  const known = settings.scopes?.split(' ') ?? names;
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) return { refused: `scope ${unknown} does not exist` };
+  const missing = settings.requiredScopes?.split(' ').find((name) => !names.includes(name));
+  return missing === undefined ? { scope } : { refused: `scope ${missing} is missing` };
+}
+
+/** Whether a login may get a refresh token if not every one does. */
+export function requestsOfflineAccess(scope: string | null, parameters: ReadonlyMap<string, string>): boolean {
+  return scope?.split(' ').includes('offline_access') === true || parameters.get('access_type') === 'offline';
+}

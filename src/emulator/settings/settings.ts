@@ -6,8 +6,7 @@ import {
   regularExpressionSetting,
   secondsSetting,
 } from './definitions.ts';
-import { OAUTH2_SETTINGS } from './oauth2-settings.ts';
-import { QUIRK_SETTINGS } from './quirk-settings.ts';
+import { OAUTH2_SETTINGS, QUIRK_SETTINGS } from './oauth2-settings.ts';
 
 /** All settings, by their names in the library. */
 export const SETTINGS = {

@@ -3,11 +3,10 @@ import { CHANGED_EVENT, callApi } from './api.ts';
 import { clockSection } from './clock.ts';
 import { createElement, requireElement } from './dom.ts';
 import { faultsSection, setUpFaultForm } from './faults.ts';
-import { findingsSection, grantsSection } from './lists.ts';
+import { devicesSection, findingsSection, grantsSection, loginsSection } from './lists.ts';
 import { addRequest, requestsSection } from './requests.ts';
 import type { PageSection } from './section.ts';
 import { settingsSection } from './settings.ts';
-import { devicesSection, loginsSection } from './waiting.ts';
 
 /** The sections, by their names in `change` events. */
 const sectionsByTopic: Readonly<Record<string, PageSection>> = {
