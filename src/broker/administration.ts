@@ -2,8 +2,7 @@ import type { Administration, IssuedCredentials, RegistrationEndpoint } from '..
 import type { Appliance } from '../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import { rfc3339 } from '../core/clock.ts';
-import type { Connection } from '../core/connections/connection.ts';
-import { damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
+import { type Connection, damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
@@ -14,7 +13,7 @@ import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { assertNotDeclared } from './appliances/appliance-failures.ts';
 import type { Credentials } from './appliances/appliances.ts';
-import { assertConnectionFits } from './connections/connection-choice.ts';
+import { assertConnectionFits } from './connections/connection-changes.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
 import { loginElsewhere } from './pairings/pairing-run.ts';

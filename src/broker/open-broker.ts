@@ -16,12 +16,11 @@ import {
   type Declarations,
   declareConnection,
   migrateRenamedPortals,
+  OwnDeclarations,
   type ReconcileContext,
   releaseUndeclaredConnections,
   warnAboutChangedScopes,
 } from './declarations/declared-connections.ts';
-import { OwnDeclarations } from './declarations/own-declarations.ts';
-import type { Environment } from './environment.ts';
 import { Grants } from './grants/grants.ts';
 import { createHubRanking } from './grants/hub-ranking.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
@@ -29,12 +28,11 @@ import { DeviceFlows } from './pairings/device-flows.ts';
 import { PairingBatches } from './pairings/pairing-batches.ts';
 import { Pairings } from './pairings/pairings.ts';
 import { withResponseListeners } from './portal-availability.ts';
-import type { BrokerStore, ConnectedPortal, ConnectedPortals, PairingTimes } from './ports.ts';
+import type { BrokerStore, ConnectedPortal, ConnectedPortals, Environment, PairingTimes } from './ports.ts';
 import { HistoryRecorder } from './reports/history-recorder.ts';
 import { Notices } from './reports/notices.ts';
 import { UsageRecorder } from './reports/usage-recorder.ts';
-import { NewsApplier } from './site/apply-news.ts';
-import { NewsLook } from './site/news-look.ts';
+import { NewsApplier, NewsLook } from './site/news.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 

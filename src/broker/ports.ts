@@ -1,10 +1,23 @@
 import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import type { PortalPolicy } from '../core/grants/login-end.ts';
+import type { Log } from '../core/log.ts';
 import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
 import type { Portal } from '../core/portals/portal.ts';
-import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
+import type { Random } from '../core/random.ts';
+import type { EmitEvent, HistoryStore, PendingHistory } from '../core/reports/history.ts';
 import type { SiteStore } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
+
+/** The environment of the broker, passed in so that tests can replace it. */
+export interface Environment {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly log: Log;
+  /** Emits what happens to an appliance, for its history, the metrics and the notices. */
+  readonly emit: EmitEvent;
+}
 
 /** A store that also reports what it found damaged or changed. */
 export interface BrokerStore extends Store, HistoryStore, UsageStore {

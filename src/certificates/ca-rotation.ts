@@ -1,4 +1,4 @@
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
 import type { CaStatus } from '../core/administration.ts';

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';

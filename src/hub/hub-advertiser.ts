@@ -1,4 +1,4 @@
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { MdnsAdvertiser } from '../mdns/announcing/advertiser.ts';

@@ -1,7 +1,7 @@
-import type { Environment } from '../broker/environment.ts';
 import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
-import { watchClock } from '../broker/time/clock-watch.ts';
+import type { Environment } from '../broker/ports.ts';
+import { watchClock } from '../broker/time/reference-clock.ts';
 import { CaRotation } from '../certificates/ca-rotation.ts';
 import { HubLeaf } from '../certificates/leaf.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';

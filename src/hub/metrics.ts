@@ -1,6 +1,6 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Connections } from '../broker/connections/connections.ts';
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { SocketAddress } from '../configuration/values.ts';
 import type { Administration } from '../core/administration.ts';

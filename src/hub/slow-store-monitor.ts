@@ -1,4 +1,4 @@
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { MAX_TIMER_DELAY } from '../core/clock.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';

@@ -1,5 +1,5 @@
 import { type ScheduledTask, schedule } from 'node-cron';
-import type { Environment } from '../broker/environment.ts';
+import type { Environment } from '../broker/ports.ts';
 import { LogDeduplicator } from '../broker/reports/log-deduplicator.ts';
 import { DAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';

@@ -1,6 +1,5 @@
-import type { Environment } from '../broker/environment.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import type { BrokerStore } from '../broker/ports.ts';
+import type { BrokerStore, Environment } from '../broker/ports.ts';
 import type { EmitEvent } from '../core/reports/history.ts';
 import type { OwnSiteEntry } from '../core/site.ts';
 import type { Counters } from '../metrics/counters.ts';

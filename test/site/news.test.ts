@@ -1,6 +1,6 @@
 // How a hub takes over what other hubs have changed, and how it looks for it, on a real PostgreSQL server.
 import { expect, test } from 'vitest';
-import { NewsLook } from '../../src/broker/site/news-look.ts';
+import { NewsLook } from '../../src/broker/site/news.ts';
 import { utcDay } from '../../src/core/clock.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { sampleGrant } from '../core/samples.ts';

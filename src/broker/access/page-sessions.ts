@@ -5,8 +5,7 @@ import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 
 /** How long a browser stays signed in, in ms. */
 const SESSION_LIFETIME_MS = 12 * 3_600_000;

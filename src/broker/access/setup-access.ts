@@ -12,8 +12,7 @@ import type {
 import type { SiteNews } from '../../core/site.ts';
 import { ClientRateLimiter, WRONG_CODE_LIMIT } from '../../system/limits/client-rate-limiter.ts';
 import { hmacSha256, sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import { PageSessions } from './page-sessions.ts';
 
 /** The store's setting with the setup code. */

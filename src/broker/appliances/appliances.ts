@@ -8,8 +8,12 @@ import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { applianceMove, connectionRemoval } from '../connections/connection-changes.ts';
-import { assertConnectionFits, ownConnectionExistsFailure } from '../connections/connection-choice.ts';
+import {
+  applianceMove,
+  assertConnectionFits,
+  connectionRemoval,
+  ownConnectionExistsFailure,
+} from '../connections/connection-changes.ts';
 import type { Connections } from '../connections/connections.ts';
 import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
 

@@ -1,18 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
-import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
-import { checkApplianceName } from '../../core/appliances/appliance.ts';
+import { type Appliance, type ClientCredentials, checkApplianceName } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { assertConnectionFits } from '../connections/connection-choice.ts';
-import type { Connections } from '../connections/connections.ts';
-import { SharedRecords } from '../connections/shared-records.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import { assertConnectionFits } from '../connections/connection-changes.ts';
+import { type Connections, SharedRecords } from '../connections/connections.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import { applianceExistsFailure } from './appliance-failures.ts';
 import type { Appliances } from './appliances.ts';
 

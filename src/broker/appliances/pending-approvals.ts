@@ -1,8 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import { messageOf } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';

@@ -13,7 +13,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import {
   type CreatedInvite,

@@ -2,8 +2,7 @@ import type { EndSessionResult, Session } from '../../core/appliances/session.ts
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** Bytes of a refresh token that the hub issues. */

@@ -7,9 +7,8 @@ import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RefreshAttempt } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { BrokerStore, ConnectedPortal } from '../ports.ts';
+import type { BrokerStore, ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Connections } from './connections.ts';
 

@@ -4,8 +4,7 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import type { PortalIdentity } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
-import type { Environment } from '../environment.ts';
-import type { ConnectionPortal } from '../ports.ts';
+import type { ConnectionPortal, Environment } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 

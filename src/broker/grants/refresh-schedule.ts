@@ -3,8 +3,7 @@ import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant
 import type { PortalPolicy } from '../../core/grants/login-end.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
-import type { Environment } from '../environment.ts';
-import type { ConnectionPortal } from '../ports.ts';
+import type { ConnectionPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** The part of a grant that its next refresh depends on. */

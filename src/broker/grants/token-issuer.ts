@@ -3,7 +3,7 @@ import { sameScope } from '../../core/connections/scope.ts';
 import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
 import type { TokenRequest, TokenResult, UnavailableReason } from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 import type { GrantRunner } from './grant-runner.ts';
 import type { Grants } from './grants.ts';
 

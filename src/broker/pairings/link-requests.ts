@@ -10,6 +10,7 @@ import { type LoginLink, typedUserCode } from '../../core/portals/login-link.ts'
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import type { Environment } from '../ports.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingRunner } from './pairing-runner.ts';
 
@@ -18,7 +19,7 @@ const BACKOFF = { base: 2000, cap: 30_000 };
  * A person who opens a link waits at most this long for the portal, in ms, so that the whole response takes less than
  * 10 s.
  */
-const MAX_WAIT = 8000;
+const MAX_LINK_WAIT = 8000;
 /**
  * Opening a link again within this time, in ms, returns the same link: it is a second click, or a page that is sent
  * twice.
@@ -74,7 +75,7 @@ export class LinkRequests {
     const opened = this.#open().then((linkResult) => {
       result = linkResult;
     });
-    await withTimeout(opened, MAX_WAIT, this.#context.environment.timers);
+    await withTimeout(opened, MAX_LINK_WAIT, this.#context.environment.timers);
     return result;
   }
 
@@ -201,4 +202,58 @@ function failureReason(
 ): PairingFailureReason {
   if (outcome.kind !== 'rejected') return outcome.kind;
   return outcome.clientUnknown ? 'client_unknown' : 'portal_rejected';
+}
+
+/** Address changes cause fresh links at most this often, in ms. */
+const MIN_RENEWAL_INTERVAL_MS = 10_000;
+
+/** Requests a fresh link for the installer of one pairing if the hub's address changes. */
+export class LinkRenewal {
+  readonly #environment: Pick<Environment, 'clock' | 'random'>;
+  readonly #state: PairingRunner;
+  readonly #links: LinkRequests;
+  /** When the portal was last asked, on the boot clock in ms. */
+  #lastRequestAt = Number.NEGATIVE_INFINITY;
+  /** Ends the current wait. */
+  #addressChange = new AbortController();
+
+  constructor(environment: Pick<Environment, 'clock' | 'random'>, state: PairingRunner, links: LinkRequests) {
+    this.#environment = environment;
+    this.#state = state;
+    this.#links = links;
+  }
+
+  /** The hub has another address, or none. */
+  onAddressChanged(): void {
+    this.#addressChange.abort();
+    this.#addressChange = new AbortController();
+  }
+
+  /**
+   * Renews links until the pairing changes its step. No request is sent while there is no address, or if the address
+   * returns to one that an existing link redirects to.
+   */
+  async run(): Promise<void> {
+    const { clock, random } = this.#environment;
+    const { signal } = this.#state;
+    for (let failures = 0; this.#isActive(signal); ) {
+      const ended = AbortSignal.any([signal, this.#addressChange.signal]);
+      const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
+      const delay = this.#links.needsRenewal
+        ? this.#lastRequestAt + Math.max(MIN_RENEWAL_INTERVAL_MS, backoff) - clock.now().uptime
+        : Number.POSITIVE_INFINITY;
+      if (delay > 0) {
+        if (!(await this.#state.pause(delay, ended))) failures = 0;
+        continue;
+      }
+      this.#lastRequestAt = clock.now().uptime;
+      failures = (await this.#links.renew()) ? 0 : failures + 1;
+    }
+  }
+
+  /** A pairing that has just expired stays in its step until that is written. */
+  #isActive(signal: AbortSignal): boolean {
+    const { isRunning, pairing } = this.#state;
+    return !signal.aborted && isRunning && pairing.step.kind === 'waiting';
+  }
 }

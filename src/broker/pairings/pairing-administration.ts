@@ -10,7 +10,7 @@ import {
 } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 import type { PairingBatches } from './pairing-batches.ts';
 import { loginElsewhere, type PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';

@@ -12,7 +12,7 @@ import { Secret } from '../../core/secret.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 import { toLinkResult } from './link-requests.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';

@@ -1,9 +1,8 @@
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { Store } from '../../core/store.ts';
-import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { ConnectedPortal, PairingTimes } from '../ports.ts';
+import type { ConnectedPortal, Environment, PairingTimes } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What all pairings share. */

@@ -15,12 +15,10 @@ import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { AuthorizationResponses } from './authorization-responses.ts';
 import { pollForResult } from './code-polling.ts';
-import { LinkRenewal } from './link-renewal.ts';
-import { LinkRequests } from './link-requests.ts';
+import { LinkRenewal, LinkRequests } from './link-requests.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRunner } from './pairing-runner.ts';
 import { RedirectedCodes } from './redirected-codes.ts';
-import { shortLinkKey } from './short-link-key.ts';
 
 /** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
 const MAX_WAIT = 8000;
@@ -215,4 +213,18 @@ export class PairingRun implements AsyncDisposable {
 /** Why a pairing, or the login of a connection, can't be ended now. */
 export function loginElsewhere(): Failure {
   return new Failure('not_allowed', 'another hub of the site is completing a login: try again in a minute');
+}
+
+/** Characters of base64url: 96 bits. */
+const KEY_LENGTH = 16;
+
+/**
+ * The key of a pairing's short link. A browser that opens the short link counts as sent to the portal by the hub, so
+ * the key must not be derived from the nonce, which anybody can read in the portal's own link. It is derived from the
+ * pairing's id, which only the installer's page and the control socket show while the pairing is open. So nothing is
+ * stored for it, and a link that was scanned before a restart works after it.
+ * @param id of the pairing: a version 4 UUID
+ */
+function shortLinkKey(id: string): string {
+  return sha256(`latchkey short link ${id}`).slice(0, KEY_LENGTH);
 }

@@ -16,9 +16,8 @@ import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { PairingContext } from './pairing-context.ts';
-import { PairingIndex } from './pairing-index.ts';
 import { PairingRun } from './pairing-run.ts';
-import { StoredPairings } from './stored-pairings.ts';
+import { PairingIndex, StoredPairings } from './stored-pairings.ts';
 
 /** A person whom the portal redirected waits at most this long for a result, in ms: less than 10 s in total. */
 const MAX_WAIT = 9500;

@@ -9,8 +9,7 @@ import {
   placeHistoryEntry,
   type StoredHistoryEntry,
 } from '../../core/reports/history.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 

@@ -16,10 +16,17 @@ import {
   subjectNotice,
 } from '../../core/health/notice-policy.ts';
 import type { SiteNews } from '../../core/site.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
-import { hubNoticeKey, NoticeArchive, type NoticeArchiveContext } from './notice-archive.ts';
-import { currentReportTime, msSinceReport, type NoticeRecord, type TimeContext } from './notice-record.ts';
+import {
+  currentReportTime,
+  hubNoticeKey,
+  msSinceReport,
+  NoticeArchive,
+  type NoticeArchiveContext,
+  type NoticeRecord,
+  type TimeContext,
+} from './notice-archive.ts';
 
 /** The current conditions, and the state of all connections. */
 export interface NoticeInput {

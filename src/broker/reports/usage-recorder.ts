@@ -7,8 +7,7 @@ import {
 } from '../../core/appliances/usage.ts';
 import { type Instant, MIN_PLAUSIBLE_TIME, utcDay, wallOffset } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { Environment } from '../environment.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 

@@ -4,9 +4,8 @@ import { unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
-import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import type { UsageRecorder } from '../reports/usage-recorder.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 

@@ -10,12 +10,11 @@ import { typedUserCode } from '../../core/portals/login-link.ts';
 import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem, ProblemCode } from '../../core/reports/problem.ts';
 import type { Appliances } from '../appliances/appliances.ts';
-import type { Environment } from '../environment.ts';
 import type { GrantRunner } from '../grants/grant-runner.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { PairingRun } from '../pairings/pairing-run.ts';
 import type { Pairings } from '../pairings/pairings.ts';
-import type { BrokerStore, ConnectedPortal } from '../ports.ts';
+import type { BrokerStore, ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What the status of a connection is derived from. */

@@ -7,8 +7,8 @@ import { deriveConditions, type HubConditionInput } from '../../core/health/deri
 import { type GrantNoticeInput, isReminder, type SubjectNoticeInput } from '../../core/health/notice-policy.ts';
 import { mapInSlices } from '../../system/slices.ts';
 import type { StoredSetupAccess } from '../access/setup-access.ts';
-import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
+import type { Environment } from '../ports.ts';
 import type { NoticeInput } from '../reports/notices.ts';
 
 /** What the facts are taken from, besides the status of all. */

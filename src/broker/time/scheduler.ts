@@ -1,5 +1,5 @@
 import { MAX_TIMER_DELAY } from '../../core/clock.ts';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 
 interface ScheduledTask {
   /** On the boot clock, in ms. */

@@ -1,4 +1,4 @@
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../ports.ts';
 
 /** This many loop iterations at the same instant are normal. */
 const MAX_ITERATIONS_PER_TICK = 100;

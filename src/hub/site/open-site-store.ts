@@ -1,4 +1,4 @@
-import type { Environment } from '../../broker/environment.ts';
+import type { Environment } from '../../broker/ports.ts';
 import type { Configuration } from '../../configuration/configuration.ts';
 import { Failure } from '../../core/failure.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../store/keys/sealing.ts';

@@ -1,5 +1,4 @@
-import type { Environment } from '../../broker/environment.ts';
-import type { BrokerStore } from '../../broker/ports.ts';
+import type { BrokerStore, Environment } from '../../broker/ports.ts';
 import { LogDeduplicator } from '../../broker/reports/log-deduplicator.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';

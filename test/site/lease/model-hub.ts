@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Connections } from '../../../src/broker/connections/connections.ts';
 import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
-import type { Environment } from '../../../src/broker/environment.ts';
 import type { GrantRunner } from '../../../src/broker/grants/grant-runner.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
 import { createHubRanking } from '../../../src/broker/grants/hub-ranking.ts';
-import type { BrokerStore, ConnectionPortal } from '../../../src/broker/ports.ts';
+import type { BrokerStore, ConnectionPortal, Environment } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
 import type { Connection } from '../../../src/core/connections/connection.ts';

@@ -1,17 +1,64 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { messageOf } from '../../core/failure.ts';
 import { ALL_NEWS, type SiteNews } from '../../core/site.ts';
+import { withTimeout } from '../../system/clock.ts';
 import type { StoredSetupAccess } from '../access/setup-access.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Registrations } from '../appliances/registrations.ts';
 import type { Sessions } from '../appliances/sessions.ts';
 import type { Connections } from '../connections/connections.ts';
-import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { Pairings } from '../pairings/pairings.ts';
-import type { BrokerStore } from '../ports.ts';
+import type { BrokerStore, Environment } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Notices } from '../reports/notices.ts';
-import { applyRegistryNews, type RemovedRecords } from './registry-news.ts';
+
+/** The shortest time between two looks, in ms: anybody can send credentials that the hub does not know. */
+const MIN_LOOK_INTERVAL = 1000;
+/** A request waits at most this long for a look, in ms. */
+const MAX_WAIT = 3000;
+
+/**
+ * Looks for what other hubs of a site have changed a moment ago, before credentials that this hub does not know are
+ * rejected. Requests that arrive within a second share one look, which begins after the last of them has arrived.
+ */
+export class NewsLook {
+  readonly #store: Pick<BrokerStore, 'catchUp' | 'writeProblem'>;
+  readonly #environment: { readonly clock: Clock; readonly timers: Timers };
+  /** Whether the store has said that there are no other hubs. */
+  #isAlone = false;
+  #lastBegun = Number.NEGATIVE_INFINITY;
+  /** The look that has not begun yet. */
+  #next: Promise<void> | null = null;
+
+  constructor(
+    store: Pick<BrokerStore, 'catchUp' | 'writeProblem'>,
+    environment: { readonly clock: Clock; readonly timers: Timers },
+  ) {
+    this.#store = store;
+    this.#environment = environment;
+  }
+
+  /** @returns whether it has looked, so that the credentials may be known now; false without a site */
+  async take(): Promise<boolean> {
+    if (this.#isAlone || this.#store.writeProblem !== null) return false;
+    this.#next ??= this.#plan();
+    await withTimeout(this.#next, MAX_WAIT, this.#environment.timers);
+    return !this.#isAlone;
+  }
+
+  async #plan(): Promise<void> {
+    const { clock, timers } = this.#environment;
+    const wait = this.#lastBegun + MIN_LOOK_INTERVAL - clock.now().uptime;
+    await (wait > 0 ? timers.sleep(wait) : undefined);
+    this.#lastBegun = clock.now().uptime;
+    this.#next = null;
+    // While the database is away, what this hub knows counts.
+    this.#isAlone = !(await this.#store.catchUp().catch(() => true));
+  }
+}
 
 /** After news could not be applied, everything is read again after this long, in ms. */
 const RETRY_DELAY = 3000;
@@ -138,5 +185,65 @@ export class NewsApplier implements AsyncDisposable {
       this.#disarmRetry = null;
       void this.apply(ALL_NEWS);
     });
+  }
+}
+
+/** How often the records are read again if they do not fit together. */
+const MAX_READS = 3;
+
+/** Ids of what another hub has removed. */
+interface RemovedRecords {
+  readonly connections: readonly string[];
+  readonly appliances: readonly string[];
+}
+
+/** What {@link applyRegistryNews} works with. */
+interface RegistryNewsContext {
+  readonly store: Pick<BrokerStore, 'connections' | 'appliances'>;
+  readonly connections: Connections;
+  readonly appliances: Appliances;
+}
+
+/** What was read of the store; `ids` is null for all. */
+interface ReadRecords {
+  readonly connections: { readonly stored: readonly Connection[]; readonly ids: ReadonlySet<string> | null };
+  readonly appliances: { readonly stored: readonly Appliance[]; readonly ids: ReadonlySet<string> | null };
+}
+
+/**
+ * Takes over the connections and appliances that other hubs have changed, all of them at one moment.
+ * @returns what they have removed
+ * @throws Failure as the store
+ */
+function applyRegistryNews(
+  { connections: connectionIds, appliances: applianceIds, all }: SiteNews,
+  context: RegistryNewsContext,
+): Promise<RemovedRecords> {
+  const { connections, appliances } = context;
+  return connections.shared.exclusively(async () => {
+    const read = await readRecords(all ? null : { connectionIds, applianceIds }, context);
+    return {
+      connections: connections.replace(read.connections.stored, read.connections.ids),
+      appliances: appliances.replace(read.appliances.stored, read.appliances.ids),
+    };
+  });
+}
+
+/** The two kinds are read one after the other, so a change in between may leave an appliance without its connection. */
+async function readRecords(
+  wanted: { readonly connectionIds: ReadonlySet<string>; readonly applianceIds: ReadonlySet<string> } | null,
+  { store }: RegistryNewsContext,
+): Promise<ReadRecords> {
+  for (let reads = 1; ; reads++) {
+    const foundAppliances = await store.appliances(wanted?.applianceIds);
+    // Also those that an appliance uses now: they may be newer than the news.
+    const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.map((one) => one.connection)]);
+    const foundConnections = await store.connections(connectionIds ?? undefined);
+    const found = new Set(foundConnections.map(({ id }) => id));
+    if (reads < MAX_READS && !foundAppliances.every(({ connection }) => found.has(connection))) continue;
+    return {
+      connections: { stored: foundConnections, ids: connectionIds },
+      appliances: { stored: foundAppliances, ids: wanted?.applianceIds ?? null },
+    };
   }
 }
