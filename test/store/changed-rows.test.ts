@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { applianceRowIdentity } from '../../src/store/rows/appliance-row.ts';
+import { applianceRowIdentity } from '../../src/store/rows/registry-rows.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';

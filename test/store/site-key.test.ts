@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../src/core/failure.ts';
 import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { openWithSiteKey } from '../../src/store/keys/site-key.ts';
+import { openWithSiteKey } from '../../src/store/keys/store-key.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeVolatileState, requireVolume } from '../../src/store/state-volume.ts';
+import { describeVolatileState, requireVolume } from '../../src/store/state-directory.ts';
 
 const PATH = '/var/lib/latchkey';
 const on =

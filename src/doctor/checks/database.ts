@@ -2,6 +2,7 @@ import { InvalidKeyFailure } from '../../configuration/validation.ts';
 import { CLOCK_WARNING_OFFSET } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { DatabaseInspection } from '../../store/postgres/database/inspect-database.ts';
+import { readDatabaseAddress } from '../../store/postgres/database/postgres-url.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
@@ -19,10 +20,7 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
     return isWrong ? [configurationInvalid('the database of the site')] : [];
   }
   if (site.url.database === PLACEHOLDER_DATABASE) return [permissionDenied('the database of the site')];
-  const [{ inspectDatabase }, { readDatabaseAddress }] = await Promise.all([
-    import('../../store/postgres/database/inspect-database.ts'),
-    import('../../store/postgres/database/database-address.ts'),
-  ]);
+  const { inspectDatabase } = await import('../../store/postgres/database/inspect-database.ts');
   try {
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());
     return [checkServer(site.url.description, found), ...checkSchema(found), checkClockOf(found), checkCommits(found)];

@@ -3,7 +3,7 @@ import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../../core/clock.ts';
-import { describeVolatileState } from '../../store/state-volume.ts';
+import { describeVolatileState } from '../../store/state-directory.ts';
 import { systemClock } from '../../system/clock.ts';
 import { isInContainer } from '../../system/container.ts';
 import { createNtpCheck } from '../../system/ntp.ts';

@@ -5,9 +5,8 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { SiteStore } from '../../core/site.ts';
 import type { Store } from '../../core/store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { ApplianceRow } from '../rows/appliance-row.ts';
-import type { ConnectionRow } from '../rows/connection-row.ts';
 import type { GrantRow } from '../rows/grant-row.ts';
+import type { ApplianceRow, ConnectionRow } from '../rows/registry-rows.ts';
 import type { SessionRow } from '../rows/session-row.ts';
 import type { SettingRow } from '../rows/setting-row.ts';
 

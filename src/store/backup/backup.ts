@@ -8,8 +8,7 @@ import { readSession } from '../rows/session-row.ts';
 import { readSetting } from '../rows/setting-row.ts';
 import { decryptWithPassphrase, encryptWithPassphrase, parseBackup, serializeBackup } from './backup-file.ts';
 import type { BackupStore } from './backup-store.ts';
-import { planRestore } from './restore-plan.ts';
-import { readApplianceRow, readableGrantRows, readConnectionRow } from './stored-rows.ts';
+import { planRestore, readApplianceRow, readableGrantRows, readConnectionRow } from './restore-plan.ts';
 
 /** Makes an encrypted backup of the state. @param now ms since 1970 */
 export async function createBackup(store: BackupStore, passphrase: Secret, now: number): Promise<Backup> {

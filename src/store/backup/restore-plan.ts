@@ -4,9 +4,16 @@ import { type BackupContents, isExcludedFromBackup, type RestoredGrants } from '
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import type { ApplianceRow } from '../rows/appliance-row.ts';
+import type { GrantRow } from '../rows/grant-row.ts';
+import {
+  type ApplianceRow,
+  type ConnectionRow,
+  readAppliance,
+  readConnection,
+  unreadableAppliance,
+  unreadableConnection,
+} from '../rows/registry-rows.ts';
 import type { RestoredState, StoredRows } from './backup-store.ts';
-import { readApplianceRow, readableGrantRows, readConnectionRow } from './stored-rows.ts';
 
 /** The changes that a restore makes, and what it reports about grants. */
 export interface RestorePlan extends RestoredGrants {
@@ -143,4 +150,19 @@ function fromBackup(grant: Grant, generation: number, made: number): Grant {
     generation: Math.max(generation + 1, grant.generation),
     doubt: grant.doubt ?? { kind: 'copy', lostAt, sends: 0 },
   };
+}
+
+/** The rows of grants that have tokens and can be read. */
+export function readableGrantRows({ grants, unreadable }: StoredRows): GrantRow[] {
+  return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.connection}`));
+}
+
+/** The appliance of a row, readable or not. */
+export function readApplianceRow(row: ApplianceRow, { unreadable, sealing }: StoredRows): Appliance {
+  return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row, sealing);
+}
+
+/** The connection of a row, readable or not. */
+export function readConnectionRow(row: ConnectionRow, { unreadable, sealing }: StoredRows): Connection {
+  return unreadable.has(`connections/${row.id}`) ? unreadableConnection(row) : readConnection(row, sealing);
 }

@@ -1,10 +1,10 @@
 import type { Timers } from '../../core/clock.ts';
 import { monotonicNow } from '../../system/clock.ts';
 import { CommitTimes } from './commit-times.ts';
-import type { Companion } from './companions.ts';
 import { MAX_WAL_BYTES } from './database.ts';
 import type { DatabaseSyncs } from './database-syncs.ts';
 import type { Sql } from './sql.ts';
+import type { Companion } from './tables/report-tables.ts';
 
 /** How long a write waits for other expected writes, in ms. */
 const MAX_BATCH_DELAY = 10;

@@ -5,11 +5,11 @@ import type { Sealing } from '../keys/sealing.ts';
 import type { StoreFiles } from '../store-files.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { CommitTimes } from './commit-times.ts';
-import type { Companion } from './companions.ts';
 import type { OpenedDatabase } from './database.ts';
 import { DatabaseSyncs } from './database-syncs.ts';
 import { type Salvage, salvage, salvageInSlices } from './recovery/salvage.ts';
 import { Sql } from './sql.ts';
+import type { Companion } from './tables/report-tables.ts';
 
 /**
  * The database of a store as a whole: SQLite in `latchkey.db`, with a WAL, and synced so that commits survive a power

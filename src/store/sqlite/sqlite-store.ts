@@ -21,21 +21,14 @@ import type {
 import { systemTimers } from '../../system/clock.ts';
 import type { BackupStore, RestoredState, StoredRows } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import type { StoreFiles } from '../store-files.ts';
-import { Ballast } from '../store-files.ts';
-import { type Companion, Companions } from './companions.ts';
+import { Ballast, type StoreFiles } from '../store-files.ts';
 import { isDiskFull, type OpenedDatabase } from './database.ts';
 import { DatabaseFile } from './database-file.ts';
-import { ApplianceTable } from './tables/appliance-table.ts';
-import { ConnectionTable } from './tables/connection-table.ts';
-import { GrantTable } from './tables/grant-table.ts';
-import { HistoryTable } from './tables/history-table.ts';
-import { InviteTable } from './tables/invite-table.ts';
-import { PairingTable } from './tables/pairing-table.ts';
-import { RegistryTables } from './tables/registry-tables.ts';
+import { GrantTable, PairingTable } from './tables/login-tables.ts';
+import { ApplianceTable, ConnectionTable, InviteTable, RegistryTables } from './tables/registry-tables.ts';
+import { type Companion, Companions, HistoryTable, UsageTable } from './tables/report-tables.ts';
 import { SessionTable } from './tables/session-table.ts';
 import { SettingTable } from './tables/setting-table.ts';
-import { UsageTable } from './tables/usage-table.ts';
 
 /** The store of one hub. */
 export class SqliteStore extends DatabaseFile implements Store, HistoryStore, UsageStore, BackupStore {

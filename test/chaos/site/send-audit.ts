@@ -1,4 +1,4 @@
-import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/link/lease-times.ts';
+import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/link/site-state.ts';
 import type { Fault, FaultKind } from './fault-log.ts';
 
 /** A refresh token that the portal received, and its outcome. Times are ms since 1970. */

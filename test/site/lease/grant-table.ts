@@ -1,7 +1,6 @@
 // What PostgreSQL does with the statements about grants in src/store/postgres/tables, on rows in memory.
 
-import { REFRESH_LEASE } from '../../../src/store/postgres/link/lease-times.ts';
-import { SETTLING_TIME } from '../../../src/store/postgres/link/settling.ts';
+import { REFRESH_LEASE, SETTLING_TIME } from '../../../src/store/postgres/link/site-state.ts';
 
 /** A row of `grants`. `leased_until` in ms since 1970, by the database's clock. */
 export interface TableRow {

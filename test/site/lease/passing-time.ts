@@ -1,4 +1,4 @@
-import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/link/lease-times.ts';
+import { REFRESH_LEASE, SEND_TIME } from '../../../src/store/postgres/link/site-state.ts';
 import { CONNECTION, HUBS, type HubName } from './model-hub.ts';
 import type { RefreshRequest } from './model-portal.ts';
 import type { WorldParts } from './world-parts.ts';

@@ -3,7 +3,7 @@ import type { Appliance } from '../../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../../src/core/appliances/registration.ts';
 import { MAX_SESSIONS_PER_APPLIANCE } from '../../../src/core/appliances/session.ts';
 import { jweSealing } from '../../../src/store/keys/sealing.ts';
-import { applianceRowIdentity } from '../../../src/store/rows/appliance-row.ts';
+import { applianceRowIdentity } from '../../../src/store/rows/registry-rows.ts';
 import { instantAt, sampleGrant } from '../../core/samples.ts';
 import {
   addAppliance,

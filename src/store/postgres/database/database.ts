@@ -2,8 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure, messageOf } from '../../../core/failure.ts';
 import type { Random } from '../../../core/random.ts';
-import { type DatabaseAddress, MAX_CONNECTIONS, openPool } from './connections.ts';
-import { DatabaseSockets } from './database-sockets.ts';
+import { type DatabaseAddress, DatabaseSockets, MAX_CONNECTIONS, openPool } from './connections.ts';
 import { isConflict, isOutage, isServerError, isServerFull, isTimeout, storeFailure } from './errors.ts';
 import { inTransaction, type Statements, sqlOf } from './sql.ts';
 

@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { Failure } from '../../../core/failure.ts';
 import { Secret } from '../../../core/secret.ts';
 import { isLoopbackHost, urlHost } from '../../../system/addresses.ts';
+import type { DatabaseAddress } from './connections.ts';
 
 /** The address of a site's database, and how the hub signs in there. */
 export interface PostgresUrl {
@@ -133,4 +135,27 @@ function decode(part: string, what: string): string {
 
 function invalid(problem: string): Failure {
   return new Failure('config_invalid', problem);
+}
+
+/**
+ * How to connect to the database of a URL.
+ * @throws Failure `config_invalid` if the file of the CA can't be read
+ */
+export async function readDatabaseAddress(url: PostgresUrl): Promise<DatabaseAddress> {
+  const { host, port, user, password, database, tls, description } = url;
+  return {
+    host,
+    port,
+    user,
+    database,
+    description,
+    password: password?.reveal(),
+    tls: tls && { ca: tls.ca === null ? undefined : await readCaFile(tls.ca) },
+  };
+}
+
+function readCaFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new Failure('config_invalid', `the CA of the database in ${path} (sslrootcert) can't be read`, { cause });
+  });
 }

@@ -2,9 +2,8 @@ import type { Client, ClientBase } from 'pg';
 import * as v from 'valibot';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
-import { type DatabaseAddress, newClient, SCHEMA } from './connections.ts';
+import { type DatabaseAddress, DatabaseSockets, newClient, SCHEMA } from './connections.ts';
 import { CHANNEL, type Notification } from './database.ts';
-import { DatabaseSockets } from './database-sockets.ts';
 import { POOLER_ADVICE } from './errors.ts';
 import { type Statements, sqlOf } from './sql.ts';
 

@@ -15,8 +15,7 @@ import {
   parseNews,
   RESTORED,
 } from './news.ts';
-import { SETTLING_TIME, settlingTime } from './settling.ts';
-import { checkServer, readHubs, removeHub, writeHeartbeat } from './site-state.ts';
+import { checkServer, readHubs, removeHub, SETTLING_TIME, settlingTime, writeHeartbeat } from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;

@@ -1,7 +1,6 @@
 import type { OwnSiteEntry, SiteHub, SiteWork } from '../../../core/site.ts';
 import { SCHEMA } from '../database/connections.ts';
 import { IS_SYNCHRONOUS, type Statements } from '../database/sql.ts';
-import { hasEnded, WORK_LEASE } from './lease-times.ts';
 
 /** A hub that was not seen for this long is not expected to do anything, in ms. */
 const ALIVE_TIME = 15_000;
@@ -150,4 +149,48 @@ function withoutTimeline(server: string): string {
 async function findsHeartbeat(sql: Statements, hubId: string, lastSeen: number): Promise<boolean> {
   const hubs = await readHubs(sql);
   return hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
+}
+
+/**
+ * How long a hub has a refresh to itself, in ms by the database's clock: longer than the longest time from taking the
+ * lease to the end of the answer, which is the time below and that of a request (`TOKEN_REQUEST_LIMITS`: 120 s).
+ */
+export const REFRESH_LEASE = 180_000;
+/** How long after it has asked for the lease a hub may begin to send the refresh, in ms on its boot clock. */
+export const SEND_TIME = 50_000;
+/** How long a hub owns a pairing that it runs, and has other work to itself, in ms by the database's clock. */
+export const WORK_LEASE = 30_000;
+
+/**
+ * SQL: whether a lease has ended by the database's clock. If more than its whole duration seems to be left, that clock
+ * was set back, and the lease has ended too.
+ * @param column its end
+ * @param lease its duration, in ms
+ */
+export function hasEnded(column: string, lease: number): string {
+  return `(${column} < clock_timestamp() OR ${column} > clock_timestamp() + ${lease} * interval '1 ms')`;
+}
+
+/**
+ * How long the hubs have, after a switch to a server that may have lost commits, to write what they know again, in ms
+ * by the database's clock. Until then nobody begins a refresh of a grant that may be older than what another hub knows.
+ * A hub that is looking for the database usually finds it within that time: see `RETRY_PAUSE` and `CONNECT_TIMEOUT`.
+ */
+export const SETTLING_TIME = 10_000;
+
+const SETTLED_AT = `switched_at + ${SETTLING_TIME} * interval '1 ms'`;
+// A server whose clock was set back does not settle for ever.
+const SETTLING = `FROM site WHERE clock_timestamp() BETWEEN switched_at AND ${SETTLED_AT}`;
+
+/** SQL: whether that time has not ended. */
+export const IS_SETTLING = `EXISTS (SELECT ${SETTLING})`;
+/** SQL: when it ends, in ms since 1970 by the database's clock; null if it has ended. */
+export const SETTLES_AT = `(SELECT (extract(epoch FROM ${SETTLED_AT}) * 1000)::float8 ${SETTLING})`;
+
+/** What is left of that time, in ms; 0 if it has ended. */
+export async function settlingTime(sql: Statements): Promise<number> {
+  const [row] = await sql.all<{ remaining: number }>(
+    `SELECT (extract(epoch FROM ${SETTLED_AT} - clock_timestamp()) * 1000)::float8 AS remaining ${SETTLING}`,
+  );
+  return row?.remaining ?? 0;
 }

@@ -2,13 +2,11 @@ import type { Instant } from '../../../core/clock.ts';
 import { type Doubt, type Grant, hasSameTokens } from '../../../core/grants/grant.ts';
 import type { AttemptStart, FoundGrant, GrantSlot, LoginWrite, Store, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
-import { nullIfDamaged } from '../../rows/schemas.ts';
+import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
-import { unmarkMissing } from './damaged-rows.ts';
 import { GrantReconciliation } from './grant-reconciliation.ts';
-import { KnownGrants } from './known-grants.ts';
+import { COLUMNS, KnownGrants, NO_ATTEMPT, type SiteGrantRow } from './known-grants.ts';
 import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
-import { COLUMNS, NO_ATTEMPT, type SiteGrantRow } from './site-grant-row.ts';
 
 /** The grants of a site. */
 export class SiteGrants {

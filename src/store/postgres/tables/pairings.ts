@@ -5,7 +5,7 @@ import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import { hasEnded, WORK_LEASE } from '../link/lease-times.ts';
+import { hasEnded, WORK_LEASE } from '../link/site-state.ts';
 import { KnownRevisions } from './revisions.ts';
 
 interface SitePairingRow extends PairingRow {

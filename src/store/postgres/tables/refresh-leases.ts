@@ -7,11 +7,23 @@ import { jsonOrNull } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import { hasEnded, REFRESH_LEASE, SEND_TIME } from '../link/lease-times.ts';
-import { IS_SETTLING, SETTLES_AT, SETTLING_TIME } from '../link/settling.ts';
-import { SERVER } from '../link/site-state.ts';
-import type { KnownGrants } from './known-grants.ts';
-import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
+import {
+  hasEnded,
+  IS_SETTLING,
+  REFRESH_LEASE,
+  SEND_TIME,
+  SERVER,
+  SETTLES_AT,
+  SETTLING_TIME,
+} from '../link/site-state.ts';
+import {
+  COLUMNS,
+  type KnownGrants,
+  LEASED_UNTIL,
+  NO_ATTEMPT,
+  type RowVersion,
+  type SiteGrantRow,
+} from './known-grants.ts';
 
 /** What the grants of a site work with. */
 export interface GrantsContext {

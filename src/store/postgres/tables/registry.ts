@@ -4,21 +4,25 @@ import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../../core/applianc
 import type { Connection } from '../../../core/connections/connection.ts';
 import type { RegistryChange } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
-import { type ApplianceRow, readAppliance, toApplianceRow, unreadableAppliance } from '../../rows/appliance-row.ts';
 import {
+  type ApplianceRow,
   type ConnectionRow,
+  type InviteRow,
+  readAppliance,
   readConnection,
+  readInvite,
+  toApplianceRow,
   toConnectionRow,
+  toInviteRow,
+  unreadableAppliance,
   unreadableConnection,
-} from '../../rows/connection-row.ts';
-import { type InviteRow, readInvite, toInviteRow } from '../../rows/invite-row.ts';
-import { nullIfDamaged } from '../../rows/schemas.ts';
+} from '../../rows/registry-rows.ts';
+import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
 import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import { isDuplicate } from '../database/errors.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import { unmarkMissing } from './damaged-rows.ts';
 import { KnownRevisions } from './revisions.ts';
 
 /** The revisions of the rows that were written, by id. */

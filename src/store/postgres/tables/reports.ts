@@ -1,8 +1,13 @@
-import type { TokenUsage } from '../../../core/appliances/usage.ts';
-import { mergeUsage } from '../../../core/appliances/usage.ts';
+import { mergeUsage, type TokenUsage } from '../../../core/appliances/usage.ts';
 import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../../core/reports/history.ts';
-import { MAX_MERGE_CANDIDATES, NUMBER_LIMIT, readHistoryRows, toHistoryLine } from '../../rows/history-row.ts';
-import { readUsage, usageColumn } from '../../rows/usage-row.ts';
+import {
+  MAX_MERGE_CANDIDATES,
+  NUMBER_LIMIT,
+  readHistoryRows,
+  readUsage,
+  toHistoryLine,
+  usageColumn,
+} from '../../rows/report-rows.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 

@@ -3,16 +3,24 @@ import * as v from 'valibot';
 import { runInSlices } from '../../../system/slices.ts';
 import type { StoredRows } from '../../backup/backup-store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
-import { applianceRow, applianceRowIdentity, readAppliance } from '../../rows/appliance-row.ts';
-import { connectionRow, connectionRowIdentity, readConnection } from '../../rows/connection-row.ts';
 import { grantRow, grantRowIdentity, readGrant } from '../../rows/grant-row.ts';
-import { type HistoryRow, historyRow } from '../../rows/history-row.ts';
-import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../../rows/invite-row.ts';
 import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../../rows/pairing-row.ts';
+import {
+  applianceRow,
+  applianceRowIdentity,
+  connectionRow,
+  connectionRowIdentity,
+  type InviteRow,
+  inviteRow,
+  inviteRowIdentity,
+  readAppliance,
+  readConnection,
+  readInvite,
+} from '../../rows/registry-rows.ts';
+import { type HistoryRow, historyRow } from '../../rows/report-rows.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSession, sessionRow, sessionRowIdentity } from '../../rows/session-row.ts';
 import { readSetting, settingRow, settingRowIdentity } from '../../rows/setting-row.ts';
-import { readRows, sqliteErrorCode } from '../readable-rows.ts';
 
 /** All that can be read of a database, damaged or not. */
 export interface Salvage extends StoredRows {
@@ -174,4 +182,37 @@ function findStructuralDamage(database: Database.Database): string | null {
   } catch (error) {
     return sqliteErrorCode(error);
   }
+}
+
+/**
+ * Reads the valid rows of a table. In a damaged table these are the ones before and after the damage.
+ * @param key the column that identifies a row
+ * @returns `damage`: why rows are missing; null if none is
+ */
+function readRows<Row>(
+  database: Database.Database,
+  table: string,
+  schema: v.GenericSchema<unknown, Row>,
+  key: string,
+): { readonly rows: Row[]; readonly damage: string | null } {
+  const rows = new Map<unknown, Row>();
+  let damage: string | null = null;
+  for (const order of ['ASC', 'DESC']) {
+    try {
+      for (const raw of database.prepare(`SELECT * FROM ${table} ORDER BY ${key} ${order}`).iterate()) {
+        const row = v.safeParse(schema, raw);
+        if (row.success) rows.set(Reflect.get(Object(raw), key), row.output);
+        else damage ??= `a row of ${table} is invalid`;
+      }
+      break;
+    } catch (error) {
+      damage ??= sqliteErrorCode(error);
+    }
+  }
+  return { rows: [...rows.values()], damage };
+}
+
+/** SQLite's code of an error, such as `SQLITE_CORRUPT`; another error as text. */
+function sqliteErrorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
