@@ -4,11 +4,12 @@ import type { BrokerStore } from '../broker/ports.ts';
 import { type ConfirmedTime, elapsed, type Instant, timesAt } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import { instantSchema } from '../system/instant-schema.ts';
+import { SerialQueue } from '../system/serial-queue.ts';
 import { type Authority, type PermittedNames, spkiFingerprint } from '../system/x509/certificates.ts';
 import { createSuccessorInThread } from '../system/x509/issue-in-thread.ts';
 
 /** The old CA, served while some appliances trust only this one. Its private key has been deleted. */
-export interface OldAuthority {
+interface OldAuthority {
   /** PEM. */
   readonly certificate: string;
   readonly fingerprint: string;
@@ -26,7 +27,7 @@ export class HubAuthority {
   #settings: AuthoritySettings;
   #authority: Authority;
   #old: OldAuthorityEntry;
-  #lastTask: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
 
   private constructor(store: AuthorityStore, settings: AuthoritySettings, { authority, old }: StoredAuthority) {
     this.#store = store;
@@ -76,7 +77,7 @@ export class HubAuthority {
    *   site has changed the CA; `store_unwritable`. Nothing has changed then.
    */
   rotate(keep: number, permitted: PermittedNames, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
-    return this.#runExclusive(async () => {
+    return this.#queue.run(async () => {
       if (this.old !== null && keep > 0) throw oldStillServed(this.old);
       const { certificate } = this.#authority;
       const { authority, crossCertificate: cross } = await createSuccessorInThread(this.#authority, permitted);
@@ -97,7 +98,7 @@ export class HubAuthority {
    * `store_unwritable`
    */
   setOldServingTime(keep: number, now: Instant, readings: readonly ConfirmedTime[]): Promise<void> {
-    return this.#runExclusive(async () => {
+    return this.#queue.run(async () => {
       const old = this.#old;
       if (old === null)
         throw new Failure('not_allowed', 'there is no old CA to keep or end: one exists only after a rotation');
@@ -113,7 +114,7 @@ export class HubAuthority {
    * @throws Failure `store_unwritable`
    */
   retireOldIfDue(readings: readonly ConfirmedTime[], now: Instant): Promise<boolean> {
-    return this.#runExclusive(async () => {
+    return this.#queue.run(async () => {
       const times = timesAt(readings, now);
       const old = this.#old;
       if (old === null || times.length === 0) return false;
@@ -135,7 +136,7 @@ export class HubAuthority {
    * @throws Failure as the store
    */
   isReplaced(): Promise<boolean> {
-    return this.#runExclusive(async () => {
+    return this.#queue.run(async () => {
       // Separate settings: a hub that must start again can't change a CA that it does not serve.
       const settings = new AuthoritySettings(this.#store);
       const stored = await settings.read();
@@ -155,12 +156,6 @@ export class HubAuthority {
     if (!(await this.#settings.replaceOld(old))) return false;
     this.#old = old;
     return true;
-  }
-
-  #runExclusive<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#lastTask.then(work);
-    this.#lastTask = done.catch(() => undefined);
-    return done;
   }
 }
 

@@ -5,6 +5,7 @@ import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 
 /** How long a browser stays signed in, in ms. */
@@ -62,7 +63,7 @@ export class PageSessions {
   /** Whether any browser had ever signed in before this run. */
   readonly hadStoredSessions: boolean;
   /** Serializes writes. */
-  #writeQueue: Promise<void> = Promise.resolve();
+  readonly #writes = new SerialQueue();
 
   private constructor(
     store: SessionStore,
@@ -91,11 +92,9 @@ export class PageSessions {
 
   /** Takes over what the store has, because another hub has changed it. @throws Failure as {@link Store} */
   reload(): Promise<void> {
-    const read = this.#writeQueue.then(async () => {
+    return this.#writes.run(async () => {
       this.#merge(parseSessions(await this.#store.setting(PAGE_SESSIONS_SETTING), this.#setupCodeHash));
     });
-    this.#writeQueue = read.catch(() => undefined);
-    return read;
   }
 
   /** The store can be written again: on a site, writes the sign-ins and sign-outs that are only here. */
@@ -213,8 +212,7 @@ export class PageSessions {
   }
 
   #write(): Promise<void> {
-    this.#writeQueue = this.#writeQueue.then(() => this.#writeAll());
-    return this.#writeQueue;
+    return this.#writes.run(() => this.#writeAll());
   }
 
   async #writeAll(): Promise<void> {

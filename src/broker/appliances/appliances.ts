@@ -8,6 +8,7 @@ import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import {
   applianceMove,
   assertConnectionFits,
@@ -39,7 +40,7 @@ export class Appliances {
   readonly #byConnection = new Map<string, Set<string>>();
 
   /** Serializes changes: each starts from the result of the previous one. */
-  #changeQueue: Promise<unknown> = Promise.resolve();
+  readonly #changes = new SerialQueue();
 
   private constructor(store: Pick<Store, 'appliances'>, random: Random, connections: Connections) {
     this.#store = store;
@@ -150,7 +151,7 @@ export class Appliances {
     if (this.#byId.size >= MAX_APPLIANCES) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_APPLIANCES} appliances: remove unused ones`);
     }
-    return this.#serialize(() =>
+    return this.#changes.run(() =>
       this.save(() => {
         const isOwn = connection.id === appliance.id;
         // A shared one that was removed meanwhile must not come back.
@@ -265,7 +266,7 @@ export class Appliances {
    * @throws Failure `appliance_declared`, or as {@link Store}
    */
   remove(appliance: Appliance): Promise<string | null> {
-    return this.#serialize(async () => {
+    return this.#changes.run(async () => {
       assertNotDeclared(appliance);
       let removedConnections: readonly string[] = [];
       const derive = () => {
@@ -286,7 +287,7 @@ export class Appliances {
    * another connection has the name of one of the appliances, or as {@link Store}
    */
   removeConnection(connection: Connection): Promise<boolean> {
-    return this.#serialize(async () => {
+    return this.#changes.run(async () => {
       const removed = await this.#connections.shared.retryOnce(async () => {
         let removedIds: readonly string[] = [];
         const derive = () => {
@@ -312,7 +313,7 @@ export class Appliances {
   }
 
   #change(id: string, change: (current: Appliance) => RegistryChange | Promise<RegistryChange>): Promise<Appliance> {
-    return this.#serialize(async () => {
+    return this.#changes.run(async () => {
       const changed = await this.#connections.shared.retryOnce(async () => {
         const derive = () => {
           const current = this.#byId.get(id);
@@ -325,12 +326,6 @@ export class Appliances {
       if (changed === null) throw removedMeanwhileFailure();
       return changed;
     });
-  }
-
-  #serialize<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#changeQueue.then(work);
-    this.#changeQueue = done.catch(() => undefined);
-    return done;
   }
 
   /**

@@ -13,6 +13,7 @@ import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import {
@@ -26,7 +27,7 @@ import {
 import { PendingApprovals } from './pending-approvals.ts';
 
 /** What registrations need. */
-export interface RegistrationContext extends InvitesContext {
+interface RegistrationContext extends InvitesContext {
   readonly environment: Environment;
   readonly scheduler: Scheduler;
 }
@@ -44,7 +45,7 @@ export class Registrations {
   #openUntil = Number.NEGATIVE_INFINITY;
   #registeredCount = 0;
   /** Serializes registrations, because each name and invite is for one of them only. */
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
 
   private constructor(context: RegistrationContext, invites: Invites) {
     this.#context = context;
@@ -97,9 +98,7 @@ export class Registrations {
    */
   register(metadata: ClientMetadata, token: string | null, address: string): Promise<RegistrationResult> {
     const seenCount = this.#redeemedInvites.count;
-    const registered = this.#queue.then(() => this.#registerOnce({ metadata, address }, token, seenCount));
-    this.#queue = registered.catch(() => undefined);
-    return registered;
+    return this.#queue.run(() => this.#registerOnce({ metadata, address }, token, seenCount));
   }
 
   /** An appliance has authenticated: it can't retry its invite any more. @param appliance its id */

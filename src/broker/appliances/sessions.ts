@@ -2,6 +2,7 @@ import type { EndSessionResult, Session } from '../../core/appliances/session.ts
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
@@ -34,7 +35,7 @@ export class Sessions implements AsyncDisposable {
   /** The refresh tokens issued in this run, by their sessions' hashes: a repeated poll gets the same one. */
   readonly #issuedTokens = new Map<string, Secret>();
   /** Serializes writes: what is read back is never older than what was written. */
-  #writeQueue: Promise<void> = Promise.resolve();
+  readonly #writes = new SerialQueue();
   #failing = false;
 
   private constructor(
@@ -69,7 +70,7 @@ export class Sessions implements AsyncDisposable {
     const issuedToken = this.#findIssuedToken(appliance, device);
     if (issuedToken !== undefined) {
       // The first request's write may still be under way.
-      await this.#writeQueue;
+      await this.#writes.idle;
       return issuedToken;
     }
     const token = new Secret(random.token(TOKEN_BYTES));
@@ -107,9 +108,7 @@ export class Sessions implements AsyncDisposable {
    * @throws Failure as {@link Store}
    */
   applyNews(appliances: ReadonlySet<string> | null): Promise<void> {
-    const read = this.#writeQueue.then(() => this.#reload(appliances));
-    this.#writeQueue = read.catch(() => undefined);
-    return read;
+    return this.#writes.run(() => this.#reload(appliances));
   }
 
   /** Another hub has removed these appliances, together with their sessions. */
@@ -144,8 +143,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   #write(): Promise<void> {
-    this.#writeQueue = this.#writeQueue.then(() => this.#writeAll());
-    return this.#writeQueue;
+    return this.#writes.run(() => this.#writeAll());
   }
 
   async #writeAll(): Promise<void> {

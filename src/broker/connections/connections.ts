@@ -4,12 +4,13 @@ import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore } from '../ports.ts';
 
 /** Keeps the records that this hub has in memory in step with those of the store, which the hubs of a site share. */
 export class SharedRecords {
   readonly #store: Pick<Store, 'catchUp'>;
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
 
   constructor(store: Pick<Store, 'catchUp'>) {
     this.#store = store;
@@ -20,9 +21,7 @@ export class SharedRecords {
    * that what was read is never applied after something newer. The work must not wait for news.
    */
   exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#queue.then(work);
-    this.#queue = done.catch(() => undefined);
-    return done;
+    return this.#queue.run(work);
   }
 
   /**

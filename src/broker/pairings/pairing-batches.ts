@@ -11,6 +11,7 @@ import type {
 import { Secret } from '../../core/secret.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Environment } from '../ports.ts';
 import { toLinkResult } from './link-requests.ts';
@@ -34,7 +35,7 @@ const MAX_BATCHES = 20;
 const MAX_BATCH_TOKENS = 10;
 
 /** What pairing batches work with. */
-export interface PairingBatchContext {
+interface PairingBatchContext {
   readonly environment: Environment;
   readonly connections: Connections;
   readonly pairings: Pairings;
@@ -63,7 +64,7 @@ export class PairingBatches {
    */
   readonly #tokens = new Map<string, string[]>();
   /** Serializes steps, so that two browsers that continue at the same time get the same pairing. */
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #steps = new SerialQueue();
 
   constructor(context: PairingBatchContext) {
     this.#context = context;
@@ -83,7 +84,7 @@ export class PairingBatches {
    * @throws Failure as `Pairings.begin`
    */
   begin(user?: string): Promise<PairingBatch> {
-    return this.#serialize(async () => {
+    return this.#steps.run(async () => {
       const open = this.#context.pairings.find((run) => run.isOpen && run.pairing.batch !== undefined);
       const id = open?.pairing.batch ?? this.#context.environment.random.uuid();
       if (open === undefined) await this.#beginNext(id, user);
@@ -96,7 +97,7 @@ export class PairingBatches {
    * @throws Failure as `Pairings.begin`
    */
   next(id: string, user?: string): Promise<PairingBatch> {
-    return this.#serialize(async () => {
+    return this.#steps.run(async () => {
       if (this.#findOpen(id) === undefined) await this.#beginNext(id, user);
       return this.view(id);
     });
@@ -173,8 +174,8 @@ export class PairingBatches {
     if (!this.#isValidToken(batch, batchToken)) return { kind: 'not_proved', batch };
     const connection = this.#context.connections.byId(run.pairing.connection);
     if (retry && connection !== undefined)
-      return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(connection, run)));
-    await this.#serialize(async () => {
+      return this.#openLinkOf(await this.#steps.run(() => this.#retryInBrowser(connection, run)));
+    await this.#steps.run(async () => {
       const isDue = this.#findOpen(batch) === undefined && this.#findNext(batch) !== undefined;
       if (isDue && this.#takeStartPermit()) await this.#beginNext(batch, run.pairing.user);
     });
@@ -286,11 +287,5 @@ export class PairingBatches {
         });
       });
     });
-  }
-
-  #serialize<T>(work: () => Promise<T>): Promise<T> {
-    const step = this.#queue.then(work);
-    this.#queue = step.catch(() => undefined);
-    return step;
   }
 }

@@ -6,6 +6,7 @@ import {
   needsPortalRequests,
   type Pairing,
 } from '../../core/pairings/pairing.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
@@ -107,7 +108,8 @@ interface StoredPairingsContext extends PairingContext {
  */
 export class StoredPairings implements AsyncDisposable {
   readonly #context: StoredPairingsContext;
-  #queue: Promise<unknown> = Promise.resolve();
+  /** Reads one after the other, so that an older state never replaces a newer one. */
+  readonly #reads = new SerialQueue();
   #isLoaded = false;
   #isStopped = false;
   #cancelTimer: () => void = () => undefined;
@@ -123,7 +125,7 @@ export class StoredPairings implements AsyncDisposable {
    */
   async load(): Promise<void> {
     const { store, index } = this.#context;
-    await this.#inTurn(async () => {
+    await this.#reads.run(async () => {
       for (const stored of await store.pairings()) {
         const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
         const run = new PairingRun(this.#context, stored);
@@ -145,7 +147,7 @@ export class StoredPairings implements AsyncDisposable {
   async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
     // Loading will read everything.
     if (!all && ids.size === 0) return;
-    const changed = await this.#inTurn(() => (this.#isLoaded ? this.#read(all ? null : ids) : []));
+    const changed = await this.#reads.run(() => (this.#isLoaded ? this.#read(all ? null : ids) : []));
     this.endReplaced(changed.filter(({ isOpen }) => isOpen));
   }
 
@@ -161,7 +163,7 @@ export class StoredPairings implements AsyncDisposable {
         .betweenStarts(connection, async () => {
           const ids = this.#openRivals(connection).map(({ pairing }) => pairing.id);
           if (ids.length === 0) return;
-          const inOrder = (await this.#inTurn(() => this.#read(new Set(ids)))).filter(isWaiting);
+          const inOrder = (await this.#reads.run(() => this.#read(new Set(ids)))).filter(isWaiting);
           for (const [index, run] of inOrder.entries()) {
             const isReplaced = inOrder.slice(index + 1).some(({ pairing }) => areRivals(run.pairing, pairing));
             if (isReplaced && run.runner.isOwned) await run.endAsReplaced();
@@ -176,13 +178,6 @@ export class StoredPairings implements AsyncDisposable {
     this.#isStopped = true;
     this.#cancelTimer();
     await this.#keeping;
-  }
-
-  /** Reads one after the other, so that an older state never replaces a newer one. */
-  #inTurn<T>(work: () => Promise<T> | T): Promise<T> {
-    const done = this.#queue.then(work);
-    this.#queue = done.catch(() => undefined);
-    return done;
   }
 
   /**
