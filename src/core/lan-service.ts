@@ -6,6 +6,9 @@ import type { BatchForBrowser, BatchLoginLinkResult } from './pairings/pairing-b
 import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
 
+/** The longest time from a request of an appliance or a browser to its response, in ms: clients often time out after 10 s. */
+export const MAX_RESPONSE_TIME = 9500;
+
 /** The browser that brought an authorization response. */
 export interface CallbackBrowser {
   /** Its IP address. */
@@ -20,7 +23,7 @@ export interface TokenRequest {
   readonly scope: string | null;
   /** Shortest remaining lifetime that the appliance accepts, in ms; 0 if the request does not say. */
   readonly minTtl: number;
-  /** How long the appliance waits for the response, in ms; the longest permitted time if left out. */
+  /** How long the appliance waits for the response, in ms; {@link MAX_RESPONSE_TIME} if left out. */
   readonly timeout?: number;
 }
 

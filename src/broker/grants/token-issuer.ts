@@ -1,14 +1,17 @@
 import type { Instant } from '../../core/clock.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
-import type { TokenRequest, TokenResult, UnavailableReason } from '../../core/lan-service.ts';
+import {
+  MAX_RESPONSE_TIME,
+  type TokenRequest,
+  type TokenResult,
+  type UnavailableReason,
+} from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../ports.ts';
 import type { GrantRunner } from './grant-runner.ts';
 import type { Grants } from './grants.ts';
 
-/** A request waits at most this long for a refresh, in ms: clients often time out after 10 s. */
-const MAX_WAIT = 9500;
 /** When an appliance may ask again for a token that cannot be refreshed and whose age is not known yet, in ms. */
 const UNKNOWN_AGE_DELAY = 10_000;
 /** An appliance is told to wait at most this long, in s: a person may end the hub's own wait. */
@@ -31,14 +34,14 @@ export class TokenIssuer {
   async issue(
     connection: string,
     scope: string | null,
-    { minTtl = 0, timeout = MAX_WAIT }: Partial<Omit<TokenRequest, 'scope'>> = {},
+    { minTtl = 0, timeout = MAX_RESPONSE_TIME }: Partial<Omit<TokenRequest, 'scope'>> = {},
   ): Promise<TokenResult> {
     const managed = this.#grants.get(connection);
     if (managed === undefined || !hasScope(managed, scope)) return this.#result(managed, scope);
     const { clock, timers } = this.#environment;
     const now = clock.now();
     if (!this.#isWorthWaiting(managed, minTtl, now)) return this.#result(managed, scope, now);
-    await withTimeout(this.#refresh(managed, now), Math.min(timeout, MAX_WAIT), timers);
+    await withTimeout(this.#refresh(managed, now), timeout, timers);
     return this.#result(this.#grants.get(connection), scope);
   }
 

@@ -16,12 +16,9 @@ import { sha256 } from '../../system/secret-hash.ts';
 import { AuthorizationResponses } from './authorization-responses.ts';
 import { pollForResult } from './code-polling.ts';
 import { LinkRenewal, LinkRequests } from './link-requests.ts';
-import type { PairingContext } from './pairing-context.ts';
+import { MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
 import { PairingRunner } from './pairing-runner.ts';
 import { RedirectedCodes } from './redirected-codes.ts';
-
-/** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
-const MAX_WAIT = 8000;
 
 /**
  * One pairing, for everybody who uses it: what people and browsers do with it. Its runner requests the link, polls for
@@ -170,7 +167,7 @@ export class PairingRun implements AsyncDisposable {
    */
   async endAsReplaced(): Promise<void> {
     const ended = this.runner.failWhenIdle('replaced');
-    await withTimeout(ended, MAX_WAIT, this.#context.environment.timers);
+    await withTimeout(ended, MAX_EXCHANGE_WAIT, this.#context.environment.timers);
   }
 
   /**

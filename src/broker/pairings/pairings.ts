@@ -1,7 +1,12 @@
 import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import type { CallbackBrowser, LoginLinkResult, RejectedResponseReason } from '../../core/lan-service.ts';
+import {
+  type CallbackBrowser,
+  type LoginLinkResult,
+  MAX_RESPONSE_TIME,
+  type RejectedResponseReason,
+} from '../../core/lan-service.ts';
 import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
 import {
   type DeviceCodes,
@@ -19,8 +24,6 @@ import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 import { PairingIndex, StoredPairings } from './stored-pairings.ts';
 
-/** A person whom the portal redirected waits at most this long for a result, in ms: less than 10 s in total. */
-const MAX_WAIT = 9500;
 /** Bytes of the key behind the cookies of browsers that the hub sends to the portal: 256 bits. */
 const BROWSER_KEY_BYTES = 32;
 /** The setting with that key. */
@@ -32,7 +35,7 @@ const NONCE_BYTES = 16;
  */
 const MAX_OPEN = 100;
 /** Whether an open pairing of the connection is joined, and what the new pairing records. */
-export interface BeginPairingOptions {
+interface BeginPairingOptions {
   /** True: an open pairing of the connection is returned. Default: it is replaced. */
   readonly joinOpen?: boolean;
   readonly batch?: string | undefined;
@@ -291,11 +294,11 @@ export class Pairings implements AsyncDisposable {
     const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
       const received = run.responses.receiveCode(callback, { address, wasSentByHub });
-      await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
+      await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
     }
     if (callback.kind === 'error') {
       const received = run.responses.receiveError(callback, wasSentByHub);
-      await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
+      await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
     }
     return run.pairing;
   }
@@ -324,7 +327,7 @@ export class Pairings implements AsyncDisposable {
     const received = run.responses.receive(state, response, isTrusted).then((reason) => {
       rejected = reason;
     });
-    await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
+    await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
     return { pairing: run.pairing, rejected };
   }
 

@@ -14,12 +14,12 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /** Lines that were not written along with something else are written separately after this long, in ms. */
-const MAX_WAIT = 3_600_000;
+const MAX_WRITE_DELAY = 3_600_000;
 /**
  * The same on a site, if the true time is confirmed: its database has no SD card, and its other hubs show the lines
  * too.
  */
-const MAX_SITE_WAIT = 60_000;
+const MAX_SITE_WRITE_DELAY = 60_000;
 /** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */
 const MAX_PENDING_LINES = 50;
 const TASK = 'history';
@@ -90,11 +90,11 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** How long a line waits, in ms. */
   get #maxWait(): number {
-    return this.#referenceClock.confirmed === null ? MAX_WAIT : this.#writeInterval;
+    return this.#referenceClock.confirmed === null ? MAX_WRITE_DELAY : this.#writeInterval;
   }
 
   get #writeInterval(): number {
-    return this.#store.site === null ? MAX_WAIT : MAX_SITE_WAIT;
+    return this.#store.site === null ? MAX_WRITE_DELAY : MAX_SITE_WRITE_DELAY;
   }
 
   /** @param at on the boot clock, in ms */

@@ -18,7 +18,7 @@ import type { Notices } from '../reports/notices.ts';
 /** The shortest time between two looks, in ms: anybody can send credentials that the hub does not know. */
 const MIN_LOOK_INTERVAL = 1000;
 /** A request waits at most this long for a look, in ms. */
-const MAX_WAIT = 3000;
+const MAX_LOOK_WAIT = 3000;
 
 /**
  * Looks for what other hubs of a site have changed a moment ago, before credentials that this hub does not know are
@@ -45,7 +45,7 @@ export class NewsLook {
   async take(): Promise<boolean> {
     if (this.#isAlone || this.#store.writeProblem !== null) return false;
     this.#next ??= this.#plan();
-    await withTimeout(this.#next, MAX_WAIT, this.#environment.timers);
+    await withTimeout(this.#next, MAX_LOOK_WAIT, this.#environment.timers);
     return !this.#isAlone;
   }
 
@@ -64,7 +64,7 @@ export class NewsLook {
 const RETRY_DELAY = 3000;
 
 /** The parts of the broker that keep in memory what the hubs of a site share. */
-export interface NewsParts {
+interface NewsParts {
   readonly environment: Environment;
   readonly store: Pick<BrokerStore, 'connections' | 'appliances' | 'writeProblem'>;
   readonly connections: Connections;

@@ -15,7 +15,7 @@ const AGREEMENT_TOLERANCE_MS = 10_000;
 /** A portal is probed at most this often, in ms. */
 const MIN_PROBE_INTERVAL = 30_000;
 /** A caller that needs the time waits at most this long, in ms. */
-const MAX_WAIT = 5000;
+const MAX_CONFIRMATION_WAIT = 5000;
 
 /**
  * Holds the true time that NTP or the portals' `Date` reported; it gives the age of tokens from an earlier boot. The
@@ -136,7 +136,7 @@ export class PortalTimeProbe {
     const probes = (portal === undefined ? this.#portals.names : [portal]).map((name) => this.#probe(name));
     await withTimeout(
       Promise.any(probes).catch(() => undefined),
-      MAX_WAIT,
+      MAX_CONFIRMATION_WAIT,
       this.#environment.timers,
     );
   }

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type {
-  LanService,
-  TokenRequest,
-  TokenResult,
-  UnavailableReason,
-  UnusableTokenReason,
+import {
+  type LanService,
+  MAX_RESPONSE_TIME,
+  type TokenRequest,
+  type TokenResult,
+  type UnavailableReason,
+  type UnusableTokenReason,
 } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
@@ -12,9 +13,6 @@ import { type OAuthErrorCode, sendError, sendUnavailable, setNoStore } from './e
 import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { DEVICE_CODE_GRANT_TYPE, TOKEN_FORM_SCHEMAS, validateForm } from './request-schemas.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
-
-/** The longest time from a request to its response, in ms: just below a client timeout of 10 s. */
-const RESPONSE_TIMEOUT = 9500;
 
 /** The token endpoint (RFC 6749, 3.2). */
 export function serveTokenEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
@@ -33,7 +31,7 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
   if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
   const parameters = validation.form;
   // Client authentication may have taken a while.
-  const timeout = Math.max(0, RESPONSE_TIMEOUT - elapsed());
+  const timeout = Math.max(0, MAX_RESPONSE_TIME - elapsed());
   const tokenRequest = { scope: parameters.scope ?? null, minTtl: (parameters.min_ttl ?? 0) * 1000, timeout };
   switch (parameters.grant_type) {
     case 'client_credentials':
