@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import { SpinGuard } from '../../src/broker/time/spin-guard.ts';
 import { IS_LONG_FORM, selectRows } from '../support/long.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const LIFETIME = 60_000;
 /** Pairings of each of five kinds, in each of two passes: 200 in the long form. */
 const PER_KIND = IS_LONG_FORM ? 20 : 2;
-/** The wait of a loop that the spin guard slows down, and of the first retry of a portal request. */
-const SLOWED_LOOP_MS = 1000;
 const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
 
 test.each(selectRows([0, 20, 100, 300], [0, 300]))(
@@ -35,27 +32,9 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
       ended.push(...runs.map(({ pairing }) => pairingResult(pairing.step)));
     }
     expect(ended).toEqual(Array(2 * 5 * PER_KIND).fill('expired'));
-    expect(harness.time.delays.filter((delay) => delay === SLOWED_LOOP_MS)).toHaveLength(2 * PER_KIND);
     expect((await harness.run.store.pairings()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
   },
 );
-
-test('the spin guard slows down a loop whose waits all end at once', async () => {
-  const { harness } = await BrokerHarness.startUnpaired();
-  const guard = new SpinGuard(harness.environment);
-  const ended = new AbortController();
-  let turns = 0;
-  const loop = (async () => {
-    for (; turns < 1000; turns++) await guard.beginIteration(ended.signal);
-  })();
-  await harness.time.settle();
-  expect(turns).toBeGreaterThan(50);
-  expect(turns).toBeLessThan(150);
-  await harness.time.pass(1000);
-  expect(turns).toBeLessThan(300);
-  ended.abort();
-  await loop;
-});
 
 /** Begins pairings in every kind of step, without a login; one of the waiting ones is in a pairing batch. */
 async function beginAll(harness: BrokerHarness): Promise<PairingRun[]> {

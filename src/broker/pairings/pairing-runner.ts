@@ -14,17 +14,15 @@ import {
   stepPairing,
 } from '../../core/pairings/pairing-step.ts';
 import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
-import type { CodeResponse, RevokedTokens, Unreachable } from '../../core/portals/portal.ts';
+import type { CodeResponse, Unreachable } from '../../core/portals/portal.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { SpinGuard } from '../time/spin-guard.ts';
-import { exchangeCode } from './code-exchange.ts';
-import { type EndedLogin, type StoredLogin, storeLogin, storeLoginLate } from './login-storage.ts';
-import { emitPaired, emitPairingFailed, type PairingContext } from './pairing-context.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
+import { LoginCompletion } from './login-completion.ts';
+import type { EndedLogin } from './login-storage.ts';
+import { emitPairingFailed, MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
 import { PortalReachability } from './portal-reachability.ts';
 
-/** A person waits at most this long for the code exchange of another hub, in ms. */
-const MAX_WAIT = 8000;
-/** How often the store is asked meanwhile, in ms; news of its end are faster. */
+/** How often the store is asked while another hub exchanges the code, in ms; news of its end are faster. */
 const RETRY_INTERVAL = 500;
 /** How often a change is tried again because another hub has become the owner meanwhile. */
 const MAX_TRIES = 3;
@@ -49,15 +47,13 @@ export class PairingRunner {
   /** Aborts only the wait under way. */
   #waitAbort = new AbortController();
   /** The events, and the writes of what follows from them. */
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
   #claiming: Promise<boolean> | null = null;
-  /** What was begun with codes and tokens. */
-  #exchanges: Promise<unknown> = Promise.resolve();
+  readonly #completion: LoginCompletion;
   #working: Promise<unknown> = Promise.resolve();
   #isStopping = false;
   /** Whether the last write of a state that counts already has failed. */
   #isAhead = false;
-  readonly #spinGuard: SpinGuard;
   readonly #watchers = new Set<() => void>();
   readonly #reachability: PortalReachability;
 
@@ -66,8 +62,15 @@ export class PairingRunner {
     this.#context = context;
     this.#pairing = pairing;
     this.#work = work;
-    this.#spinGuard = new SpinGuard(context.environment);
     this.#reachability = new PortalReachability(context, () => this.#pairing.connection);
+    this.#completion = new LoginCompletion(context, this, {
+      apply: (event) => this.#apply(event),
+      write: () => this.#write(this.#pairing),
+      enter: (paired) => {
+        this.#enter(paired);
+        this.#isAhead = false;
+      },
+    });
   }
 
   get pairing(): Pairing {
@@ -160,8 +163,8 @@ export class PairingRunner {
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stepAbort.abort();
-    for (let seen: unknown = null; seen !== this.#queue; ) {
-      seen = this.#queue;
+    for (let seen: unknown = null; seen !== this.#queue.idle; ) {
+      seen = this.#queue.idle;
       await Promise.all([this.#working, seen]);
       await this.whenIdle();
     }
@@ -211,7 +214,7 @@ export class PairingRunner {
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    await this.claim().catch((error: unknown) => this.#logUnwritable(error));
+    await this.claim().catch((error: unknown) => this.logUnwritable(error));
     if (await this.dispatch({ kind: 'failure_cleared' })) return;
     // The store keeps only the last few that have ended.
     const { pairing } = stepPairing(this.#pairing, { kind: 'failure_cleared' }, this.#context.environment.clock.now());
@@ -240,16 +243,13 @@ export class PairingRunner {
   async acceptTokens(link: DeviceLink, tokens: EndedLogin['tokens'], sent: EndedLogin['sent']): Promise<void> {
     await this.tryClaim();
     const hash = sha256(link.deviceCode.reveal());
-    if (!(await this.dispatch({ kind: 'tokens', hash, link, tokens, sent }))) this.#discard(tokens);
+    if (!(await this.dispatch({ kind: 'tokens', hash, link, tokens, sent }))) this.#completion.discard(tokens);
     await this.whenIdle();
   }
 
   /** Resolves when no code is being exchanged, and no tokens are being stored or revoked. */
-  async whenIdle(): Promise<void> {
-    for (let seen: unknown = null; seen !== this.#exchanges; ) {
-      seen = this.#exchanges;
-      await seen;
-    }
+  whenIdle(): Promise<void> {
+    return this.#completion.whenIdle();
   }
 
   /**
@@ -267,7 +267,7 @@ export class PairingRunner {
 
   /** Becomes the owner of a pairing that is open, if that is possible: see {@link claim}. */
   async tryClaim(): Promise<void> {
-    if (this.isElsewhere) await this.claim().catch((error: unknown) => this.#logUnwritable(error));
+    if (this.isElsewhere) await this.claim().catch((error: unknown) => this.logUnwritable(error));
   }
 
   /**
@@ -284,9 +284,7 @@ export class PairingRunner {
    * read and followed without a write in between.
    */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#queue.then(work);
-    this.#queue = done.catch(() => undefined);
-    return done;
+    return this.#queue.run(work);
   }
 
   /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
@@ -314,7 +312,6 @@ export class PairingRunner {
    */
   async pause(delay: number, signal: AbortSignal): Promise<boolean> {
     const { clock, timers } = this.#context.environment;
-    await this.guardAgainstSpin(signal);
     const until = clock.now().uptime + Math.min(delay, this.timeLeft);
     const ended = AbortSignal.any([signal, this.#waitAbort.signal]);
     for (let left = until - clock.now().uptime; left > 0 && !ended.aborted; left = until - clock.now().uptime) {
@@ -322,11 +319,6 @@ export class PairingRunner {
     }
     if (!signal.aborted && this.timeLeft <= 0) await this.dispatch({ kind: 'deadline' });
     return !signal.aborted && !this.#isStopping;
-  }
-
-  /** Await it once in each iteration of a loop of the pairing: see {@link SpinGuard}. */
-  guardAgainstSpin(signal: AbortSignal): Promise<void> {
-    return this.#spinGuard.beginIteration(signal);
   }
 
   /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */
@@ -343,7 +335,6 @@ export class PairingRunner {
     const { signal: lost } = this.#ownership;
     try {
       while (!lost.aborted && this.isRunning && this.#pairing.step.kind !== 'ended') {
-        await this.guardAgainstSpin(this.signal);
         await (this.#pairing.step.kind === 'exchanging' ? this.whenIdle() : this.#work(this.#pairing));
       }
     } catch (error) {
@@ -371,20 +362,16 @@ export class PairingRunner {
   }
 
   async #carryOut(effect: PairingEffect): Promise<void> {
-    const { log, name: connection, pairing } = this;
-    const { grants } = this.#context;
+    const { log, name: connection } = this;
     switch (effect.kind) {
       case 'exchange':
-        void this.#track(grants.duringLogin(pairing.connection, () => this.#exchange(effect)));
-        return;
+        return this.#completion.beginExchange(effect);
       case 'complete':
-        return this.#track(grants.duringLogin(pairing.connection, () => this.#complete(effect)));
+        return this.#completion.complete(effect);
       case 'discard':
-        return this.#discard(effect.tokens);
-      case 'exchange_failed': {
-        const { kind: outcome, detail } = effect.outcome;
-        return log.warn('code_exchange_failed', { connection, outcome, detail });
-      }
+        return this.#completion.discard(effect.tokens);
+      case 'exchange_failed':
+        return this.#completion.logFailure(effect.outcome);
       case 'exchange_interrupted':
         return log.warn('code_exchange_interrupted', { connection, since: new Date(effect.since.wall).toISOString() });
       case 'failed':
@@ -393,116 +380,9 @@ export class PairingRunner {
     }
   }
 
-  /** Sends a code, and applies what the portal answers. */
-  async #exchange({ hash, response, link }: Extract<PairingEffect, { kind: 'exchange' }>): Promise<void> {
-    const { portal, scope } = this.#pairing;
-    const { signal } = this;
-    const connected = this.#context.portalOf(portal);
-    if (connected === undefined) {
-      await this.dispatch({ kind: 'failed', reason: 'misconfigured' });
-      return;
-    }
-    try {
-      const writeAhead = () =>
-        this.exclusively(() => this.#write(this.#pairing)).catch((error: unknown) => {
-          this.#logUnwritable(error);
-          return false;
-        });
-      const exchange = await exchangeCode(
-        this.#context,
-        connected.portal,
-        { link, response, scope },
-        { writeAhead, signal },
-      );
-      // The hub stops, or the pairing has ended; then the event does not apply.
-      if (exchange === null) await this.dispatch({ kind: 'not_sent', hash });
-      else {
-        // If another hub has become the owner, because this one seemed dead, it counts the answer as lost.
-        if (exchange.outcome.kind === 'granted') await this.tryClaim();
-        const isApplied = await this.dispatch({ kind: 'answered', hash, link, ...exchange });
-        if (isApplied) return;
-        if (exchange.outcome.kind === 'granted') this.#discard(exchange.outcome.tokens);
-        else await this.#carryOut({ kind: 'exchange_failed', outcome: exchange.outcome });
-      }
-    } catch (error) {
-      await this.exclusively(() => this.#loseAnswer(hash, error));
-    }
-  }
-
-  /** Whatever happened, the code may have been used. */
-  async #loseAnswer(hash: string, error: unknown): Promise<void> {
-    this.log.error('code_exchange_crashed', { connection: this.name, error: messageOf(error) });
-    await this.#apply({ kind: 'answer_lost', hash });
-  }
-
-  /** Stores the grant of a login with the end of the pairing. */
-  async #complete({ tokens, sent }: Extract<PairingEffect, { kind: 'complete' }>): Promise<void> {
-    const { environment, grants } = this.#context;
-    const pairing = this.#pairing;
-    const portal = this.#context.portalOf(pairing.portal)?.identity;
-    if (portal === undefined) {
-      await this.#apply({ kind: 'failed', reason: 'misconfigured' });
-      return this.#discard(tokens);
-    }
-    const login = { portal, tokens, sent };
-    let stored: StoredLogin;
-    try {
-      stored = await storeLogin(this.#context, pairing, login);
-    } catch (error) {
-      return this.#loseAnswer(pairing.spentCodes.at(-1) ?? '', error);
-    }
-    const { grant } = stored;
-    if (stored.kind === 'connection_removed') {
-      await this.#apply({ kind: 'failed', reason: 'cancelled' });
-      return this.#discard(grant);
-    }
-    const saveLate = () =>
-      this.exclusively(async () => {
-        const saved = await storeLoginLate(this.#context, pairing, login, grant);
-        if (saved === null) return false;
-        if (saved.generation !== grant.generation) grants.replace(saved);
-        // Meanwhile this hub may have read the pairing as it was.
-        this.#enter(stored.paired);
-        this.#isAhead = false;
-        this.notifyWatchers();
-        return true;
-      });
-    grants.replace(grant, stored.kind === 'stored' ? null : saveLate);
-    const { log, name: connection } = this;
-    log.info('connection_paired', { connection, scope: grant.scope, user: pairing.user });
-    if (grant.refreshToken === null) {
-      const advice = 'ask for the scope offline_access, then connect again';
-      log.warn('refresh_token_missing', { connection, expires_in: grant.lifetime / 1000, what_to_do: advice });
-    }
-    emitPaired(environment, grant, pairing);
-    this.#enter(stored.paired);
-    // If it is only in memory, it is written with its grant, and not without.
-    this.#isAhead = false;
-  }
-
-  /** Revokes tokens that nobody uses, unless a login that is under way brings others: see `Grants.revoke`. */
-  #discard(tokens: RevokedTokens): void {
-    const { connection, portal } = this.#pairing;
-    const connected = this.#context.portalOf(portal);
-    if (connected === undefined) return;
-    const before = this.#exchanges;
-    void this.#track(
-      before
-        .then(() => this.#context.grants.revoke(connection, { name: this.name, portal: connected.portal }, tokens))
-        .catch((error: unknown) =>
-          this.log.warn('grant_revocation_failed', { connection: this.name, detail: messageOf(error) }),
-        ),
-    );
-  }
-
-  #track<Work>(work: Promise<Work>): Promise<Work> {
-    this.#exchanges = Promise.all([this.#exchanges, work]).then(() => undefined);
-    return work;
-  }
-
   async #claim(): Promise<boolean> {
     const { clock } = this.#context.environment;
-    const until = clock.now().uptime + MAX_WAIT;
+    const until = clock.now().uptime + MAX_EXCHANGE_WAIT;
     while (!this.#isOwned && !this.#isStopping) {
       if (await this.#take(true)) break;
       const left = until - clock.now().uptime;
@@ -553,12 +433,12 @@ export class PairingRunner {
       return isWritten;
     } catch (error) {
       this.#isAhead = true;
-      this.#logUnwritable(error);
+      this.logUnwritable(error);
       return true;
     }
   }
 
-  #logUnwritable(error: unknown): void {
+  logUnwritable(error: unknown): void {
     this.log.error('store_unwritable', { connection: this.name, error: messageOf(error) });
   }
 
