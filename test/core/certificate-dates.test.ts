@@ -36,7 +36,7 @@ test('a refresh that fails by an unconfirmed clock waits for the clock and keeps
   expect(state).toMatchObject({
     doubt: null,
     refused: null,
-    health: { kind: 'failing', waitsForClock: true, problem: { code: 'clock_unknown' } },
+    health: { kind: 'failing', waitsFor: 'clock', problem: { code: 'clock_unknown' } },
   });
   const right = { ...context, confirmed: { wall: in1970.wall, at: in1970 } };
   expect(afterFailure(sampleGrant(), { kind: 'good' }, outcome, right).health).toMatchObject({

@@ -24,10 +24,10 @@ const failing = (changes: Partial<Failing> = {}, code: ProblemCode = 'portal_unr
 
 /** Each event, with the health that it brings forward. */
 const EVENTS = [
-  ['the clock was set', afterClockSet, failing({ waitsForClock: true }), 3 * SECOND],
-  ['the portal responded', afterPortalResponse, failing({ waitsForNetwork: true }), 5 * SECOND],
+  ['the clock was set', afterClockSet, failing({ waitsFor: 'clock' }), 3 * SECOND],
+  ['the portal responded', afterPortalResponse, failing({ waitsFor: 'network' }), 5 * SECOND],
   ['the store can be written', afterStoreWritable, failing({}, 'store_unwritable'), 5 * SECOND],
-  ['the address changed', afterNetworkChange, failing({ waitsForNetwork: true }), 5 * SECOND],
+  ['the address changed', afterNetworkChange, failing({ waitsFor: 'network' }), 5 * SECOND],
 ] as const;
 
 describe.each(EVENTS)('attempts after an event: %s', (_, transition, waiting, window) => {
@@ -45,7 +45,7 @@ describe.each(EVENTS)('attempts after an event: %s', (_, transition, waiting, wi
 
   test('an attempt that waits for something else stays when it was, and so does a good or refused grant', () => {
     const others: RefreshHealth[] = EVENTS.map(([, , health]) => health).filter(
-      (health) => health.problem.code !== waiting.problem.code || health.waitsForClock !== waiting.waitsForClock,
+      (health) => health.problem.code !== waiting.problem.code || health.waitsFor !== waiting.waitsFor,
     );
     const refused = { ...waiting, kind: 'refused', retryAt: 2 * HOUR } as const;
     for (const health of [...others, { kind: 'good' } as const, refused, failing({}, 'portal_rejected')]) {
@@ -55,8 +55,8 @@ describe.each(EVENTS)('attempts after an event: %s', (_, transition, waiting, wi
 });
 
 test('the backoff begins anew after the address changed, and continues after the portal or the store is back', () => {
-  const network = failing({ waitsForNetwork: true });
-  expect(afterNetworkChange(network, now, 1)).toMatchObject({ failures: 0, fastRetry: true });
+  const network = failing({ waitsFor: 'network' });
+  expect(afterNetworkChange(network, now, 1)).toMatchObject({ failures: 0, waitsFor: 'changed_network' });
   for (const health of [
     afterPortalResponse(network, now, 1),
     afterStoreWritable(failing({}, 'store_unwritable'), now, 1),

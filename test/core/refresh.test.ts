@@ -152,7 +152,7 @@ describe('state after a failed refresh', () => {
         failures: 1,
         retryAt: now.uptime + 6 * MINUTE,
         onDemandAt: now.uptime + 2 * SECOND,
-        waitsForNetwork: true,
+        waitsFor: 'network',
       },
     });
   });
@@ -450,7 +450,7 @@ describe('portal that rejects refreshes', () => {
     const days = (outcome: RefreshFailure) =>
       series(sampleGrant(), ...Array.from({ length: 99 }, (_, n): [number, RefreshFailure] => [n * HOUR, outcome]));
     const { retryAt, onDemandAt } = days(not_sent) as Extract<RefreshHealth, { kind: 'failing' }>;
-    expect(days(blocked)).toMatchObject({ kind: 'failing', retryAt, onDemandAt, waitsForNetwork: true });
+    expect(days(blocked)).toMatchObject({ kind: 'failing', retryAt, onDemandAt, waitsFor: 'network' });
   });
 
   test('an answer of a firewall between rejections neither counts nor starts their count again', () => {

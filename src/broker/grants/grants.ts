@@ -1,6 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
+import { waitsForNetwork } from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { BrokerStore, ConnectionPortal, Environment } from '../ports.ts';
@@ -23,7 +24,7 @@ const SAVE_INTERVAL = 500;
 const MIN_ADVANCE_INTERVAL = 60_000;
 
 /** What all grants work with. */
-export interface GrantsOptions {
+interface GrantsOptions {
   readonly environment: Environment;
   readonly store: BrokerStore;
   readonly scheduler: Scheduler;
@@ -334,7 +335,7 @@ export class Grants implements AsyncDisposable {
     if (now - (this.#lastAvailableAt.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_ADVANCE_INTERVAL) return;
     for (const connection of this.#waitingForNetwork) {
       const managed = this.#grants.get(connection);
-      if (managed === undefined || managed.refreshing !== null || !waitsForNetwork(managed)) continue;
+      if (managed === undefined || managed.refreshing !== null || !waitsForNetwork(managed.health)) continue;
       if (this.#portalOf(connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
       managed.nudge('portal_responded');
@@ -423,7 +424,7 @@ export class Grants implements AsyncDisposable {
   #scheduleRefresh(managed: GrantRunner): void {
     const { connection } = managed.grant;
     if (this.#grants.get(connection) !== managed) return;
-    if (waitsForNetwork(managed)) this.#waitingForNetwork.add(connection);
+    if (waitsForNetwork(managed.health)) this.#waitingForNetwork.add(connection);
     else this.#waitingForNetwork.delete(connection);
     if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.stopping.aborted) return;
@@ -473,8 +474,4 @@ export class Grants implements AsyncDisposable {
 
 function newerOf(one: Grant | null, other: Grant | null): Grant | null {
   return (other?.generation ?? 0) > (one?.generation ?? 0) ? other : one;
-}
-
-function waitsForNetwork({ health }: GrantRunner): boolean {
-  return health.kind === 'failing' && health.waitsForNetwork !== undefined;
 }

@@ -21,12 +21,7 @@ export type RefreshHealth =
        * in ms.
        */
       readonly onDemandAt?: number;
-      /** By the hub's clock the portal's certificate is not valid: the hub tries again as soon as the clock is set. */
-      readonly waitsForClock?: true;
-      /** The request did not reach the portal: the hub tries again soon after its address changes. */
-      readonly waitsForNetwork?: true;
-      /** The hub's address has changed: until a request is sent, background attempts come sooner. */
-      readonly fastRetry?: true;
+      readonly waitsFor?: RetryTrigger;
       readonly rejections?: Rejections;
     }
   /** A person must log in again. `retryAt` is null if the portal explicitly refused the grant. */
@@ -39,6 +34,15 @@ export type RefreshHealth =
       readonly onDemandAt?: number;
       readonly rejections?: Rejections;
     };
+
+/**
+ * What makes the next attempt come earlier:
+ *
+ * - `clock`: by the hub's clock the portal's certificate is not valid; the hub tries again as soon as the clock is set;
+ * - `network`: the request did not reach the portal; the hub tries again soon after its address changes;
+ * - `changed_network`: the same, and the address has changed; until a request is sent, background attempts come sooner.
+ */
+export type RetryTrigger = 'clock' | 'network' | 'changed_network';
 
 /** Consecutive rejections. Only another response of the portal itself ends the series. */
 export interface Rejections {
@@ -99,7 +103,7 @@ function withHoldOff(at: number | null, grant: Grant, input: HoldOffInput): numb
  * @param fraction a random number from 0 to 1
  */
 export function afterClockSet(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
-  if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
+  if (health.kind !== 'failing' || health.waitsFor !== 'clock') return health;
   const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
   return { ...health, retryAt, onDemandAt: retryAt };
 }
@@ -110,7 +114,7 @@ export function afterClockSet(health: RefreshHealth, now: Instant, fraction: num
  * @param fraction a random number from 0 to 1
  */
 export function afterPortalResponse(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
-  if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
+  if (!waitsForNetwork(health)) return health;
   return retryWithin(RETRY_WINDOW * fraction, health, now);
 }
 
@@ -121,6 +125,11 @@ export function afterPortalResponse(health: RefreshHealth, now: Instant, fractio
 export function afterStoreWritable(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   if (health.kind !== 'failing' || health.problem.code !== 'store_unwritable') return health;
   return retryWithin(RETRY_WINDOW * fraction, health, now);
+}
+
+/** Whether the last request did not reach the portal. */
+export function waitsForNetwork(health: RefreshHealth): health is Extract<RefreshHealth, { kind: 'failing' }> {
+  return health.kind === 'failing' && (health.waitsFor === 'network' || health.waitsFor === 'changed_network');
 }
 
 function retryWithin(delay: number, health: Extract<RefreshHealth, { kind: 'failing' }>, now: Instant): RefreshHealth {
@@ -136,5 +145,5 @@ function retryWithin(delay: number, health: Extract<RefreshHealth, { kind: 'fail
  */
 export function afterNetworkChange(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   const soon = afterPortalResponse(health, now, fraction);
-  return soon.kind !== 'failing' || soon === health ? health : { ...soon, failures: 0, fastRetry: true };
+  return soon.kind !== 'failing' || soon === health ? health : { ...soon, failures: 0, waitsFor: 'changed_network' };
 }

@@ -11,7 +11,7 @@ import {
 } from './backoff.ts';
 import { type Doubt, type Grant, remainingLifetime, tokenAge } from './grant.ts';
 import { endBeforeRefusal } from './login-end.ts';
-import type { RefreshHealth, Rejections } from './refresh-health.ts';
+import type { RefreshHealth, Rejections, RetryTrigger } from './refresh-health.ts';
 import {
   backgroundRetryDelay,
   fixedDelays,
@@ -33,12 +33,6 @@ export type RefreshFailure =
 export interface RefreshState extends Pick<Grant, 'doubt' | 'refused' | 'misconfigured'> {
   readonly health: RefreshHealth;
 }
-
-/** What makes the next attempt come earlier, see {@link RefreshHealth}. */
-type RetryTriggers = Pick<
-  Extract<RefreshHealth, { kind: 'failing' }>,
-  'waitsForClock' | 'waitsForNetwork' | 'fastRetry'
->;
 
 /** Attempts right after a start are spread over this time, in ms, because there may be many grants. */
 const STARTUP_RETRY_WINDOW = 3000;
@@ -64,7 +58,7 @@ export function afterFailure(
     code: ProblemCode,
     message: string,
     delays: RetryDelays,
-    { doubt = grant.doubt, ...waits }: { readonly doubt?: Doubt | null } & RetryTriggers = {},
+    { doubt = grant.doubt, ...waits }: { readonly doubt?: Doubt | null; readonly waitsFor?: RetryTrigger } = {},
   ): RefreshState => {
     const next = { failures, ...retryTimes(delays, now), ...waits, ...(rejections === null ? {} : { rejections }) };
     if (health.kind === 'refused' && rejections !== null) {
@@ -78,8 +72,8 @@ export function afterFailure(
     return { doubt, refused: null, misconfigured, health: { kind: 'failing', problem: shown, ...next } };
   };
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
-  const fastRetry = health.kind === 'failing' && health.fastRetry === true;
-  const background = fastRetry
+  const hasChangedNetwork = health.kind === 'failing' && health.waitsFor === 'changed_network';
+  const background = hasChangedNetwork
     ? backoffDelay(fastBackoff(grant.lifetime), failures, fraction)
     : backgroundRetryDelay(grant, failures, context);
   const backedOff = { background, onDemand };
@@ -88,9 +82,10 @@ export function afterFailure(
     case 'not_sent': {
       const fault =
         outcome.certificateError === undefined ? null : clockFaultMessage(outcome.certificateError, now, confirmed);
-      if (fault !== null) return failing('clock_unknown', fault, fixedDelays(onDemand), { waitsForClock: true });
-      const waits = { waitsForNetwork: true, ...(fastRetry && { fastRetry }) } as const;
-      return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, waits);
+      if (fault !== null) return failing('clock_unknown', fault, fixedDelays(onDemand), { waitsFor: 'clock' });
+      return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, {
+        waitsFor: hasChangedNetwork ? 'changed_network' : 'network',
+      });
     }
     case 'deferred': {
       // The delay grows even if the portal names the same short time again and again.
@@ -122,7 +117,7 @@ export function afterFailure(
         outcome.redirect === undefined
           ? `Something before the portal refuses the hub: ${outcome.detail} without an error code of the portal`
           : `The portal's token endpoint sends the hub elsewhere: ${outcome.detail}`;
-      return failing('portal_rejected', message, backedOff, { waitsForNetwork: true });
+      return failing('portal_rejected', message, backedOff, { waitsFor: 'network' });
     }
     case 'rejected': {
       const isTokenSuspect = outcome.error === 'invalid_request' && wasRefreshed(grant);
