@@ -1,22 +1,16 @@
 import type { Administration, IssuedCredentials, RegistrationEndpoint } from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
-import { rfc3339 } from '../core/clock.ts';
-import { type Connection, damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
+import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
-import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
-import type { Grant } from '../core/grants/grant.ts';
-import { isSameIssuer } from '../core/portals/identity.ts';
-import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { assertNotDeclared } from './appliances/appliance-failures.ts';
 import type { Credentials } from './appliances/appliances.ts';
-import { assertConnectionFits } from './connections/connection-changes.ts';
+import { createConnectionAdministration, revokeGrant } from './connection-administration.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
-import { loginElsewhere } from './pairings/pairing-run.ts';
 import { applianceStatus } from './status/appliance-status.ts';
 import { connectionStatus } from './status/connection-status.ts';
 
@@ -68,9 +62,8 @@ export type BrokerAdministration = Omit<
  * @param user the name of the user in whose name it acts, as a reverse proxy reports it; left out if it is unknown
  */
 export function createBrokerAdministration(broker: Broker, links: HubLinks, user?: string): BrokerAdministration {
-  const { connections, appliances, grants, grantImports, pairings, sessions, registrations, access, notices, store } =
-    broker;
-  const { clock, log, emit } = broker.environment;
+  const { connections, appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
+  const { log } = broker.environment;
 
   function connectionStatusOf(connection: Connection): ConnectionStatus {
     return connectionStatus(connection, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
@@ -100,34 +93,6 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
   }
 
-  /**
-   * Revokes the deleted grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged
-   * connection is only deleted: its row may name another portal.
-   * @returns whether the portal has revoked it; null if there is no grant
-   */
-  async function revoke({ id, name, portal, damaged }: Connection, grant: Grant | null): Promise<boolean | null> {
-    if (grant === null) return null;
-    const connected = broker.portalOf(portal);
-    if (damaged || connected === undefined || !isSameIssuer(grant.issuer, connected.identity)) return false;
-    return grants.revoke(id, { name, portal: connected.portal }, grant, true);
-  }
-
-  /** Deletes the grant of a connection, with everything that follows from it. @returns as `revoke` */
-  async function unpair(connection: Connection): Promise<boolean | null> {
-    const { id, name } = connection;
-    if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
-    await pairings.clearFailures(id);
-    // Another hub may have completed a login a moment ago.
-    await store.catchUp();
-    const isPaired =
-      grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
-    const deleted = await grants.delete(id);
-    for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
-    if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
-    log.info('connection_unpaired', { connection: name, user });
-    return revoke(connection, deleted);
-  }
-
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
     return {
       name: appliance.name,
@@ -155,45 +120,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   return {
     connectionStatusOf,
     applianceStatusOf,
-    portals: () => connections.portals,
-    async addConnection(name, scope, portal) {
-      await appliances.releaseName(name);
-      const connection = await connections.add(name, scope, portal);
-      log.info('connection_added', { connection: name, portal: connection.portal, user });
-      return connectionStatusOf(connection);
-    },
-    async removeConnection(name, evenIfUsed) {
-      const connection = connections.get(name);
-      const users = appliances.usersOf(connection.id).map((user) => user.name);
-      if (users.length > 0 && !evenIfUsed) {
-        const [uses, they] = users.length === 1 ? ['uses', 'it'] : ['use', 'they'];
-        throw new Failure(
-          'connection_in_use',
-          `${joinNames(users)} ${uses} the connection ${name}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
-        );
-      }
-      // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
-      let isPortalTold = connection.damaged ? await unpair(connection) : null;
-      if (await appliances.removeConnection(connection)) {
-        await pairings.removeAll(connection.id);
-        isPortalTold ??= await revoke(connection, grants.stopManaging(connection.id));
-      } else if (!connection.damaged) isPortalTold = await unpair(connection);
-      notices.scheduleCheck();
-      log.info('connection_removed', { connection: name, user });
-      return isPortalTold;
-    },
-    async importGrant({ name, portal, scope, ...request }) {
-      await broker.ready;
-      assertNotStopping(broker);
-      await appliances.releaseName(name);
-      const existing = connections.find(name);
-      const wanted = { scope: checkScope(scope), portal: portal === null ? null : connections.resolvePortal(portal) };
-      if (existing !== undefined) assertConnectionFits('the import', wanted, existing);
-      const connection = existing ?? connections.create(name, scope, portal);
-      await grantImports.run(connection, request);
-      notices.scheduleCheck();
-      return connectionStatusOf(connection);
-    },
+    ...createConnectionAdministration(broker, { getConnection, requireApproved, connectionStatusOf, user }),
     async addAppliance(name, choice) {
       const credentials = await appliances.add(name, choice);
       const connection = connections.ofAppliance(credentials.appliance).name;
@@ -227,7 +154,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       log.info('appliance_removed', { appliance: name, reason: 'request', user });
       if (removed === null) return null;
       await pairings.removeAll(removed);
-      return revoke(connection, grants.stopManaging(removed));
+      return revokeGrant(connection, grants.stopManaging(removed), broker);
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
@@ -273,58 +200,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       yield* followPairing(run, signal, () => links.shortLink(run.shortKey));
     },
     ...createPairingAdministration(broker, requireApproved, user),
-    unpair: async (name) => unpair(getConnection(name)),
-    async token(name) {
-      const connection = requireApproved(getConnection(name));
-      if (connection.damaged) throw damagedConnectionFailure(connection);
-      const result = await broker.tokenIssuer.issue(connection.id, null);
-      if (result.kind === 'token') return result;
-      const why = {
-        unavailable: 'has no token for now: "latchkey status" says why',
-        needs_pairing: `must be paired again: run "latchkey pair ${name}"`,
-        not_paired: `is not paired: run "latchkey pair ${name}"`,
-        other_scope: 'has another scope',
-      };
-      throw new Failure('token_unavailable', `${name} ${why[result.kind]}`);
-    },
-    async refresh(name) {
-      const connection = getConnection(name);
-      const managed = grants.get(connection.id);
-      if (managed?.grant.refreshToken === null) {
-        throw new Failure(
-          'token_unavailable',
-          `${name} can't be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair ${name}"`,
-        );
-      }
-      if (managed === undefined) {
-        const { problem } = connectionStatusOf(connection);
-        const why =
-          problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
-        throw new Failure('token_unavailable', `${name} ${why}`);
-      }
-      assertNotStopping(broker);
-      await grants.refresh(connection.id, true);
-      return connectionStatusOf(connection);
-    },
-    async history(name) {
-      return newestFirst(await broker.historyRecorder.historyOf(getConnection(name).id)).map(toHistoryEntry);
-    },
     setupCode: async () => setupCode(),
     async rotateSetupCode() {
       await access.rotate();
       return setupCode();
     },
   };
-}
-
-/** @throws Failure `hub_stopping` if another hub is about to replace this one, so that no further refresh is started */
-export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
-  if (!grants.stopping.aborted) return;
-  throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
-}
-
-function toHistoryEntry({ first, last, ...line }: StoredHistoryEntry): HistoryEntry {
-  return { ...line, first: rfc3339(first), last: rfc3339(last) };
 }
 
 /** @throws Failure `not_allowed` */

@@ -1,4 +1,5 @@
-import { assertNotStopping, createBrokerAdministration } from '../broker/administration.ts';
+import { createBrokerAdministration } from '../broker/administration.ts';
+import { assertNotStopping } from '../broker/connection-administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
 import { collectNoticeInput } from '../broker/status/notice-input.ts';

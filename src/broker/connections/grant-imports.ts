@@ -3,7 +3,8 @@ import type { GrantImport } from '../../core/connections/connection-administrati
 import { Failure, messageOf } from '../../core/failure.ts';
 import { type Grant, grantFromTokenResponse, hasSameTokens } from '../../core/grants/grant.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
-import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
+import type { Portal } from '../../core/portals/portal.ts';
+import type { TokenOutcome, TokenResponse } from '../../core/portals/token-outcome.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RefreshAttempt } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -28,6 +29,18 @@ interface BegunImport {
   readonly grant: Grant;
   /** Before when it may be sent, on the boot clock in ms; null for no limit. */
   readonly sendBefore: number | null;
+}
+
+/** An import whose refresh token was sent. */
+interface SentImport {
+  readonly connection: Connection;
+  readonly portal: Portal;
+  /** Whether the connection was added for it. */
+  readonly isNew: boolean;
+  /** The grant that the connection had. */
+  readonly former: Grant | null;
+  /** What the new grant is made from: obtained when the refresh token was sent, of the generation that is replaced. */
+  readonly previous: Grant;
 }
 
 /**
@@ -72,7 +85,7 @@ export class GrantImports implements AsyncDisposable {
   }
 
   async #run(connection: Connection, refreshToken: Secret, replace: boolean): Promise<Connection> {
-    const { store, connections, grants, environment, referenceClock, portalOf } = this.#context;
+    const { store, connections, grants, environment, portalOf } = this.#context;
     const { id, name, scope } = connection;
     const connected = portalOf(connection.portal);
     if (connected === undefined)
@@ -123,56 +136,83 @@ export class GrantImports implements AsyncDisposable {
     const outcome = await connected.portal
       .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
       .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
-    if (outcome.kind === 'granted') {
-      const tokens = { ...outcome.tokens, refreshToken: outcome.tokens.refreshToken ?? refreshToken };
-      const time = referenceClock.timeAt(connection.portal, sent);
-      const grantAfter = (generation: number) =>
-        grantFromTokenResponse({ ...previous, generation }, tokens.refreshToken, tokens, sent, time);
-      const next = { grant: grantAfter(before.generation) };
-      const replace = () => this.#replace(id, next, former, grantAfter);
-      const saved = await replace().catch((error: unknown) => {
-        environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
-        return undefined;
-      });
-      const logSuperseded = () =>
-        environment.log.warn('grant_import_failed', { connection: name, outcome: 'superseded', detail: SUPERSEDED });
-      if (saved === null) {
-        logSuperseded();
-        // Another hub may have deleted the former grant, and news of it wait until the import has ended.
-        await grants.get(id)?.reload();
-        await grants.revoke(id, { name, portal: connected.portal }, tokens);
-        throw new Failure(
-          'import_failed',
-          `${SUPERSEDED}: the imported login is lost, because its refresh token was used`,
-        );
-      }
-      const grant = saved ?? next.grant;
-      const saveLater = async () => {
-        const savedLater = await replace();
-        if (savedLater === null) logSuperseded();
-        else if (savedLater.generation !== grant.generation) grants.replace(savedLater);
-        return savedLater !== null;
-      };
-      grants.replace(grant, saved === undefined ? saveLater : null);
-      environment.log.info('grant_imported', { connection: name, scope: grant.scope });
-      environment.emit({ kind: 'paired', connection: id, at: environment.clock.now(), scope: grant.scope });
-      return connection;
+    const begun = {
+      connection,
+      portal: connected.portal,
+      isNew,
+      former,
+      previous: { ...previous, generation: before.generation },
+    };
+    if (outcome.kind !== 'granted') throw await this.#fail(outcome, begun);
+    const { tokens } = outcome;
+    await this.#keep({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, begun);
+    return connection;
+  }
+
+  /**
+   * Stores the tokens of an import and uses them from now on, at first only in memory if the store can't be written.
+   * @throws Failure `import_failed` if the connection was removed, or got another login meanwhile
+   */
+  async #keep(
+    tokens: TokenResponse & { readonly refreshToken: Secret },
+    { connection: { id, name, portal: portalName }, portal, former, previous }: SentImport,
+  ): Promise<void> {
+    const { grants, environment, referenceClock } = this.#context;
+    const sent = previous.obtained;
+    const time = referenceClock.timeAt(portalName, sent);
+    const grantAfter = (generation: number) =>
+      grantFromTokenResponse({ ...previous, generation }, tokens.refreshToken, tokens, sent, time);
+    const next = { grant: grantAfter(previous.generation) };
+    const replace = () => this.#replace(id, next, former, grantAfter);
+    const saved = await replace().catch((error: unknown) => {
+      environment.log.error('store_unwritable', { connection: name, error: messageOf(error) });
+      return undefined;
+    });
+    const logSuperseded = () =>
+      environment.log.warn('grant_import_failed', { connection: name, outcome: 'superseded', detail: SUPERSEDED });
+    if (saved === null) {
+      logSuperseded();
+      // Another hub may have deleted the former grant, and news of it wait until the import has ended.
+      await grants.get(id)?.reload();
+      await grants.revoke(id, { name, portal }, tokens);
+      throw new Failure(
+        'import_failed',
+        `${SUPERSEDED}: the imported login is lost, because its refresh token was used`,
+      );
     }
+    const grant = saved ?? next.grant;
+    const saveLater = async () => {
+      const savedLater = await replace();
+      if (savedLater === null) logSuperseded();
+      else if (savedLater.generation !== grant.generation) grants.replace(savedLater);
+      return savedLater !== null;
+    };
+    grants.replace(grant, saved === undefined ? saveLater : null);
+    environment.log.info('grant_imported', { connection: name, scope: grant.scope });
+    environment.emit({ kind: 'paired', connection: id, at: environment.clock.now(), scope: grant.scope });
+  }
+
+  /** Leaves the connection as it was, or with the refresh token if it may have been used. @returns the failure */
+  async #fail(
+    outcome: Exclude<TokenOutcome, { kind: 'granted' }>,
+    { connection: { id, name }, former, isNew, previous }: SentImport,
+  ): Promise<Failure> {
+    const { store, grants, environment } = this.#context;
     const { kind, detail } = outcome;
     environment.log.warn('grant_import_failed', { connection: name, outcome: kind, detail });
     if (kind === 'ambiguous' && former === null) {
       // A login may have ended meanwhile that could not be stored.
       if (grants.get(id) === undefined) await grants.resumeStored(id);
-      throw new Failure(
+      return new Failure(
         'import_failed',
         `the portal's answer was lost (${detail}): the connection ${name} has the refresh token, and the hub tries again at the safest time; do not use the token elsewhere, and see "latchkey status"`,
       );
     }
-    if (former === null) await this.#undo(id, before.generation, isNew);
+    if (former === null) await this.#undo(id, previous.generation, isNew);
     // If this fails, the next attempt overwrites it, or its lease ends.
     else await store.endAttempt(former).catch(() => false);
-    if (kind !== 'ambiguous') throw importFailure(outcome);
-    throw new Failure(
+    if (kind !== 'ambiguous') return importFailure(outcome);
+    return new Failure(
       'import_failed',
       `the portal's answer was lost (${detail}): the connection ${name} keeps the login that it had; import the refresh token again soon, because the portal may have replaced it`,
     );
