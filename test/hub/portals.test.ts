@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { withResponseListeners } from '../../src/broker/portal-availability.ts';
+import { emulatorCloudConfiguration } from '../../src/cli/test-mode.ts';
 import type { HelperPortalConfiguration, PortalConfiguration } from '../../src/configuration/portals.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals.ts';
@@ -66,37 +67,10 @@ test('each portal that has moved its token endpoint is reported with both addres
     const endpoints = { authorization_endpoint: `${server.origin}/authorize`, token_endpoint: `${origin}/token` };
     return JSON.stringify({ issuer: server.origin, response_types_supported: ['code'], ...endpoints });
   }
-  const { type: _, redirect: _redirect, ...common } = CONFIGURATION;
-  const CLIENT = { clientId: 'latchkey', clientSecret: CONFIGURATION.clientSecret };
-  const endpoints = { authorization: null, token: null, deviceAuthorization: null, revocation: null };
-  const configured: PortalConfiguration = {
-    ...common,
-    ...CLIENT,
-    name: 'cloud',
-    type: 'oauth2',
-    preset: null,
-    settings: {
-      ...CLIENT,
-      issuer: server.origin,
-      endpoints,
-      clientAuth: null,
-      clientKey: null,
-      login: 'redirect',
-      redirectUri: null,
-      pkce: true,
-      scopeSeparator: ' ',
-      defaultScope: null,
-      authorizationParams: {},
-      tokenParams: {},
-      headers: {},
-      errorCodes: {},
-      tokenLifetime: 3_600_000,
-      minRequestInterval: null,
-      protocol: {},
-      readsErrorsOfSuccess: true,
-      readAnswer: null,
-    },
-  };
+  const client = { name: 'cloud', clientId: 'latchkey', clientSecret: CONFIGURATION.clientSecret.reveal() };
+  const cloud = emulatorCloudConfiguration({ frontendUrl: server.origin }, client);
+  const settings = { ...cloud.settings, login: 'redirect' } as const;
+  const configured: PortalConfiguration = { ...cloud, policy: CONFIGURATION.policy, settings };
   const second = { ...configured, name: 'second' };
   const saved = new Map(['cloud', 'second'].map((name) => [`metadata of ${name}`, documentAt(server.origin)]));
   await using portals = await connectPortals([configured, second], {

@@ -1,5 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import { request } from 'undici';
+import { emulatorCloudConfiguration } from '../../../src/cli/test-mode.ts';
 import type { RedirectLink } from '../../../src/core/portals/login-link.ts';
 import type { CodeResponse } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -28,28 +29,18 @@ export function connectOAuth2Portal(
 ): OAuth2Portal {
   const hasSecret = authentication !== 'private_key_jwt';
   const clientAuth = authentication === 'any' ? null : authentication;
+  const { settings } = emulatorCloudConfiguration(
+    { frontendUrl },
+    { name: 'cloud', clientId: 'latchkey', clientSecret },
+  );
   return new OAuth2Portal({
     settings: {
-      issuer: frontendUrl,
-      endpoints: { authorization: null, token: null, deviceAuthorization: null, revocation: null },
-      clientId: 'latchkey',
+      ...settings,
       clientAuth,
-      clientSecret: hasSecret ? new Secret(clientSecret) : null,
+      clientSecret: hasSecret ? settings.clientSecret : null,
       clientKey: authentication === 'private_key_jwt' ? clientKey : null,
       login: 'auto',
-      redirectUri: null,
-      pkce: true,
-      scopeSeparator: ' ',
-      defaultScope: null,
-      authorizationParams: {},
-      tokenParams: {},
-      headers: {},
-      errorCodes: {},
       tokenLifetime: 3_600_000,
-      minRequestInterval: null,
-      readsErrorsOfSuccess: true,
-      readAnswer: null,
-      protocol: {},
       ...changes,
     },
     credentialLocation: { portal: 'cloud' },
