@@ -8,7 +8,7 @@ import type { PermittedNames } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
 import type { TrustAnchor } from './custom-certificate.ts';
 
-export interface CaRotationContext {
+interface CaRotationContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   /** The confirmed clock: nothing ends by a clock that may be wrong. */

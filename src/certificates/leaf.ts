@@ -17,7 +17,7 @@ import {
 import { type IssuedLeafContext, loadOrIssueLeaf, RENEW_BEFORE_EXPIRY } from './issued-leaf.ts';
 
 /** What a {@link HubLeaf} needs. */
-export interface LeafContext extends IssuedLeafContext {
+interface LeafContext extends IssuedLeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: ReferenceClock;
   readonly identity: IssuedLeafContext['identity'] & { readonly id: string };
@@ -26,7 +26,7 @@ export interface LeafContext extends IssuedLeafContext {
 }
 
 /** A server that presents the leaf. */
-export interface TlsServer {
+interface TlsServer {
   /**
    * Replaces the leaf, and invalidates all TLS sessions that could be resumed.
    * @throws Error if certificate and key can't be used for TLS

@@ -18,7 +18,7 @@ import type { Secret } from '../core/secret.ts';
  */
 
 /** A domain value in its form on the control socket: with the names of its members in snake_case, and secrets as texts. */
-export type Wire<Value> = Value extends Secret
+type Wire<Value> = Value extends Secret
   ? string
   : Value extends readonly (infer Item)[]
     ? readonly Wire<Item>[]

@@ -9,7 +9,7 @@ import { probeSocket } from './find-control-socket.ts';
 const MAX_PATH_BYTES = 107;
 
 /** A listening socket's name in the file system. */
-export interface SocketFile {
+interface SocketFile {
   /** Removes the name, unless another daemon has taken it meanwhile. */
   remove(): Promise<void>;
 }

@@ -14,7 +14,7 @@ import { statusLine } from './status-line.ts';
 import { feedWatchdog } from './watchdog.ts';
 
 /** What {@link runDaemon} needs. */
-export interface DaemonOptions {
+interface DaemonOptions {
   readonly configuration: Configuration;
   readonly log: Log;
   readonly sockets: ListeningSocketPool;

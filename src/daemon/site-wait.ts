@@ -9,7 +9,7 @@ const RETRY_INTERVAL = 2000;
 const LOG_INTERVAL = 60_000;
 
 /** What {@link startWithSite} needs. */
-export interface SiteWaitOptions {
+interface SiteWaitOptions {
   readonly configuration: Pick<Configuration, 'site'>;
   readonly log: Log;
   readonly timers: Timers;

@@ -18,7 +18,7 @@ const MAX_OVERDUE_TIME = MAX_TIMER_DELAY + 30_000;
 const MAX_TIME_WITHOUT_HUB = 300_000;
 
 /** What the health of a daemon is checked by. */
-export interface WatchdogOptions {
+interface WatchdogOptions {
   readonly service: Pick<SystemdNotifier, 'watchdogInterval' | 'feedWatchdog'>;
   /** How long the next task has been due, in ms on the boot clock; 0 if none is. */
   overdueMs(): number;

@@ -8,7 +8,7 @@ import { isInContainer } from '../system/container.ts';
  * How the home network reaches the hub's address: `direct`, as on any machine; `published`: the address is the host's,
  * which forwards the ports to this container; `isolated`: the address probably exists only inside the container host.
  */
-export type Reachability = 'direct' | 'published' | 'isolated';
+type Reachability = 'direct' | 'published' | 'isolated';
 
 /** In procfs and sysfs. */
 const SYSCTLS = '/proc/sys/net/core';

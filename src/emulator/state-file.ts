@@ -8,7 +8,7 @@ import type { HelperFlow } from './oauth/helper-flows.ts';
 import type { IssuedGrant } from './oauth/issued-grants.ts';
 
 /** The state that survives a restart, as it is in JSON. */
-export interface PersistedState {
+interface PersistedState {
   /** The generated client, if none was configured. */
   readonly client: { readonly id: string; readonly secret: string | null };
   /** The private CA: its certificate and its key, PEM. */

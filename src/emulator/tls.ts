@@ -14,7 +14,7 @@ export interface TlsCredentials {
 }
 
 /** The names and addresses of the emulator over TLS, and the current time. */
-export interface CertificateOptions {
+interface CertificateOptions {
   readonly host: string;
   readonly publicHost: string;
   /** The host names that clients may use. */

@@ -46,7 +46,7 @@ const ERROR_RESPONSES: Readonly<Record<string, readonly [status: string, text: s
 export const BAD_REQUEST_TEXT = 'The request is malformed.';
 
 /** Options of a {@link Listener}. */
-export interface ListenerOptions {
+interface ListenerOptions {
   /** Whether a client that has closed its sending side still gets its response. */
   readonly allowHalfOpen: boolean;
   readonly timers: Timers;

@@ -8,7 +8,7 @@ import type { ProblemCode } from '../core/reports/problem.ts';
 type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 
 /** The counts of one connection. */
-export interface ConnectionCounters {
+interface ConnectionCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
   readonly pairings: Counts<'paired' | PairingFailureReason>;
   rejectedTokens: number;

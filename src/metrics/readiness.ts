@@ -13,7 +13,7 @@ interface UnreadyAppliance {
 }
 
 /** Whether every grant can be served. */
-export interface Readiness {
+interface Readiness {
   readonly ready: boolean;
   readonly appliances: readonly UnreadyAppliance[];
 }

@@ -5,7 +5,7 @@ import { messageOf } from '../core/failure.ts';
 import type { DeliveryResult, Hook } from './outbox.ts';
 
 /** How long a command may run until SIGTERM, and how long after that until SIGKILL, in ms. */
-export interface CommandTimeouts {
+interface CommandTimeouts {
   readonly run: number;
   readonly term: number;
 }

@@ -15,7 +15,7 @@ export interface HooksConfiguration {
 }
 
 /** The configured hooks. */
-export interface Hooks extends AsyncDisposable {
+interface Hooks extends AsyncDisposable {
   /** Queues a message for every hook; never throws, and never waits. */
   enqueue(message: NoticeMessage): void;
   /** Delivers a message through every hook at once, ahead of the queued messages. */

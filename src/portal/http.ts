@@ -87,7 +87,7 @@ export interface PortalRoute {
 }
 
 /** A form to send, with the headers besides its own. */
-export interface FormRequest {
+interface FormRequest {
   readonly url: URL;
   readonly form: URLSearchParams;
   readonly headers?: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { PublicJwk } from '../core/appliances/appliance.ts';
 
 /** The keys of a JWK Set, or what is wrong with it and what to do, as a phrase without its subject. */
-export type JwkSetResult =
+type JwkSetResult =
   | { readonly kind: 'keys'; readonly keys: readonly PublicJwk[] }
   | { readonly kind: 'unusable'; readonly reason: string };
 

@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import { encodeQr, qrSvgPath } from './qr-code.ts';
 
 /** The content of a label. */
-export interface LabelContent {
+interface LabelContent {
   /** The appliance's name. */
   readonly name: string;
   readonly hubName: string;

@@ -4,7 +4,7 @@ import { encode, type QrCodeGenerateOptions, type QrCodeGenerateResult } from 'u
 const CAPACITY = { L: 2953, M: 2331 };
 
 /** A QR code: its modules by row, true for dark, and the number of modules of a side, including the quiet zone. */
-export type QrCode = Pick<QrCodeGenerateResult, 'data' | 'size'>;
+type QrCode = Pick<QrCodeGenerateResult, 'data' | 'size'>;
 
 /**
  * Makes a QR code.

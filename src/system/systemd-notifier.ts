@@ -15,7 +15,7 @@ interface NotifyMessage {
 }
 
 /** The options of {@link SystemdNotifier}; the defaults suit every machine. */
-export interface SystemdNotifierOptions {
+interface SystemdNotifierOptions {
   /** The environment; `NOTIFY_SOCKET` is deleted from it. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
   /** The program that sends the messages. Default: systemd-notify. */

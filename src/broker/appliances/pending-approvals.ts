@@ -15,7 +15,7 @@ interface PendingApprovalsContext {
 }
 
 /** An appliance that waits for an installer's approval. */
-export interface WaitingAppliance {
+interface WaitingAppliance {
   readonly appliance: Appliance;
   /** Where it registered from. */
   readonly from: string;

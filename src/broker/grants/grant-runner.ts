@@ -37,7 +37,7 @@ export interface RevokingPortal extends Pick<ConnectionPortal, 'name'> {
 }
 
 /** Where a refresh is sent. */
-export interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
+interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
   readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh' | 'revoke'>;
 }
 

@@ -8,7 +8,7 @@ import { afterFailure, type RefreshFailure, type RefreshState } from './refresh-
 import type { RetryContext } from './retry-delays.ts';
 
 /** What must be stored of a grant, as numbers that only grow. */
-export interface GrantVersion {
+interface GrantVersion {
   readonly generation: number;
   /** How many attempts of this generation have ended without new tokens. */
   readonly ends: number;

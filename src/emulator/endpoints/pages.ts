@@ -97,7 +97,7 @@ export function loginPage({ client, scope, userCode, userName, complaint, hint }
 }
 
 /** The content of the confirmation page. */
-export interface ConsentPage {
+interface ConsentPage {
   /** The client's name. */
   readonly client: string;
   /** The requested scope, or null. */

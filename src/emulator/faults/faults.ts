@@ -6,7 +6,7 @@ import type { FaultOptions, FaultView, RequestFault, TlsFault } from './kinds.ts
 import type { OriginListener } from './origin-listener.ts';
 
 /** The attributes of a request by which faults are selected. */
-export interface RequestAttributes {
+interface RequestAttributes {
   readonly endpoint: Endpoint;
   readonly client: string | null;
   readonly grantType: string | null;

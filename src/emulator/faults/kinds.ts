@@ -137,7 +137,7 @@ function filterMember(schema: v.GenericSchema<string>): FaultMember<string | und
  * A kind of fault. The library's type, the API's body and description and the console's form are derived from it, and
  * the table of docs/emulator.md must match it.
  */
-export interface FaultKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
+interface FaultKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
   /** What it applies to. */
   readonly target: Target;
   /** Its name on the console. */

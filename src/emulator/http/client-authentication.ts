@@ -45,7 +45,7 @@ function verifyCredentials(
 }
 
 /** Whether a client has this secret. A client without one has none, and an unknown client takes the same time. */
-export function isSecretOf(client: Client | undefined, secret: string): client is Client {
+function isSecretOf(client: Client | undefined, secret: string): client is Client {
   const isEqual = timingSafeEqualText(secret, client?.secret ?? 'no secret');
   return isEqual && client !== undefined && client.secret !== null;
 }

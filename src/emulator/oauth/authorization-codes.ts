@@ -3,7 +3,7 @@ import { BoundedMap } from '../bounded-collections.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login grants: by which user, to which client, and how the code is delivered. */
-export interface Authorization {
+interface Authorization {
   readonly clientId: string;
   readonly user: string;
   /** The scope of the authorization request, or null if it had none. */

@@ -6,7 +6,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** The request of a device for a login (RFC 8628, 3.1). */
-export interface DeviceLoginRequest {
+interface DeviceLoginRequest {
   readonly clientId: string;
   readonly scope: string | null;
   /** The S256 code challenge, or null. */

@@ -1,7 +1,7 @@
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 
 /** The claims of an ID token (OpenID Connect Core, 2). */
-export interface IdTokenClaims {
+interface IdTokenClaims {
   /** The frontend origin. */
   readonly iss: string;
   /** The user's name. */

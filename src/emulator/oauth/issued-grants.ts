@@ -71,7 +71,7 @@ export const TokenResponseBody = v.strictObject({
 export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
 
 /** A refused refresh token, with the reason. */
-export interface RefreshRejection {
+interface RefreshRejection {
   readonly refused: string;
 }
 

@@ -6,7 +6,7 @@ export const REQUIREMENT =
   /(?:authorize|code|device|poll|refresh|revoke|api):[\w-]{1,100}(?:=(?:[\w.~{}:/,+-]|%[0-9A-Fa-f]{2})*)?/;
 
 /** A parameter or a header that a request must have. */
-export interface Requirement {
+interface Requirement {
   readonly name: string;
   /** Its value, or null if any will do. */
   readonly value: string | null;

@@ -8,7 +8,7 @@ const MAX_TOTAL = 50_000;
 const RESERVED_PER_APPLIANCE = 10;
 
 /** The result of recording an assertion: its first use, a replay, or no room to record it. */
-export type ReplayCheck = 'first' | 'again' | 'full';
+type ReplayCheck = 'first' | 'again' | 'full';
 
 /** The assertions that were used, each until it expires (RFC 7523, 3: `jti`). */
 export class AssertionReplayCache {

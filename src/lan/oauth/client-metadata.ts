@@ -31,7 +31,7 @@ export const RegistrationRequestSchema = v.object({
 type RegistrationRequestBody = v.InferOutput<typeof RegistrationRequestSchema>;
 
 /** Client metadata, or one sentence that says what is wrong with it. */
-export type ClientMetadataResult =
+type ClientMetadataResult =
   | { readonly kind: 'read'; readonly metadata: ClientMetadata; readonly method: AuthMethod }
   | { readonly kind: 'invalid'; readonly description: string };
 

@@ -77,7 +77,7 @@ export const RevocationFormSchema = v.object({
 });
 
 /** The parameters of a form, or an `error_description` that says what is wrong (RFC 6749, 5.2). */
-export type FormValidation<Form> =
+type FormValidation<Form> =
   | { readonly kind: 'read'; readonly form: Form }
   | { readonly kind: 'malformed'; readonly description: string };
 

@@ -7,7 +7,7 @@ import { toInstanceName } from '../records/records.ts';
 import { MdnsResponder, type MdnsResponderOptions } from './mdns-responder.ts';
 
 /** Options that stay the same while the hub is announced. */
-export interface MdnsAdvertiserOptions extends Omit<SegmentAdvertiserOptions, 'ownNetworks' | 'onError'> {}
+interface MdnsAdvertiserOptions extends Omit<SegmentAdvertiserOptions, 'ownNetworks' | 'onError'> {}
 
 /** The most log lines per interval: a device that makes the hub rename itself repeatedly must not fill the log. */
 const MAX_LOG_LINES = 10;

@@ -14,7 +14,7 @@ import {
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 
 /** The names under which the hub is announced on one segment. */
-export interface AnnouncedNames {
+interface AnnouncedNames {
   readonly instance: string;
   readonly host: string;
   /**
@@ -29,7 +29,7 @@ export interface AnnouncedNames {
 }
 
 /** Options for finding free names. */
-export interface FreeNamesOptions extends ProbeOptions {
+interface FreeNamesOptions extends ProbeOptions {
   /** The unique records of the hub under these names: see `uniqueRecords`. */
   recordsOf(instance: string, host: string): readonly ResourceRecord[];
   /** Whether a claimant of one of the host names proves that it has the hub's key. */

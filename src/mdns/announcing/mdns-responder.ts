@@ -13,7 +13,7 @@ import { duplicateHubFailure, HubNames } from './hub-names.ts';
 import { Publication } from './publication.ts';
 
 /** The data that may change while the hub is announced. */
-export interface Announcement {
+interface Announcement {
   readonly httpsPort: number;
   /** The TXT record's keys beside `txtvers` and `id`: `v`, `http`, `capk`. */
   readonly txt: Readonly<Record<string, string>>;

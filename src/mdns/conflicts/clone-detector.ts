@@ -3,7 +3,7 @@ import { connect } from 'node:tls';
 import type { Clock, Timers } from '../../core/clock.ts';
 
 /** Options of a {@link CloneDetector}. */
-export interface CloneDetectorOptions {
+interface CloneDetectorOptions {
   /** The hub's current CA certificate, PEM. A former one proves nothing, because its key may have been stolen. */
   caCertificate(): string;
   /** The current server certificate of this hub, PEM. */

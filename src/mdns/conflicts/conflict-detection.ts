@@ -16,7 +16,7 @@ export interface NameClaim {
 }
 
 /** A claim, compared with the hub's own records. */
-export interface Conflict extends NameClaim {
+interface Conflict extends NameClaim {
   /** Whether the other host's data is greater, so that it wins the name (RFC 6762 sections 8.2 and 9). */
   readonly lost: boolean;
 }

@@ -2,7 +2,7 @@ import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 
 /** Options of an {@link AddressChangeHandler}. */
-export interface AddressChangeHandlerOptions {
+interface AddressChangeHandlerOptions {
   /** The current address; null while there is none. */
   address(): string | null;
   /**

@@ -33,7 +33,7 @@ interface LanListeners {
 }
 
 /** Options of {@link watchLan}. */
-export interface LanWatchOptions {
+interface LanWatchOptions {
   /** Reads the network: {@link readLan} with the configured setting. */
   read(): LanState;
   readonly timers: Timers;

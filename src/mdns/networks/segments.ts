@@ -33,7 +33,7 @@ export interface HostAddress {
 }
 
 /** Options of {@link findSegments}. */
-export interface SegmentOptions extends LanAddressOptions {
+interface SegmentOptions extends LanAddressOptions {
   /** `lan.listen`: an address that the hub does not listen on is not announced. */
   readonly listen: readonly string[];
   /** An interface's {@link SegmentInterface.epoch}. */

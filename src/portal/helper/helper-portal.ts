@@ -45,7 +45,7 @@ import { describeRedirect, withHint } from '../token-outcome.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a helper portal and authenticates there. */
-export interface HelperPortalOptions extends PortalRoute {
+interface HelperPortalOptions extends PortalRoute {
   /** The API's origin, without a path. */
   readonly baseUrl: string;
   /** The web frontend's origin, without a path. */

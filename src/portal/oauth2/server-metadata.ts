@@ -17,7 +17,7 @@ export interface MetadataCache {
 }
 
 /** What the hub knows about an authorization server. */
-export type ServerMetadata =
+type ServerMetadata =
   | { readonly kind: 'server'; readonly server: AuthorizationServer }
   | { readonly kind: 'unavailable'; readonly problem: Unavailable };
 

@@ -16,7 +16,7 @@ import {
 import type { RestoredState, StoredRows } from './backup-store.ts';
 
 /** The changes that a restore makes, and what it reports about grants. */
-export interface RestorePlan extends RestoredGrants {
+interface RestorePlan extends RestoredGrants {
   readonly state: RestoredState;
 }
 

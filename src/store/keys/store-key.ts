@@ -39,10 +39,7 @@ export async function loadStoreKey(
  * The key of {@link loadStoreKey}, which is not created; null if there is none.
  * @throws Failure `store_key_wrong`
  */
-export async function findStoreKey(
-  stateDirectory: string,
-  credentials: string | undefined,
-): Promise<Uint8Array | null> {
+async function findStoreKey(stateDirectory: string, credentials: string | undefined): Promise<Uint8Array | null> {
   const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
   if (credential !== null) return parseKey(secretLocation('store.key', stateDirectory, credentials), credential.text);
   const path = storeKeyPath(stateDirectory);
@@ -54,12 +51,12 @@ export async function findStoreKey(
 }
 
 /** The file of the store's key, if that is no credential. */
-export function storeKeyPath(stateDirectory: string): string {
+function storeKeyPath(stateDirectory: string): string {
   return join(stateDirectory, 'store.key');
 }
 
 /** The failure if a new key can't be written. */
-export function unwritableKey(path: string, cause: unknown): Failure {
+function unwritableKey(path: string, cause: unknown): Failure {
   return new Failure(
     'state_dir_unusable',
     `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,

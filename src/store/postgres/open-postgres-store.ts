@@ -20,7 +20,7 @@ import { SiteGrants } from './tables/grants.ts';
 import { SiteSettings } from './tables/settings.ts';
 
 /** How a hub opens the store of its site. */
-export interface PostgresStoreOptions {
+interface PostgresStoreOptions {
   readonly address: DatabaseAddress;
   readonly hubId: string;
   /** The hub's name, as configured. */

@@ -33,7 +33,7 @@ import { SiteReports } from './tables/reports.ts';
 import type { SiteSettings } from './tables/settings.ts';
 
 /** What a {@link PostgresStore} is made of. */
-export interface PostgresStoreParts {
+interface PostgresStoreParts {
   readonly database: SiteDatabase;
   readonly link: SiteLink;
   readonly sealing: Sealing;

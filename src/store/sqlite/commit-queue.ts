@@ -27,7 +27,7 @@ interface QueuedWrite {
 }
 
 /** What a write does if it can't be part of a transaction with others, or has failed. */
-export interface WriteOptions<Result> {
+interface WriteOptions<Result> {
   /** Writes it in its own transaction; by default as in a batch. */
   readonly alone?: (() => Result) | undefined;
   /**

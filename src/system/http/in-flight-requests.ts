@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** How many requests of a server may be in flight. A request is in flight until its response was read. */
-export interface InFlightLimits {
+interface InFlightLimits {
   readonly perConnection: number;
   /** For all connections together. A connection may always have one request in flight. */
   readonly total: number;

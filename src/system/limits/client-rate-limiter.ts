@@ -19,7 +19,7 @@ type RateLimitEvent =
   | 'too_many_wrong_setup_codes';
 
 /** Whether an action is allowed; if not, after how many whole seconds it is. */
-export type RateLimitResult = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
+type RateLimitResult = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
 
 /** How often one address may send a wrong code or secret. */
 export const WRONG_CODE_LIMIT: RateLimit = { burst: 10, interval: 6000 };

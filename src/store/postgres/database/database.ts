@@ -21,7 +21,7 @@ export const CHANNEL = 'latchkey';
 const MAX_NOTIFICATION = 7000;
 
 /** What a {@link SiteDatabase} needs. */
-export interface DatabaseOptions {
+interface DatabaseOptions {
   readonly address: DatabaseAddress;
   readonly hubId: string;
   readonly clock: Clock;

@@ -32,7 +32,7 @@ export interface SiteConnectionOptions {
 }
 
 /** What a connection tells. */
-export interface SiteConnectionEvents {
+interface SiteConnectionEvents {
   /** Another hub, or this one, has changed something; null if it is unknown what. */
   onNotification(notification: Notification | null): void;
   onLost(error: Error): void;
@@ -169,7 +169,7 @@ export class SiteConnection implements AsyncDisposable {
 }
 
 /** What a connection says about its server. */
-export interface ServerFacts {
+interface ServerFacts {
   readonly version: string;
   /** `server_version_num`. */
   readonly number: number;

@@ -33,7 +33,7 @@ const SETTLING_MARGIN = 200;
 const CLOCK_STEP_DELAY = 15_000;
 
 /** What a {@link SiteLink} needs. */
-export interface LinkOptions extends SiteConnectionOptions {
+interface LinkOptions extends SiteConnectionOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly database: SiteDatabase;

@@ -27,7 +27,7 @@ export function isOlder(row: RowVersion, known: RowVersion): boolean {
 }
 
 /** An open attempt as it is stored. */
-export interface OpenAttempt {
+interface OpenAttempt {
   /** Of the grant. */
   readonly generation: number;
   readonly id: string;

@@ -6,7 +6,7 @@ import { messageOf } from '../../../core/failure.ts';
 import { copyStoreFiles, fileSize, storeFiles } from '../../store-files.ts';
 
 /** Whether a store can be read completely. */
-export type IntegrityResult =
+type IntegrityResult =
   | { readonly kind: 'absent' }
   | { readonly kind: 'whole' }
   | { readonly kind: 'damaged'; readonly reason: string };
