@@ -8,8 +8,10 @@ import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveDeviceAuthorization, serveDevicePage } from './endpoints/device.ts';
 import { serveDiscovery } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
+import { serveIntrospection } from './endpoints/introspection.ts';
 import { serveOAuth2Token } from './endpoints/oauth2-token.ts';
 import { serveOAuth2Revocation, serveRevocation, serveToken, serveWhoami } from './endpoints/token.ts';
+import { serveUserinfo } from './endpoints/userinfo.ts';
 import { attachFaults } from './faults/attach-faults.ts';
 import { FaultError, validateFault } from './faults/fault-body.ts';
 import { Faults } from './faults/faults.ts';
@@ -164,6 +166,8 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveDeviceAuthorization(frontend);
   serveDevicePage(frontend);
   serveOAuth2Revocation(frontend);
+  serveIntrospection(frontend);
+  serveUserinfo(frontend);
 
   const listeners = {
     base: new OriginListener(base.server, settings.tls),

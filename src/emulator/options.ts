@@ -25,12 +25,19 @@ export interface ClientOptions {
    * the client's code/set address there.
    */
   readonly redirectUris?: readonly string[] | undefined;
+  /** Further claims of access tokens that are JWTs, such as `{ roles: ['admin'] }`. Default: none. */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** A user account at the portal. */
 export interface UserOptions {
   readonly name: string;
   readonly password: string;
+  /**
+   * Further claims about the user in ID tokens, at the userinfo endpoint and in access tokens that are JWTs, such as
+   * `{ email: 'demo@example.com' }`. They replace the emulator's own. Default: none.
+   */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** A request that the emulator is processing. */

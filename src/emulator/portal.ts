@@ -6,10 +6,11 @@ import { BrowserLogins } from './oauth/browser-logins.ts';
 import { ClientAssertions } from './oauth/client-assertions.ts';
 import { ClientAudit } from './oauth/client-audit.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
+import { GrantTokens } from './oauth/grant-tokens.ts';
 import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
-import { IdTokenKey } from './oauth/id-token.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
+import { SigningKey } from './oauth/jwt.ts';
 import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
 import type { StateFile } from './state-file.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -81,7 +82,7 @@ export interface EmulatedPortal {
   readonly codes: AuthorizationCodes;
   readonly deviceLogins: DeviceLogins;
   readonly clientAssertions: ClientAssertions;
-  readonly idTokenKey: IdTokenKey;
+  readonly signingKey: SigningKey;
   readonly grants: IssuedGrants;
   readonly browserLogins: BrowserLogins;
   /** Writes the state to the state file, if there is one. Must be called before a response reports a change. */
@@ -106,12 +107,11 @@ export function createPortal(
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
   const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices'));
-  const idTokenKey = new IdTokenKey(saved.idTokenKey);
+  const signingKey = new SigningKey(saved.signingKey);
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
-    issuer: () => origins().frontend,
-    idTokenKey,
+    grantTokens: new GrantTokens({ tokens, signingKey, origins, issued: issuedSecrets }),
     issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),
@@ -132,14 +132,14 @@ export function createPortal(
     codes,
     deviceLogins,
     clientAssertions: new ClientAssertions(now),
-    idTokenKey,
+    signingKey,
     grants,
     browserLogins: new BrowserLogins(),
     save() {
       file?.save({
         stateKey: states.key,
         tokenKey: tokens.key,
-        ...(idTokenKey.pem !== null && { idTokenKey: idTokenKey.pem }),
+        ...(signingKey.pem !== null && { signingKey: signingKey.pem }),
         clockOffset: clock.view().offset,
         grants: grants.all(),
         codes: codes.all(),
@@ -168,7 +168,7 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.codes.clear();
   portal.deviceLogins.clear();
   portal.clientAssertions.clear();
-  portal.idTokenKey.rotate();
+  portal.signingKey.rotate();
   portal.grants.clear();
   portal.audit.clear();
   portal.clock.reset();

@@ -16,8 +16,8 @@ interface PersistedState {
   /** The keys that sign states and tokens, base64url. */
   readonly stateKey: string;
   readonly tokenKey: string;
-  /** The private key that signs ID tokens, PEM. */
-  readonly idTokenKey: string;
+  /** The private key that signs JWTs, PEM. */
+  readonly signingKey: string;
   /** Offset of the clock, in seconds. */
   readonly clockOffset: number;
   readonly grants: readonly IssuedGrant[];
@@ -41,7 +41,7 @@ const PersistedStateSchema = v.partial(
     authority: v.object({ certificate: textSchema, key: textSchema }),
     stateKey: secretKeySchema,
     tokenKey: secretKeySchema,
-    idTokenKey: secretKeySchema,
+    signingKey: secretKeySchema,
     clockOffset: v.number(),
     grants: listSchema({
       id: textSchema,
@@ -49,7 +49,7 @@ const PersistedStateSchema = v.partial(
       user: textSchema,
       scope: v.nullable(textSchema),
       revoked: v.boolean(),
-      oauth2: v.optional(v.literal(true)),
+      oauth2: v.optional(v.object({ nonce: v.optional(textSchema), loggedInAt: v.optional(v.number()) })),
       createdAt: v.number(),
       refreshedAt: v.number(),
       generation: v.number(),

@@ -135,6 +135,20 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await oauth2('token', { ...oauth2Code, redirect_uri: tool });
   await oauth2('token', oauth2Code);
   await oauth2('token', { grant_type: 'refresh_token' }, { authorization: 'Basic eDp5' });
+  const ofClient = await oauth2('token', { ...client, grant_type: 'client_credentials', scope: 'openid' });
+  const { access_token } = (await ofClient.json()) as { access_token: string };
+  await oauth2('introspect', { ...client, token: access_token });
+  await oauth2('introspect', { ...client, token: 'unknown' });
+  await oauth2('introspect', client);
+  await oauth2('introspect', { token: 'unknown' }, { authorization: 'Basic eDp5' });
+  for (const method of ['get', 'post']) {
+    const userinfo = (init: RequestInit = {}) =>
+      ask(`${method} /oauth2/userinfo`, `${frontendUrl}/oauth2/userinfo`, init);
+    await userinfo(bearer(access_token));
+    await userinfo(bearer(first.access_token));
+    await userinfo({ headers: { authorization: 'Bearer a b' } });
+    await userinfo(bearer('unknown'));
+  }
   await oauth2('device_authorization', { ...client, scope: '"' });
   await oauth2('device_authorization', {}, { authorization: 'Basic eDp5' });
   const device = (await (await oauth2('device_authorization', client)).json()) as Record<string, string>;

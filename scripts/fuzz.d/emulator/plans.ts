@@ -56,6 +56,8 @@ const WEIGHTS: Readonly<Record<string, number>> = {
 };
 const USUAL_WEIGHT = 4;
 
+const BEARER_OPERATIONS = new Set(['GET /api/whoami', 'GET /oauth2/userinfo', 'POST /oauth2/userinfo']);
+
 /** Requests to the emulator. */
 export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest> {
   return fuzzRequests((good) =>
@@ -90,7 +92,7 @@ function plan(operation: Operation, facts: EmulatorFacts, good: boolean): fc.Arb
       origin: fc.constantFrom(...origins),
       path,
       query,
-      bearer: name === 'GET /api/whoami' ? bearer : fc.constant(''),
+      bearer: BEARER_OPERATIONS.has(name) ? bearer : fc.constant(''),
       body: bodyOf(name, requestBody?.content ?? {}, facts, good),
     })
     .map(({ origin, path, query, bearer, body }) => ({

@@ -111,7 +111,7 @@ export function memberValues(
     user_code: entry(known.one('userCodes')),
     redirect_uri: odd(30, specialText, fc.constantFrom(...callbacks)),
     redirect_url: odd(50, oddAddress, fc.constant('http://127.0.0.1:1/cb')),
-    scope: entry('Monitoring'),
+    scope: entry('openid Monitoring'),
     error: entry('access_denied'),
     username: fc.constant(user),
     password: fc.constant(password),

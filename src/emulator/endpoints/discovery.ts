@@ -22,7 +22,7 @@ export function serveDiscovery(app: FastifyInstance): void {
 function serveKeys(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/jwks', 'discovery', {
     async GET(request, reply) {
-      return reply.send(requestContext(request).portal.idTokenKey.jwks());
+      return reply.send(requestContext(request).portal.signingKey.jwks());
     },
   });
 }
@@ -40,7 +40,9 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     ...(hasDevice && { device_authorization_endpoint: `${issuer}/oauth2/device_authorization` }),
     jwks_uri: `${issuer}/oauth2/jwks`,
     revocation_endpoint: `${issuer}/oauth2/revoke`,
-    ...(settings.scopes !== null && { scopes_supported: settings.scopes.split(' ') }),
+    introspection_endpoint: `${issuer}/oauth2/introspect`,
+    userinfo_endpoint: `${issuer}/oauth2/userinfo`,
+    scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
     response_types_supported: hasCode ? ['code'] : [],
     response_modes_supported: ['query'],
     grant_types_supported: [
@@ -48,15 +50,18 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
       ...(hasDevice && settings.deviceGrantType !== 'device_code' ? [DEVICE_GRANT_TYPE] : []),
       ...(hasDevice && settings.deviceGrantType !== 'urn' ? ['device_code'] : []),
       'refresh_token',
+      ...(settings.flows === 'all' ? ['client_credentials'] : []),
     ],
     token_endpoint_auth_methods_supported: methods,
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     revocation_endpoint_auth_methods_supported: methods,
     revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+    introspection_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
     authorization_response_iss_parameter_supported: settings.issInResponse,
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['ES256'],
+    id_token_signing_alg_values_supported: ['RS256'],
   };
 }
 

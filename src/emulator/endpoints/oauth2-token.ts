@@ -5,7 +5,7 @@ import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
-import { rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
+import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import { findUnusedCode } from './token.ts';
@@ -31,7 +31,12 @@ export function serveOAuth2Token(app: FastifyInstance): void {
 }
 
 /** The operation of each grant. */
-const OPERATIONS = { authorization_code: 'code', device_code: 'poll', refresh_token: 'refresh' } as const;
+const OPERATIONS = {
+  authorization_code: 'code',
+  device_code: 'poll',
+  refresh_token: 'refresh',
+  client_credentials: 'client',
+} as const;
 
 function handleTokenRequest(
   request: FastifyRequest,
@@ -49,6 +54,7 @@ function handleTokenRequest(
   if (unmet !== null) return invalidRequest(unmet);
   if (grant === 'authorization_code') return exchangeCode(portal, received);
   if (grant === 'device_code') return pollDeviceCode(portal, received);
+  if (grant === 'client_credentials') return grantToClient(portal, received);
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings);
   if ('refused' in tokens) return invalidGrant(tokens.refused);
@@ -59,6 +65,7 @@ function handleTokenRequest(
 /** The grant of a grant_type, or null if it is not supported or turned off. */
 function supportedGrant(grantType: string, { flows, deviceGrantType }: Settings): keyof typeof OPERATIONS | null {
   if (grantType === 'refresh_token') return grantType;
+  if (grantType === 'client_credentials') return flows === 'all' ? grantType : null;
   if (grantType === 'authorization_code') return flows === 'device' ? null : grantType;
   const isDevice =
     (grantType === DEVICE_GRANT_TYPE && deviceGrantType !== 'device_code') ||
@@ -80,7 +87,10 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   }
   const problem = rejectCodeVerifier(binding.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, code.user, code.scope, true);
+  const grant = portal.grants.create(client.id, code.user, code.scope, {
+    nonce: binding.nonce,
+    loggedInAt: code.issuedAt,
+  });
   portal.codes.markExchanged(code, grant.id);
   return issueFirstTokens(portal, grant, binding.offline);
 }
@@ -103,9 +113,20 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
   if ('denied' in decision) return deviceError('access_denied', 'the user has refused');
   const problem = rejectCodeVerifier(login.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, decision.user, login.scope, true);
+  const grant = portal.grants.create(client.id, decision.user, login.scope, { loggedInAt: portal.now() });
   deviceLogins.markExchanged(login, grant.id);
   return issueFirstTokens(portal, grant, login.offline);
+}
+
+/** RFC 6749, 4.4: an access token for the client itself, without a refresh token. */
+function grantToClient(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
+  if (client.secret === null && client.jwks === null)
+    return { status: 400, error: 'unauthorized_client', description: 'a public client has no access of its own' };
+  const requested = readRequestedScope(form.get('scope'), portal.settings);
+  if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
+  const grant = portal.grants.create(client.id, client.id, requested.scope, {});
+  const tokens = portal.grants.issueTokens(grant, portal.settings);
+  return { tokens, withRefreshToken: false, user: client.id };
 }
 
 /** @param offline whether the login asked for offline access */

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { authenticateBearer } from '../http/bearer-authentication.ts';
 import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { bearerToken, requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
@@ -83,30 +84,19 @@ export function findUnusedCode(
   return portal.codes.isUnexpired(code, portal.settings.codeLifetime) ? code : invalidGrant('the code has expired');
 }
 
-/**
- * A stand-in for the cloud API: 200 `{user, scope}` for a valid bearer token in the Authorization header. Otherwise
- * (RFC 6750, section 3) 401 with a challenge, which names an error only if a token was sent, or 400 for a malformed
- * header.
- */
+/** A stand-in for the cloud API: 200 `{user, scope}` for a valid bearer token in the Authorization header. */
 export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
-      const { portal, query, authorization: header = '' } = requestContext(request);
-      const token = bearerToken(header);
-      const grant = token === null ? null : portal.grants.authenticate(token, portal.settings);
-      if (grant !== null) {
-        const form = query ?? new Map<string, string>();
-        if (unmetOfRequest(request, 'api', { client: { id: grant.clientId }, form }) !== null) {
-          return reply.code(400).send({ error: 'invalid_request' });
-        }
-        if (token !== null && portal.settings.graceEndsOnUse) portal.grants.recordUse(token);
-        return reply.send({ user: grant.user, scope: grant.scope });
+      const { grant, token } = authenticateBearer(request, reply) ?? {};
+      if (grant === undefined || token === undefined) return reply;
+      const { portal, query } = requestContext(request);
+      const form = query ?? new Map<string, string>();
+      if (unmetOfRequest(request, 'api', { client: { id: grant.clientId }, form }) !== null) {
+        return reply.code(400).send({ error: 'invalid_request' });
       }
-      const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
-      const status = Number(portal.settings.invalidTokenStatus);
-      if (token !== null) return challenge(', error="invalid_token"').code(status).send({ error: 'invalid_token' });
-      if (!/^bearer\b/i.test(header)) return challenge('').code(401).send({ error: 'unauthorized' });
-      return challenge(', error="invalid_request"').code(400).send({ error: 'invalid_request' });
+      if (portal.settings.graceEndsOnUse) portal.grants.recordUse(token);
+      return reply.send({ user: grant.user, scope: grant.scope });
     },
   });
 }
@@ -134,5 +124,6 @@ function revoke(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { grants } = requestContext(request).portal;
   if (!grants.revokeToken(received.client.id, token))
     return sendOAuthError(reply, invalidGrant('the token was issued to another client'));
-  return reply.send();
+  // RFC 7009, 2.2: clients ignore the body, but some libraries want JSON.
+  return requestContext(request).oauth2 ? reply.send({}) : reply.send();
 }

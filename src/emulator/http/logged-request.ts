@@ -12,6 +12,8 @@ export const ENDPOINTS = [
   'authorize',
   'token',
   'revoke',
+  'introspect',
+  'userinfo',
   'whoami',
   'discovery',
   'device_authorization',

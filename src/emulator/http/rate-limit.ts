@@ -9,6 +9,8 @@ const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
   'code/get',
   'token',
   'revoke',
+  'introspect',
+  'userinfo',
   'whoami',
   'discovery',
   'device_authorization',

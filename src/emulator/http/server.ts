@@ -9,6 +9,7 @@ import type { InterceptedRequest, Interceptor } from '../options.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TlsCredentials } from '../tls.ts';
+import { allowWebPages } from './cors.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { attachRequestContext, hasRequestContext, requestContext } from './request-context.ts';
 import type { RequestLog } from './request-log.ts';
@@ -59,6 +60,7 @@ export function createServer(
   replaceErrorBodies(app);
   log.attach(app, portal);
   rejectForeignHosts(app, portal.settings.hostNames);
+  allowWebPages(app);
   rejectNamelessClients(app);
   rates.attach(app);
   attachTokenRequestCredentials(app);

@@ -24,6 +24,8 @@ export interface OAuth2Binding {
   readonly challenge: string | null;
   /** Whether the request asked for offline access. */
   readonly offline: boolean;
+  /** `nonce` (OpenID Connect Core, 3.1.2.1); left out if the request had none. */
+  readonly nonce?: string | undefined;
 }
 
 /** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */

@@ -5,17 +5,12 @@ import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { ClientAudit } from './client-audit.ts';
-import { createIdToken, type IdTokenKey } from './id-token.ts';
+import type { GrantSubject, GrantTokens } from './grant-tokens.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** A user's authorization of a client, and the state of its tokens. */
-export interface IssuedGrant {
+export interface IssuedGrant extends GrantSubject {
   readonly id: string;
-  readonly clientId: string;
-  readonly user: string;
-  readonly scope: string | null;
-  /** True if `/oauth2/token` created it; left out otherwise. */
-  readonly oauth2?: true;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   /** When the newest tokens were issued, in milliseconds since 1970. */
@@ -70,6 +65,14 @@ export const TokenResponseBody = v.strictObject({
 });
 export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
 
+/** A valid token. Times are in milliseconds since 1970. */
+interface InspectedToken {
+  readonly grant: IssuedGrant;
+  readonly issuedAt: number;
+  /** Null for a refresh token. */
+  readonly expiresAt: number | null;
+}
+
 /** A refused refresh token, with the reason. */
 interface RefreshRejection {
   readonly refused: string;
@@ -84,9 +87,7 @@ const MAX_PRESENTED = 64;
 interface GrantContext {
   readonly tokens: BearerTokens;
   readonly now: () => number;
-  /** The issuer in ID tokens. */
-  readonly issuer: () => string;
-  readonly idTokenKey: IdTokenKey;
+  readonly grantTokens: GrantTokens;
   readonly issued: IssuedSecrets;
   readonly audit: ClientAudit;
   readonly onChange: () => void;
@@ -104,7 +105,7 @@ export class IssuedGrants {
   }
 
   /** Creates a grant without tokens; {@link issueTokens} issues the first ones. */
-  create(clientId: string, user: string, scope: string | null, oauth2 = false): IssuedGrant {
+  create(clientId: string, user: string, scope: string | null, oauth2?: GrantSubject['oauth2']): IssuedGrant {
     const now = this.#context.now();
     const grant: IssuedGrant = {
       id: systemRandom.token(12),
@@ -208,17 +209,33 @@ export class IssuedGrants {
 
   /** The grant of a valid access token, or null. */
   authenticate(token: string, settings: Settings): IssuedGrant | null {
-    const claims = this.#context.tokens.verify('access_token', token);
+    return this.#inspectAccessToken(token, settings)?.grant ?? null;
+  }
+
+  /** What a valid access or refresh token stands for (RFC 7662), or null. */
+  inspect(token: string, settings: Settings): InspectedToken | null {
+    const access = this.#inspectAccessToken(token, settings);
+    if (access !== null) return access;
+    const claims = this.verifyRefreshToken(token);
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    if (claims === null || grant === undefined || grant.revoked) return null;
+    const isCurrent = claims.generation === (grant.refreshToken?.generation ?? grant.generation);
+    return isCurrent ? { grant, issuedAt: claims.issuedAt, expiresAt: null } : null;
+  }
+
+  #inspectAccessToken(token: string, settings: Settings): InspectedToken | null {
+    const claims = this.#context.grantTokens.verifyAccessToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || grant.revoked || isAccessRevoked(grant, claims.generation))
       return null;
     const lifetime = accessTokenLifetime(grant, claims, settings);
-    return isExpired(claims.issuedAt, lifetime, this.#context.now()) ? null : grant;
+    if (isExpired(claims.issuedAt, lifetime, this.#context.now())) return null;
+    return { grant, issuedAt: claims.issuedAt, expiresAt: claims.issuedAt + 1000 * lifetime };
   }
 
   /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
   recordUse(token: string): void {
-    const claims = this.#context.tokens.verify('access_token', token);
+    const claims = this.#context.grantTokens.verifyAccessToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined) return;
     grant.accessUsed = Math.max(grant.accessUsed ?? 0, claims.generation);
@@ -231,7 +248,7 @@ export class IssuedGrants {
    */
   revokeToken(clientId: string, token: string): boolean {
     const refreshClaims = this.verifyRefreshToken(token);
-    const claims = refreshClaims ?? this.#context.tokens.verify('access_token', token);
+    const claims = refreshClaims ?? this.#context.grantTokens.verifyAccessToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined) return true;
     if (grant.clientId !== clientId) return false;
@@ -291,9 +308,9 @@ export class IssuedGrants {
     const lifetime = accessTokenLifetime(grant, claims, settings);
     const remaining = remainingSeconds(claims.issuedAt, lifetime, now);
     const { loginLifetime } = settings;
-    const withIdToken = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
+    const { accessToken, idToken } = this.#context.grantTokens.create(grant, claims, lifetime, settings);
     return {
-      access_token: this.#context.tokens.sign('access_token', claims),
+      access_token: accessToken,
       expires_in: remaining,
       token_type: 'bearer',
       scope: grant.scope,
@@ -301,21 +318,8 @@ export class IssuedGrants {
       ...(loginLifetime !== null && {
         refresh_token_expires_in: remainingSeconds(grant.createdAt, loginLifetime, now),
       }),
-      ...(withIdToken && { id_token: this.#createIdToken(grant, claims.issuedAt, lifetime, settings) }),
+      ...(idToken !== null && { id_token: idToken }),
     };
-  }
-
-  #createIdToken(
-    { clientId, user, oauth2 }: IssuedGrant,
-    issuedAt: number,
-    lifetime: number,
-    settings: EffectiveSettings,
-  ) {
-    const iat = Math.floor(issuedAt / 1000);
-    const iss = this.#context.issuer();
-    const claims = { iss, sub: user, aud: clientId, iat, exp: iat + Math.ceil(lifetime), preferred_username: user };
-    if (oauth2 === true) return this.#context.idTokenKey.sign(claims);
-    return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
   }
 }
 

@@ -59,6 +59,7 @@ export function readOAuth2AuthorizationRequest(
     sentRedirectUri: sent !== undefined,
     challenge: pkce.challenge,
     offline: requestsOfflineAccess(scope, parameters),
+    nonce: parameters.get('nonce'),
   };
   return { client, flow: 'oauth2', redirectUri, rawState, scope, binding };
 }

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { EmulatorOperation } from '../api/operation.ts';
 import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
-import { oauthErrorBody, text, url } from './portal-operations.ts';
+import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts';
 
 const texts = (description: string) => v.pipe(v.array(v.string()), v.description(description));
 
@@ -12,9 +12,11 @@ const ServerMetadata = v.strictObject({
   authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the authorization code')),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
-  jwks_uri: url('The public key of ID tokens'),
+  jwks_uri: url('The public key of JWTs'),
   revocation_endpoint: v.pipe(v.string(), v.url()),
-  scopes_supported: v.exactOptional(texts('Only with the setting scopes')),
+  introspection_endpoint: v.pipe(v.string(), v.url()),
+  userinfo_endpoint: v.pipe(v.string(), v.url()),
+  scopes_supported: texts('The setting scopes, otherwise those of OpenID Connect; others exist, too'),
   response_types_supported: v.array(v.string()),
   response_modes_supported: v.array(v.string()),
   grant_types_supported: v.array(v.string()),
@@ -22,6 +24,8 @@ const ServerMetadata = v.strictObject({
   token_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   revocation_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
   revocation_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
+  introspection_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
+  introspection_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   code_challenge_methods_supported: v.exactOptional(texts('Left out if PKCE is ignored')),
   authorization_response_iss_parameter_supported: v.boolean(),
   subject_types_supported: v.array(v.string()),
@@ -51,6 +55,7 @@ const authorizeQuery = v.strictObject({
   redirect_uri: v.optional(text('Exactly as registered. Default: the first one that is registered')),
   scope: v.optional(v.string()),
   state: v.optional(v.string()),
+  nonce: v.optional(text('OpenID Connect Core, 3.1.2.1')),
   ...challengeFields,
 });
 
@@ -69,6 +74,7 @@ const TokenRequestForm = v.variant('grant_type', [
     ...clientFields,
   }),
   v.object({ grant_type: v.literal('refresh_token'), refresh_token: v.string(), ...clientFields }),
+  v.object({ grant_type: v.literal('client_credentials'), scope: v.optional(v.string()), ...clientFields }),
 ]);
 
 /** RFC 6749, 5.1. */
@@ -118,7 +124,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     path: '/oauth2/jwks',
     origin: 'frontend',
     id: 'jwks',
-    summary: 'Get the public key of ID tokens (RFC 7517)',
+    summary: 'Get the public key of JWTs (RFC 7517)',
     responses: {
       200: { description: 'A JWK Set', body: v.strictObject({ keys: v.array(v.record(v.string(), v.string())) }) },
     },
@@ -163,7 +169,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     path: '/oauth2/token',
     origin: 'frontend',
     id: 'oauth2Token',
-    summary: 'Exchange a code, poll with a device code, or refresh (RFC 6749, RFC 8628)',
+    summary: 'Exchange a code, poll with a device code, refresh, or get access as a client (RFC 6749, RFC 8628)',
     security: 'client',
     form: TokenRequestForm,
     responses: {
@@ -179,6 +185,8 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
           'invalid_request',
           'invalid_grant',
           'unsupported_grant_type',
+          'invalid_scope',
+          'unauthorized_client',
           'authorization_pending',
           'slow_down',
           'access_denied',
@@ -216,6 +224,54 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
       401: unauthenticated,
     },
   },
+  {
+    method: 'post',
+    path: '/oauth2/introspect',
+    origin: 'frontend',
+    id: 'introspect',
+    summary: 'Ask what a token stands for (RFC 7662)',
+    security: 'client',
+    form: v.object({ token: text('An access token or a refresh token'), ...clientFields }),
+    responses: {
+      200: {
+        description: 'RFC 7662, 2.2',
+        body: v.union([
+          v.strictObject({ active: v.literal(false) }),
+          v.strictObject({
+            active: v.literal(true),
+            iss: url('The frontend origin'),
+            sub: v.string(),
+            username: v.string(),
+            client_id: v.string(),
+            scope: v.exactOptional(v.string()),
+            iat: v.number(),
+            exp: v.exactOptional(v.pipe(v.number(), v.description('Only of an access token'))),
+            aud: v.exactOptional(url('The base origin; only of an access token')),
+            token_type: v.exactOptional(v.literal('Bearer')),
+          }),
+        ]),
+      },
+      400: { description: 'RFC 6749, 5.2', body: oauthErrorBody('invalid_request') },
+      401: unauthenticated,
+    },
+  },
+  ...(['get', 'post'] as const).map(
+    (method): EmulatorOperation => ({
+      method,
+      path: '/oauth2/userinfo',
+      origin: 'frontend',
+      id: `${method}Userinfo`,
+      summary: 'Get the claims about the user (OpenID Connect Core, 5.3)',
+      security: 'bearer',
+      responses: {
+        200: {
+          description: 'The access token is valid',
+          body: v.looseObject({ sub: v.string(), name: v.string(), preferred_username: v.string() }),
+        },
+        ...invalidBearer,
+      },
+    }),
+  ),
   {
     method: 'get',
     path: '/oauth2/device',

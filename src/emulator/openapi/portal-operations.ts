@@ -58,6 +58,25 @@ const authorizeQuery = v.strictObject({
   scope: v.optional(text('The requested scope, in an ordinary authorization code flow')),
 });
 
+/** The responses to requests without a valid access token. */
+export const invalidBearer = {
+  400: {
+    description: 'The Authorization header is malformed (RFC 6750, 3.1), or a required parameter or header is missing',
+    body: v.strictObject({ error: v.literal('invalid_request') }),
+    headers: { 'www-authenticate': 'Bearer' },
+  },
+  401: {
+    description: 'The access token is missing or invalid (RFC 6750, 3)',
+    body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),
+    headers: { 'www-authenticate': 'Bearer' },
+  },
+  403: {
+    description: 'The access token is invalid, with the setting invalid_token_status; or it has not the scope openid',
+    body: v.strictObject({ error: v.picklist(['invalid_token', 'insufficient_scope']) }),
+    headers: { 'www-authenticate': 'Bearer' },
+  },
+} as const;
+
 /** The six endpoints of docs/portal.md, the form of the login page, the revocation endpoint, and whoami. */
 export const portalOperations: readonly EmulatorOperation[] = [
   {
@@ -209,22 +228,7 @@ export const portalOperations: readonly EmulatorOperation[] = [
         description: 'The access token is valid',
         body: v.strictObject({ user: v.string(), scope: v.nullable(v.string()) }),
       },
-      400: {
-        description:
-          'The Authorization header is malformed (RFC 6750, 3.1), or a required parameter or header is missing',
-        body: v.strictObject({ error: v.literal('invalid_request') }),
-        headers: { 'www-authenticate': 'Bearer' },
-      },
-      401: {
-        description: 'The access token is missing or invalid (RFC 6750, 3)',
-        body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),
-        headers: { 'www-authenticate': 'Bearer' },
-      },
-      403: {
-        description: 'The access token is invalid; with the setting invalid_token_status',
-        body: v.strictObject({ error: v.literal('invalid_token') }),
-        headers: { 'www-authenticate': 'Bearer' },
-      },
+      ...invalidBearer,
     },
   },
 ];

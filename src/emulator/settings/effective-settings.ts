@@ -19,6 +19,7 @@ export interface Client {
   readonly name: string;
   readonly redirectUrl: 'accept' | 'refuse';
   readonly redirectUris: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** The options with all defaults filled in and checked. */
@@ -109,8 +110,9 @@ const CLIENT_OPTION_KEYS: KeysOf<ClientOptions> = {
   name: true,
   redirectUrl: true,
   redirectUris: true,
+  claims: true,
 };
-const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true };
+const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true, claims: true };
 
 /**
  * Fills in the defaults and checks every value.
@@ -203,6 +205,7 @@ function resolveClient(options: ClientOptions): Client {
     name: options.name ?? options.id,
     redirectUrl: options.redirectUrl ?? 'accept',
     redirectUris: options.redirectUris ?? [],
+    claims: options.claims ?? {},
   };
 }
 

@@ -53,6 +53,34 @@ export const OAUTH2_SETTINGS = {
     description:
       'which redirect URIs /oauth2/authorize accepts if the client has registered none: none (registered), any, https, or https-or-localhost',
   }),
+  /** The form of access tokens of `/oauth2/`: `opaque` (default), or a JWT that its API can verify (`jwt`, RFC 9068). */
+  accessTokenFormat: choiceSetting('opaque', {
+    choices: { opaque: 'opaque', jwt: 'a JWT' },
+    label: 'Access tokens',
+    description: 'the form of access tokens of /oauth2/: opaque, or a JWT that an API can verify (jwt)',
+  }),
+  /** The web pages whose scripts may call the endpoints for programs: those of this machine (`loopback`, the default), all, or none. */
+  cors: choiceSetting('loopback', {
+    choices: { loopback: 'those of this machine', any: 'all', none: 'none' },
+    label: 'Web pages whose scripts may call the endpoints',
+    description:
+      'the web pages whose scripts may call the endpoints for programs: those of this machine (loopback), any or none',
+  }),
+  /** What is wrong with the ID tokens of `/oauth2/`, which a client must refuse then. Default: `none`. */
+  idTokenError: choiceSetting('none', {
+    choices: {
+      none: 'nothing',
+      iss: 'its issuer',
+      aud: 'its audience',
+      exp: 'it has expired',
+      nonce: 'its nonce',
+      unsigned: 'it is not signed',
+      'unknown-key': 'its key is unknown',
+    },
+    label: 'What is wrong with ID tokens',
+    description:
+      'what is wrong with the ID tokens of /oauth2/: nothing (none), iss, aud, exp, nonce, no signature (unsigned), or a key that is not in the JWK Set (unknown-key)',
+  }),
   /** Lifetime of device codes, fixed when they are issued. A whole number of seconds; default: 600. */
   deviceCodeLifetime: secondsSetting('whole', 600, {
     label: 'Lifetime of device codes',
@@ -103,13 +131,13 @@ export const QUIRK_SETTINGS = {
     description: 'what separates scopes in requests and responses: space or comma',
   }),
   /**
-   * Parameters that an operation (authorize, code, device, poll, refresh, revoke, api) needs, such as
+   * Parameters that an operation (authorize, code, device, poll, refresh, client, revoke, api) needs, such as
    * `authorize:access_type=offline code:audience`. `{client_id}` in a value is the client's ID. Default: null, none.
    */
   requiredParameters: textSetting('requirements', {
     label: 'Required parameters',
     description:
-      'parameters that an operation (authorize, code, device, poll, refresh, revoke or api) needs: OPERATION:NAME or OPERATION:NAME=VALUE',
+      'parameters that an operation (authorize, code, device, poll, refresh, client, revoke or api) needs: OPERATION:NAME or OPERATION:NAME=VALUE',
   }),
   /** Request headers that an operation needs, see `requiredParameters`. Default: null, none. */
   requiredHeaders: textSetting('requirements', {

@@ -1,9 +1,9 @@
 /** What a requirement applies to: the requests of the OAuth 2.0 endpoints, and `api`, calls of `/api/whoami`. */
-export type Operation = 'authorize' | 'code' | 'device' | 'poll' | 'refresh' | 'revoke' | 'api';
+export type Operation = 'authorize' | 'code' | 'device' | 'poll' | 'refresh' | 'client' | 'revoke' | 'api';
 
 /** One requirement in a setting. */
 export const REQUIREMENT =
-  /(?:authorize|code|device|poll|refresh|revoke|api):[\w-]{1,100}(?:=(?:[\w.~{}:/,+-]|%[0-9A-Fa-f]{2})*)?/;
+  /(?:authorize|code|device|poll|refresh|client|revoke|api):[\w-]{1,100}(?:=(?:[\w.~{}:/,+-]|%[0-9A-Fa-f]{2})*)?/;
 
 /** A parameter or a header that a request must have. */
 interface Requirement {

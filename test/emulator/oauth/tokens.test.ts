@@ -52,7 +52,7 @@ test('a token response has an ID token if the scope contains openid, which the c
     const expected = { algorithms: ['HS256'], issuer: emulator.frontendUrl, audience: HEATER.id };
     const currentDate = new Date(1000 * iat);
     const { payload } = await jwtVerify(tokens.id_token ?? '', secret, { ...expected, currentDate });
-    const claims = { sub: 'alice', preferred_username: 'alice', iat, exp: iat + 3600 };
+    const claims = { sub: 'alice', name: 'alice', preferred_username: 'alice', iat, exp: iat + 3600 };
     expect(payload).toEqual({ iss: emulator.frontendUrl, aud: HEATER.id, ...claims });
   }
   await expect(jwtVerify(first.id_token ?? '', new TextEncoder().encode(PUMP.secret))).rejects.toThrow(/signature/);

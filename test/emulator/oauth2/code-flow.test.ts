@@ -16,7 +16,12 @@ test.for(['oauth2', 'oidc'] as const)('%s discovery names the issuer and all end
     revocation_endpoint: `${issuer}/oauth2/revoke`,
     code_challenge_methods_supported: ['S256'],
     authorization_response_iss_parameter_supported: true,
-    grant_types_supported: ['authorization_code', 'urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+    grant_types_supported: [
+      'authorization_code',
+      'urn:ietf:params:oauth:grant-type:device_code',
+      'refresh_token',
+      'client_credentials',
+    ],
   });
 });
 
@@ -47,7 +52,7 @@ test('a standard client logs in with code and PKCE, refreshes and revokes', asyn
   const keys = (await (await get(stock.server.jwks_uri ?? '')).json()) as JSONWebKeySet;
   const verified = { issuer: stock.server.issuer, audience: 'tool', currentDate: new Date(cloud.clock.wall) };
   const { protectedHeader } = await jwtVerify(first.id_token ?? '', createLocalJWKSet(keys), verified);
-  expect(protectedHeader.alg).toBe('ES256');
+  expect(protectedHeader.alg).toBe('RS256');
   const second = await stock.refresh(first.refresh_token);
   expect(second.refresh_token).not.toBe(first.refresh_token);
   await expect(stock.refresh(first.refresh_token)).rejects.toMatchObject(refusal('invalid_grant'));

@@ -1,0 +1,34 @@
+import type { FastifyInstance } from 'fastify';
+import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
+import { requestContext } from '../http/request-context.ts';
+import { addOAuth2Route } from '../http/routes.ts';
+import { readClientRequest } from '../http/token-request.ts';
+
+/**
+ * Serves token introspection (RFC 7662) to every client that authenticates as at the token endpoint. It ignores
+ * `token_type_hint`, because it recognises both kinds of tokens without it.
+ */
+export function serveIntrospection(app: FastifyInstance): void {
+  addOAuth2Route(app, '/oauth2/introspect', 'introspect', {
+    POST(request, reply) {
+      const received = readClientRequest(request);
+      if ('problem' in received) return sendOAuthError(reply, received.problem);
+      const token = received.form.get('token');
+      if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
+      const { grants, settings, origins } = requestContext(request).portal;
+      const found = grants.inspect(token, settings);
+      if (found === null) return reply.send({ active: false });
+      const { grant, issuedAt, expiresAt } = found;
+      return reply.send({
+        active: true,
+        iss: origins().frontend,
+        sub: grant.user,
+        username: grant.user,
+        client_id: grant.clientId,
+        ...(grant.scope !== null && { scope: grant.scope }),
+        iat: Math.floor(issuedAt / 1000),
+        ...(expiresAt !== null && { exp: Math.floor(expiresAt / 1000), aud: origins().base, token_type: 'Bearer' }),
+      });
+    },
+  });
+}

@@ -1,0 +1,124 @@
+import type { EffectiveSettings } from '../settings/effective-settings.ts';
+import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+import { accessTokenHash, createIdToken, SigningKey, unsignedJwt } from './jwt.ts';
+
+/** What tokens say of a grant. */
+export interface GrantSubject {
+  readonly clientId: string;
+  /** The client's ID if no user has logged in. */
+  readonly user: string;
+  readonly scope: string | null;
+  /** If `/oauth2/token` created it; left out otherwise. */
+  readonly oauth2?: {
+    /** The `nonce` of the authorization request (OpenID Connect Core, 3.1.2.1); left out if it had none. */
+    readonly nonce?: string | undefined;
+    /** When the user logged in, in milliseconds since 1970; left out if no user did, with `client_credentials`. */
+    readonly loggedInAt?: number | undefined;
+  };
+}
+
+/** Times of a token, in seconds since 1970. */
+interface TokenTimes {
+  readonly iat: number;
+  readonly exp: number;
+}
+
+/** What the tokens of grants are made with. */
+interface GrantTokensContext {
+  readonly tokens: BearerTokens;
+  readonly signingKey: SigningKey;
+  /** The frontend is the issuer of JWTs, and the base is the API that access tokens are for. */
+  readonly origins: () => { readonly frontend: string; readonly base: string };
+  readonly issued: IssuedSecrets;
+}
+
+/** How every JWT begins: its header is a JSON object. */
+const JWT_START = 'eyJ';
+
+/** The tokens of grants as clients get them, and what tokens that clients send stand for. */
+export class GrantTokens {
+  readonly #context: GrantTokensContext;
+
+  constructor(context: GrantTokensContext) {
+    this.#context = context;
+  }
+
+  /** @param lifetime of the access token, in seconds */
+  create(grant: GrantSubject, claims: TokenClaims, lifetime: number, settings: EffectiveSettings) {
+    const iat = Math.floor(claims.issuedAt / 1000);
+    const times = { iat, exp: iat + Math.ceil(lifetime) };
+    const accessToken = this.#accessToken(grant, claims, times, settings);
+    const hasUser = grant.oauth2 === undefined || grant.oauth2.loggedInAt !== undefined;
+    const isWanted = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
+    return {
+      accessToken,
+      idToken: hasUser && isWanted ? this.#idToken(grant, accessToken, times, settings) : null,
+    };
+  }
+
+  /** The claims of an access token, even if it is expired or revoked; null if this emulator did not issue it. */
+  verifyAccessToken(token: string): TokenClaims | null {
+    const { tokens, signingKey } = this.#context;
+    const jti = token.startsWith(JWT_START) ? signingKey.verify(token)?.['jti'] : token;
+    return typeof jti === 'string' ? tokens.verify('access_token', jti) : null;
+  }
+
+  /** A JWT (RFC 9068, 2.2) has the opaque token as its `jti`, so that both are recognised alike. */
+  #accessToken(
+    { oauth2, user, clientId, scope }: GrantSubject,
+    claims: TokenClaims,
+    times: TokenTimes,
+    settings: EffectiveSettings,
+  ): string {
+    const { tokens, signingKey, origins, issued } = this.#context;
+    const jti = tokens.sign('access_token', claims);
+    if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return jti;
+    const { frontend: iss, base: aud } = origins();
+    const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
+    const token = signingKey.sign('at+jwt', {
+      ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
+      ...own,
+    });
+    return issued.record('access_token', token);
+  }
+
+  #idToken(
+    { clientId, user, oauth2 }: GrantSubject,
+    accessToken: string,
+    times: TokenTimes,
+    settings: EffectiveSettings,
+  ): string {
+    const iss = this.#context.origins().frontend;
+    const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
+    if (oauth2 === undefined) return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
+    const all = {
+      ...{ ...claims, azp: clientId, at_hash: accessTokenHash(accessToken) },
+      auth_time: Math.floor((oauth2.loggedInAt ?? 0) / 1000),
+      ...(oauth2.nonce !== undefined && { nonce: oauth2.nonce }),
+    };
+    switch (settings.idTokenError) {
+      case 'unsigned':
+        return unsignedJwt(all);
+      case 'unknown-key':
+        return new SigningKey(undefined).sign('JWT', all);
+      case 'none':
+        return this.#context.signingKey.sign('JWT', all);
+      default:
+        return this.#context.signingKey.sign('JWT', { ...all, ...WRONG_CLAIMS[settings.idTokenError] });
+    }
+  }
+}
+
+/** What replaces the claims of an ID token, by the setting `idTokenError`. */
+const WRONG_CLAIMS = {
+  iss: { iss: 'https://another-issuer.invalid' },
+  aud: { aud: 'another-client', azp: 'another-client' },
+  exp: { iat: 1, exp: 2 },
+  nonce: { nonce: 'another-nonce' },
+} as const;
+
+/** The claims about a user (OpenID Connect Core, 5.1), in ID tokens and at the userinfo endpoint. */
+export function userClaims(user: string, { users }: EffectiveSettings) {
+  return { sub: user, name: user, preferred_username: user, ...users.get(user)?.claims };
+}

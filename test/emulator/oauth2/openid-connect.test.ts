@@ -1,0 +1,134 @@
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import * as client from 'openid-client';
+import { expect, test } from 'vitest';
+import { type EmulatorOptions, startEmulator } from '../../../src/emulator/index.ts';
+import { ALICE, errorOf, get, post } from '../portal-client.ts';
+
+const REDIRECT_URI = 'https://tool.example/back';
+const TOOL = { id: 'tool', secret: 'tool:secret with +%&', redirectUris: [REDIRECT_URI] };
+const SUBJECT = { ...ALICE, claims: { email: 'alice@example.com', roles: ['owner'] } };
+
+/** An emulator, and unmodified openid-client that has discovered it as an OpenID provider. */
+async function startProvider(options: EmulatorOptions = {}) {
+  const emulator = await startEmulator({ clients: [TOOL], users: [SUBJECT], ...options });
+  const insecure = { execute: [client.allowInsecureRequests] };
+  const issuer = new URL(emulator.frontendUrl);
+  const config = await client.discovery(issuer, TOOL.id, TOOL.secret, undefined, insecure);
+  return {
+    emulator,
+    config,
+    /** The whole code flow with PKCE and nonce. */
+    async logIn(scope = 'openid profile') {
+      const pkceCodeVerifier = client.randomPKCECodeVerifier();
+      const expectedNonce = client.randomNonce();
+      const authorizeUrl = client.buildAuthorizationUrl(config, {
+        ...{ redirect_uri: REDIRECT_URI, scope, nonce: expectedNonce, max_age: '3600' },
+        code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier),
+        code_challenge_method: 'S256',
+      }).href;
+      const { location } = await emulator.login({ authorizeUrl, user: ALICE.name });
+      const checks = { pkceCodeVerifier, expectedNonce, maxAge: 3600 };
+      return client.authorizationCodeGrant(config, new URL(location), checks);
+    },
+    [Symbol.asyncDispose]: () => emulator.close(),
+  };
+}
+
+test('a stock OpenID client checks nonce, at_hash and auth_time, and gets the claims of the user', async () => {
+  await using provider = await startProvider();
+  const { config } = provider;
+  const tokens = await provider.logIn();
+  const about = { sub: 'alice', preferred_username: 'alice', ...SUBJECT.claims };
+  expect(tokens.claims()).toMatchObject({ ...about, aud: TOOL.id, azp: TOOL.id, at_hash: expect.any(String) });
+  expect(await client.fetchUserInfo(config, tokens.access_token, 'alice')).toMatchObject(about);
+  const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '');
+  expect(refreshed.claims()).toMatchObject({ auth_time: tokens.claims()?.auth_time, nonce: tokens.claims()?.nonce });
+});
+
+test.for(['iss', 'aud', 'exp', 'nonce', 'unsigned', 'unknown-key'] as const)(
+  'a client that validates ID tokens refuses one with the error %s',
+  async (idTokenError) => {
+    await using provider = await startProvider({ idTokenError });
+    // Otherwise the client relies on TLS in place of the signature (OpenID Connect Core, 3.1.3.7).
+    client.enableNonRepudiationChecks(provider.config);
+    await expect(provider.logIn()).rejects.toThrow();
+    provider.emulator.change({ idTokenError: 'none' });
+    expect((await provider.logIn()).claims()?.sub).toBe('alice');
+  },
+);
+
+test('an access token that is a JWT says for whom and for which API it is, and works as an opaque one does', async () => {
+  const clients = [{ ...TOOL, claims: { tenant: 'home' } }];
+  await using provider = await startProvider({ accessTokenFormat: 'jwt', clients });
+  const { emulator, config } = provider;
+  const tokens = await provider.logIn('openid read');
+  const keys = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri ?? ''));
+  const checks = { issuer: emulator.frontendUrl, audience: emulator.baseUrl, typ: 'at+jwt' };
+  const { payload } = await jwtVerify(tokens.access_token, keys, checks);
+  const expected = { sub: 'alice', client_id: TOOL.id, scope: 'openid read', tenant: 'home', roles: ['owner'] };
+  expect(payload).toMatchObject(expected);
+  const whoami = () => get(`${emulator.baseUrl}/api/whoami`, { authorization: `Bearer ${tokens.access_token}` });
+  expect((await whoami()).status).toBe(200);
+  expect(emulator.secretsIssued('access_token')).toContain(tokens.access_token);
+  await client.tokenRevocation(config, tokens.access_token);
+  expect((await whoami()).status).toBe(401);
+});
+
+test('a client gets access of its own without a refresh token or an ID token, and a public client none', async () => {
+  const clients = [TOOL, { id: 'browser' }];
+  await using provider = await startProvider({ clients });
+  const { config, emulator } = provider;
+  const tokens = await client.clientCredentialsGrant(config, { scope: 'openid read' });
+  expect(tokens).toMatchObject({ token_type: 'bearer', scope: 'openid read' });
+  expect(tokens).not.toHaveProperty('refresh_token');
+  expect(tokens).not.toHaveProperty('id_token');
+  const own = { grant_type: 'client_credentials', client_id: 'browser' };
+  const endpoint = `${emulator.frontendUrl}/oauth2/token`;
+  expect(await errorOf(await post(endpoint, own))).toEqual([400, 'unauthorized_client']);
+  emulator.change({ flows: 'code' });
+  const refused = { ...own, client_id: TOOL.id, client_secret: TOOL.secret };
+  expect(await errorOf(await post(endpoint, refused))).toEqual([400, 'unsupported_grant_type']);
+});
+
+test('introspection tells whether a token is valid, and nothing about one that is not', async () => {
+  await using provider = await startProvider();
+  const { config } = provider;
+  const { access_token, refresh_token = '' } = await provider.logIn('openid read');
+  const about = { active: true, sub: 'alice', client_id: TOOL.id, scope: 'openid read' };
+  const inspected = await client.tokenIntrospection(config, access_token);
+  expect(inspected).toMatchObject({ ...about, exp: expect.any(Number), token_type: 'Bearer' });
+  expect(await client.tokenIntrospection(config, refresh_token)).toMatchObject(about);
+  await client.tokenRevocation(config, refresh_token);
+  for (const ended of [access_token, refresh_token, 'of-another-server'])
+    expect(await client.tokenIntrospection(config, ended)).toEqual({ active: false });
+});
+
+test('userinfo wants a valid token with the scope openid', async () => {
+  await using provider = await startProvider();
+  const { access_token } = await client.clientCredentialsGrant(provider.config, { scope: 'read' });
+  const userinfo = provider.config.serverMetadata().userinfo_endpoint ?? '';
+  const answer = await get(userinfo, { authorization: `Bearer ${access_token}` });
+  expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([403, expect.stringContaining('openid')]);
+  expect((await get(userinfo)).status).toBe(401);
+});
+
+test('scripts of web pages of this machine may call the endpoints for programs, and others only if the setting says so', async () => {
+  await using provider = await startProvider();
+  const { emulator } = provider;
+  const preflight = async (origin: string, path: string) => {
+    const headers = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' };
+    const answer = await fetch(`${emulator.frontendUrl}${path}`, { method: 'OPTIONS', headers });
+    return [answer.status, answer.headers.get('access-control-allow-origin')];
+  };
+  const own = 'http://localhost:5173';
+  const foreign = 'https://app.example';
+  expect(await preflight(own, '/oauth2/token')).toEqual([204, own]);
+  expect(await preflight(foreign, '/oauth2/token')).toEqual([405, null]);
+  expect(await preflight(own, '/oauth2/authorize')).toEqual([405, null]);
+  const discovery = `${emulator.frontendUrl}/.well-known/openid-configuration`;
+  expect((await get(discovery, { origin: own })).headers.get('access-control-allow-origin')).toBe(own);
+  emulator.change({ cors: 'any' });
+  expect(await preflight(foreign, '/oauth2/token')).toEqual([204, foreign]);
+  emulator.change({ cors: 'none' });
+  expect(await preflight(own, '/oauth2/token')).toEqual([405, null]);
+});
