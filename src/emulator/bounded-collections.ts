@@ -22,6 +22,10 @@ export class BoundedMap<T> {
     }
   }
 
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
   clear(): void {
     this.#entries.clear();
   }

@@ -10,7 +10,14 @@ import { serveDiscovery } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
 import { serveIntrospection } from './endpoints/introspection.ts';
 import { serveOAuth2Token } from './endpoints/oauth2-token.ts';
-import { serveOAuth2Revocation, serveRevocation, serveToken, serveWhoami } from './endpoints/token.ts';
+import { serveRegistration } from './endpoints/registration.ts';
+import {
+  serveOAuth2Revocation,
+  serveResourceMetadata,
+  serveRevocation,
+  serveToken,
+  serveWhoami,
+} from './endpoints/token.ts';
 import { serveUserinfo } from './endpoints/userinfo.ts';
 import { attachFaults } from './faults/attach-faults.ts';
 import { FaultError, validateFault } from './faults/fault-body.ts';
@@ -157,6 +164,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveCodeDelivery(base);
   serveRevocation(base);
   serveWhoami(base);
+  serveResourceMetadata(base);
 
   const frontend = createServer(portal, log, rates, tls);
   serveAuthorize(frontend);
@@ -167,6 +175,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveDevicePage(frontend);
   serveOAuth2Revocation(frontend);
   serveIntrospection(frontend);
+  serveRegistration(frontend);
   serveUserinfo(frontend);
 
   const listeners = {

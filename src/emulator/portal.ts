@@ -11,7 +11,8 @@ import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { SigningKey } from './oauth/jwt.ts';
-import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
+import type { Client } from './settings/client-registry.ts';
+import { type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
 import type { StateFile } from './state-file.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -103,6 +104,7 @@ export function createPortal(
   const issuedSecrets = new IssuedSecrets();
   const audit = new ClientAudit(saved);
   const runtimeSettings = new RuntimeSettings(settings, () => changes.emitChange('settings'));
+  settings.clients.restore(saved.registered ?? []);
   const states = new HelperStates(saved.stateKey, now, issuedSecrets);
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
@@ -139,6 +141,7 @@ export function createPortal(
       file?.save({
         stateKey: states.key,
         tokenKey: tokens.key,
+        registered: runtimeSettings.settings.clients.registered(),
         ...(signingKey.pem !== null && { signingKey: signingKey.pem }),
         clockOffset: clock.view().offset,
         grants: grants.all(),
@@ -163,6 +166,7 @@ export function codeDeliveryUrl(portal: EmulatedPortal, client: Client): string 
  * CA stay. `secretsIssued` stays too: its values were secrets and must not be in any log.
  */
 export function resetPortal(portal: EmulatedPortal): void {
+  portal.settings.clients.restore([]);
   portal.states.rotateKey();
   portal.helperFlows.clear();
   portal.codes.clear();

@@ -6,11 +6,13 @@ import type { FailedAuthenticationRecord, FastPollRecord, GrantAuditRecord } fro
 import type { DeviceLogin } from './oauth/device-logins.ts';
 import type { HelperFlow } from './oauth/helper-flows.ts';
 import type { IssuedGrant } from './oauth/issued-grants.ts';
+import type { RegisteredClient } from './settings/client-registry.ts';
 
 /** The state that survives a restart, as it is in JSON. */
 interface PersistedState {
   /** The generated client, if none was configured. */
   readonly client: { readonly id: string; readonly secret: string | null };
+  readonly registered: readonly RegisteredClient[];
   /** The private CA: its certificate and its key, PEM. */
   readonly authority: { readonly certificate: string; readonly key: string };
   /** The keys that sign states and tokens, base64url. */
@@ -39,6 +41,7 @@ const PersistedStateSchema = v.partial(
   v.object({
     client: v.object({ id: textSchema, secret: v.nullable(textSchema) }),
     authority: v.object({ certificate: textSchema, key: textSchema }),
+    registered: listSchema({ id: textSchema, registrationToken: textSchema, redirectUris: v.array(textSchema) }),
     stateKey: secretKeySchema,
     tokenKey: secretKeySchema,
     signingKey: secretKeySchema,
@@ -49,7 +52,13 @@ const PersistedStateSchema = v.partial(
       user: textSchema,
       scope: v.nullable(textSchema),
       revoked: v.boolean(),
-      oauth2: v.optional(v.object({ nonce: v.optional(textSchema), loggedInAt: v.optional(v.number()) })),
+      oauth2: v.optional(
+        v.object({
+          nonce: v.optional(textSchema),
+          resource: v.optional(textSchema),
+          loggedInAt: v.optional(v.number()),
+        }),
+      ),
       createdAt: v.number(),
       refreshedAt: v.number(),
       generation: v.number(),

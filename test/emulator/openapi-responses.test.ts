@@ -141,6 +141,29 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await oauth2('introspect', { ...client, token: 'unknown' });
   await oauth2('introspect', client);
   await oauth2('introspect', { token: 'unknown' }, { authorization: 'Basic eDp5' });
+  for (const path of ['', '/api/whoami']) {
+    const metadata = `/.well-known/oauth-protected-resource${path}`;
+    await ask(`get ${metadata}`, `${baseUrl}${metadata}`);
+  }
+  const json = (body: unknown, headers: Record<string, string> = {}) => ({
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  const metadata = { redirect_uris: [tool] };
+  const register = (body: unknown) => ask('post /oauth2/register', `${frontendUrl}/oauth2/register`, json(body));
+  await register({});
+  const registered = (await (await register(metadata)).json()) as Record<string, string>;
+  const { registration_client_uri: uri = '', registration_access_token: ownToken = '' } = registered;
+  const managed = '/oauth2/register/{registered}';
+  for (const token of ['wrong', ownToken]) {
+    const { headers } = bearer(token);
+    await ask(`get ${managed}`, uri, { headers });
+    await ask(`put ${managed}`, uri, json(metadata, headers));
+    await ask(`put ${managed}`, uri, json({}, headers));
+    await ask(`delete ${managed}`, uri, { headers });
+  }
+  emulator.change({ registration: false });
+  await register(metadata);
   for (const method of ['get', 'post']) {
     const userinfo = (init: RequestInit = {}) =>
       ask(`${method} /oauth2/userinfo`, `${frontendUrl}/oauth2/userinfo`, init);

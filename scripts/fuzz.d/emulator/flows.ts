@@ -42,6 +42,7 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
   const waiting = await login(target, own, user.id);
   const begun = await config(target, own);
   const device = await beginDevice(target, own);
+  const registered = await register(target);
   await (await fetch(begun.authorizeUrl)).text();
   const { grants } = (await good(await fetch(`${target.baseUrl}/_emulator/grants`))) as { grants: { id: string }[] };
   const held = await flow(target, victim, person.id);
@@ -51,6 +52,7 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
       baseUrl: target.baseUrl,
       clientId: own.id,
       clientSecret: own.secret,
+      registered,
       victimId: victim.id,
       user: user.id,
       password: user.secret,
@@ -84,6 +86,12 @@ async function beginDevice({ frontendUrl }: EmulatorTarget, { id, secret }: Cred
   const body = new URLSearchParams({ client_id: id, client_secret: secret });
   const response = await fetch(`${frontendUrl}/oauth2/device_authorization`, { method: 'POST', body });
   return (await good(response)) as { device_code: string; user_code: string };
+}
+
+async function register({ frontendUrl }: EmulatorTarget): Promise<EmulatorFacts['registered']> {
+  const metadata = { redirect_uris: ['https://tool.example/back'] };
+  const answer = (await good(await call(`${frontendUrl}/oauth2/register`, metadata))) as Record<string, string>;
+  return { id: answer['client_id'] ?? '', token: answer['registration_access_token'] ?? '' };
 }
 
 /** Resets everything that was issued, and the faults, settings and clock. */
@@ -149,6 +157,6 @@ function call(url: string, body: unknown, method = 'POST'): Promise<Response> {
 }
 
 async function good(response: Response): Promise<unknown> {
-  if (response.status !== 200) throw new Error(`${response.url.split('?')[0]} responded ${response.status}`);
+  if (!response.ok) throw new Error(`${response.url.split('?')[0]} responded ${response.status}`);
   return await response.json();
 }

@@ -86,13 +86,18 @@ function plan(operation: Operation, facts: EmulatorFacts, good: boolean): fc.Arb
   const query = members({ properties: Object.fromEntries(inQuery), required }, values, good).map((all) =>
     Object.entries(all).map(([key, value]) => `${key}=${encodeURIComponent(toLatin1(String(value)))}`),
   );
-  const bearer = textTemplate`Authorization: Bearer ${valueGenerators(facts, good).token('accessTokens')}`;
+  const isManagement = operation.path.endsWith('/{registered}');
+  const ownToken = good
+    ? fc.constant(facts.registered.token)
+    : sometimes(20, visibleText(40), fc.constant(facts.registered.token));
+  const token = isManagement ? ownToken : valueGenerators(facts, good).token('accessTokens');
   return fc
     .record({
       origin: fc.constantFrom(...origins),
       path,
       query,
-      bearer: BEARER_OPERATIONS.has(name) ? bearer : fc.constant(''),
+      bearer:
+        BEARER_OPERATIONS.has(name) || isManagement ? textTemplate`Authorization: Bearer ${token}` : fc.constant(''),
       body: bodyOf(name, requestBody?.content ?? {}, facts, good),
     })
     .map(({ origin, path, query, bearer, body }) => ({

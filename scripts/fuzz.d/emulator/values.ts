@@ -25,6 +25,8 @@ export interface EmulatorFacts {
   readonly password: string;
   /** The middle part of a state whose code can be polled at the helper. */
   readonly victimPayload: string;
+  /** A client that has registered itself, and the token for its registration. */
+  readonly registered: { readonly id: string; readonly token: string };
   readonly known: KnownValues<Learned>;
 }
 
@@ -88,7 +90,7 @@ export function memberValues(
   facts: EmulatorFacts,
   good: boolean,
 ): Readonly<Record<string, fc.Arbitrary<unknown> | null>> {
-  const { known, clientSecret, user, password, baseUrl, clientId } = facts;
+  const { known, registered, clientSecret, user, password, baseUrl, clientId } = facts;
   const { client, code, state, stateId, entry, token, odd } = valueGenerators(facts, good);
   const callbacks = [`${baseUrl}/external/oauth2helper/code/set/${clientId}`, 'https://tool.example/back'];
   const oddAddress = fc.constantFrom('http://127.0.0.1:1/cb?a=b#c', 'http://[', 'javascript:alert(1)', 'http://x/é');
@@ -118,6 +120,17 @@ export function memberValues(
     action: sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant('')),
     user: entry(user),
     deny: sometimes(15, fc.constant(true), fc.constant(false)),
+    registered: entry(registered.id),
+    redirect_uris: odd(
+      30,
+      fc.constantFrom<unknown>(['x'], [`${callbacks[1]}#x`], [], 'x'),
+      fc.constant([callbacks[1]]),
+    ),
+    token_endpoint_auth_method: entry('client_secret_post'),
+    grant_types: fc.constant(['authorization_code', 'refresh_token']),
+    response_types: fc.constant(['code']),
+    client_name: entry('A tool'),
+    jwks: fc.constant({ keys: [] }),
     id: entry(known.one('faults')),
     grant_id: entry(known.one('grants')),
     file: fc.constantFrom('main.js', 'main.ts', 'x.js'),

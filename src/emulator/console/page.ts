@@ -40,7 +40,7 @@ export interface ConsoleData {
  * @param script the URL of its main module
  */
 export function consolePage(portal: EmulatedPortal, script: string): string {
-  const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
+  const clients = portal.settings.clients.configured().map(({ id, name }) => ({ id, name }));
   const settings = Object.entries(SETTINGS).map(([name, definition]) => ({ ...definition, name: snakeCase(name) }));
   const users = [...portal.settings.users.keys()];
   const data: ConsoleData = {

@@ -11,7 +11,7 @@ import {
 } from '../oauth/authorization-request.ts';
 import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
 
 /**

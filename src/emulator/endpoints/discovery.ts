@@ -41,6 +41,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     jwks_uri: `${issuer}/oauth2/jwks`,
     revocation_endpoint: `${issuer}/oauth2/revoke`,
     introspection_endpoint: `${issuer}/oauth2/introspect`,
+    ...(settings.registration && { registration_endpoint: `${issuer}/oauth2/register` }),
     userinfo_endpoint: `${issuer}/oauth2/userinfo`,
     scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
     response_types_supported: hasCode ? ['code'] : [],

@@ -4,7 +4,7 @@ import { addRoute, sendNotFound } from '../http/routes.ts';
 import type { HelperFlow } from '../oauth/helper-flows.ts';
 import { type CodeDeliveryOutcome, handleCodeDelivery } from '../oauth/login.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import { codePage, messagePage, sendPage } from './pages.ts';
 
 /** Maximum length of a redirect_url, because it is inside the state, and the state is inside a URL. */

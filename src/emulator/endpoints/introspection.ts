@@ -27,7 +27,11 @@ export function serveIntrospection(app: FastifyInstance): void {
         client_id: grant.clientId,
         ...(grant.scope !== null && { scope: grant.scope }),
         iat: Math.floor(issuedAt / 1000),
-        ...(expiresAt !== null && { exp: Math.floor(expiresAt / 1000), aud: origins().base, token_type: 'Bearer' }),
+        ...(expiresAt !== null && {
+          exp: Math.floor(expiresAt / 1000),
+          aud: grant.oauth2?.resource ?? origins().base,
+          token_type: 'Bearer',
+        }),
       });
     },
   });

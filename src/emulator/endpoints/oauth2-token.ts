@@ -4,6 +4,7 @@ import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '.
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
+import { isResource } from '../oauth/grant-tokens.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
@@ -52,6 +53,9 @@ function handleTokenRequest(
   }
   const unmet = unmetOfRequest(request, OPERATIONS[grant], received);
   if (unmet !== null) return invalidRequest(unmet);
+  const resource = form.get('resource');
+  if (resource !== undefined && !isResource(resource))
+    return { status: 400, error: 'invalid_target', description: 'resource must be an absolute URI' };
   if (grant === 'authorization_code') return exchangeCode(portal, received);
   if (grant === 'device_code') return pollDeviceCode(portal, received);
   if (grant === 'client_credentials') return grantToClient(portal, received);
@@ -89,6 +93,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   if (problem !== null) return invalidGrant(problem);
   const grant = portal.grants.create(client.id, code.user, code.scope, {
     nonce: binding.nonce,
+    resource: form.get('resource') ?? binding.resource,
     loggedInAt: code.issuedAt,
   });
   portal.codes.markExchanged(code, grant.id);
@@ -113,7 +118,10 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
   if ('denied' in decision) return deviceError('access_denied', 'the user has refused');
   const problem = rejectCodeVerifier(login.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, decision.user, login.scope, { loggedInAt: portal.now() });
+  const grant = portal.grants.create(client.id, decision.user, login.scope, {
+    resource: form.get('resource'),
+    loggedInAt: portal.now(),
+  });
   deviceLogins.markExchanged(login, grant.id);
   return issueFirstTokens(portal, grant, login.offline);
 }
@@ -124,7 +132,7 @@ function grantToClient(portal: EmulatedPortal, { client, form }: ClientRequest):
     return { status: 400, error: 'unauthorized_client', description: 'a public client has no access of its own' };
   const requested = readRequestedScope(form.get('scope'), portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
-  const grant = portal.grants.create(client.id, client.id, requested.scope, {});
+  const grant = portal.grants.create(client.id, client.id, requested.scope, { resource: form.get('resource') });
   const tokens = portal.grants.issueTokens(grant, portal.settings);
   return { tokens, withRefreshToken: false, user: client.id };
 }

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { authenticateBearer } from '../http/bearer-authentication.ts';
 import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
-import { bearerToken, requestContext } from '../http/request-context.ts';
+import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import { isScope } from '../oauth/authorization-request.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 
 /**
  * Serves the token endpoint (docs/portal.md, 5 and 6; RFC 6749, 4.1.3 and 6). It authenticates the client before it
@@ -84,11 +84,29 @@ export function findUnusedCode(
   return portal.codes.isUnexpired(code, portal.settings.codeLifetime) ? code : invalidGrant('the code has expired');
 }
 
+/** The well-known path of the metadata of a protected resource (RFC 9728, 3). */
+const RESOURCE_METADATA = '/.well-known/oauth-protected-resource';
+
+/** Serves the metadata of the stand-in for the cloud API, for the whole origin and for its path (RFC 9728, 3.1). */
+export function serveResourceMetadata(app: FastifyInstance): void {
+  for (const path of ['', '/api/whoami']) {
+    addOAuth2Route(app, `${RESOURCE_METADATA}${path}`, 'discovery', {
+      async GET(request, reply) {
+        const { origins } = requestContext(request).portal;
+        const resource = `${origins().base}${path}`;
+        const servers = [origins().frontend];
+        return reply.send({ resource, authorization_servers: servers, bearer_methods_supported: ['header'] });
+      },
+    });
+  }
+}
+
 /** A stand-in for the cloud API: 200 `{user, scope}` for a valid bearer token in the Authorization header. */
 export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
-      const { grant, token } = authenticateBearer(request, reply) ?? {};
+      const { base } = requestContext(request).portal.origins();
+      const { grant, token } = authenticateBearer(request, reply, `${base}${RESOURCE_METADATA}/api/whoami`) ?? {};
       if (grant === undefined || token === undefined) return reply;
       const { portal, query } = requestContext(request);
       const form = query ?? new Map<string, string>();

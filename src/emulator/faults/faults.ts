@@ -40,14 +40,19 @@ const MAX_FAULTS = 1000;
  */
 export class Faults {
   readonly #seed: number;
-  readonly #clients: ReadonlyMap<string, unknown>;
+  readonly #clients: Pick<ReadonlyMap<string, unknown>, 'has'>;
   readonly #listeners: Listeners;
   readonly #onChange: () => void;
   #entries: FaultEntry[] = [];
   #lastNumber = 0;
 
   /** @param onChange called when faults or their counts have changed */
-  constructor(seed: number, clients: ReadonlyMap<string, unknown>, listeners: Listeners, onChange: () => void) {
+  constructor(
+    seed: number,
+    clients: Pick<ReadonlyMap<string, unknown>, 'has'>,
+    listeners: Listeners,
+    onChange: () => void,
+  ) {
     this.#seed = seed;
     this.#clients = clients;
     this.#listeners = listeners;

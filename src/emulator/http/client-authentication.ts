@@ -1,7 +1,8 @@
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { ASSERTION_TYPE } from '../oauth/client-assertions.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client, EffectiveSettings } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
+import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import { authenticationError, invalidGrant, invalidRequest, type OAuthError } from './oauth-error.ts';
 import { type BasicCredentials, basicCredentials, bearerToken } from './request-context.ts';
 

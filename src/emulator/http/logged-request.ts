@@ -13,6 +13,7 @@ export const ENDPOINTS = [
   'token',
   'revoke',
   'introspect',
+  'register',
   'userinfo',
   'whoami',
   'discovery',

@@ -6,6 +6,7 @@ export type OAuthErrorName =
   | 'invalid_client'
   | 'invalid_grant'
   | 'invalid_scope'
+  | 'invalid_target'
   | 'unauthorized_client'
   | 'unsupported_grant_type'
   | 'authorization_pending'

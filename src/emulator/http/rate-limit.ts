@@ -10,6 +10,7 @@ const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
   'token',
   'revoke',
   'introspect',
+  'register',
   'userinfo',
   'whoami',
   'discovery',

@@ -3,7 +3,7 @@ import { systemRandom } from '../../system/random.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { RingBuffer } from '../bounded-collections.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { ClientRegistry } from '../settings/client-registry.ts';
 import type { LoggedRequest } from './logged-request.ts';
 import { hasRequestContext, type RequestContext, requestContext } from './request-context.ts';
 
@@ -131,10 +131,10 @@ const URL_MEMBER = /(?:_url|_endpoint|_uri|_uri_complete)$|^issuer$/;
 
 /** Masks secrets for the log, except with the option `showSecrets`. */
 class SecretMasker {
-  readonly #clients: ReadonlyMap<string, Client>;
+  readonly #clients: ClientRegistry;
   readonly #showSecrets: boolean;
 
-  constructor(clients: ReadonlyMap<string, Client>, showSecrets: boolean) {
+  constructor(clients: ClientRegistry, showSecrets: boolean) {
     this.#clients = clients;
     this.#showSecrets = showSecrets;
   }

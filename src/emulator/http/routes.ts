@@ -14,7 +14,7 @@ declare module 'fastify' {
 export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** The methods of a path. */
-type RouteHandlers = { readonly [Method in 'GET' | 'POST' | 'PATCH' | 'DELETE']?: RouteHandlerMethod };
+type RouteHandlers = { readonly [Method in 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE']?: RouteHandlerMethod };
 
 /** Adds the routes of a path of the generic OAuth 2.0 server, see {@link addRoute}. */
 export function addOAuth2Route(app: FastifyInstance, path: string, endpoint: Endpoint, handlers: RouteHandlers): void {

@@ -3,7 +3,7 @@ import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { ClientAuthenticationMethod } from '../oauth/client-audit.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import { authenticateClient, authenticateOAuth2Client, type ClientAuthentication } from './client-authentication.ts';
 import type { Endpoint } from './logged-request.ts';

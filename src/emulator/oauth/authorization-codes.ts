@@ -26,6 +26,8 @@ export interface OAuth2Binding {
   readonly offline: boolean;
   /** `nonce` (OpenID Connect Core, 3.1.2.1); left out if the request had none. */
   readonly nonce?: string | undefined;
+  /** The API that the access token is for (RFC 8707, 2.1); left out if the request named none. */
+  readonly resource?: string | undefined;
 }
 
 /** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */

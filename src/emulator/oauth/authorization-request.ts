@@ -1,5 +1,5 @@
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import type { OAuth2Binding } from './authorization-codes.ts';
 import type { HelperState } from './helper-flows.ts';
 

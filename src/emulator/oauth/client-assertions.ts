@@ -1,5 +1,5 @@
 import { BoundedMap } from '../bounded-collections.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 
 /** RFC 7523, 2.2. */
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';

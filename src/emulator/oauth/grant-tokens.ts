@@ -13,6 +13,8 @@ export interface GrantSubject {
   readonly oauth2?: {
     /** The `nonce` of the authorization request (OpenID Connect Core, 3.1.2.1); left out if it had none. */
     readonly nonce?: string | undefined;
+    /** The API that the access tokens are for (RFC 8707); left out for that of the base origin. */
+    readonly resource?: string | undefined;
     /** When the user logged in, in milliseconds since 1970; left out if no user did, with `client_credentials`. */
     readonly loggedInAt?: number | undefined;
   };
@@ -74,7 +76,8 @@ export class GrantTokens {
     const { tokens, signingKey, origins, issued } = this.#context;
     const jti = tokens.sign('access_token', claims);
     if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return jti;
-    const { frontend: iss, base: aud } = origins();
+    const { frontend: iss, base } = origins();
+    const aud = oauth2.resource ?? base;
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     const token = signingKey.sign('at+jwt', {
       ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
@@ -117,6 +120,11 @@ const WRONG_CLAIMS = {
   exp: { iat: 1, exp: 2 },
   nonce: { nonce: 'another-nonce' },
 } as const;
+
+/** Whether a text can name an API: an absolute URI without a fragment (RFC 8707, 2). */
+export function isResource(text: string): boolean {
+  return URL.canParse(text) && !text.includes('#');
+}
 
 /** The claims about a user (OpenID Connect Core, 5.1), in ID tokens and at the userinfo endpoint. */
 export function userClaims(user: string, { users }: EffectiveSettings) {

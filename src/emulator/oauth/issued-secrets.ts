@@ -1,7 +1,14 @@
 import { RingBuffer } from '../bounded-collections.ts';
 
 /** Values that the portal issues and that must not appear in any log. */
-export type SecretKind = 'state' | 'code' | 'device_code' | 'user_code' | 'access_token' | 'refresh_token';
+export type SecretKind =
+  | 'state'
+  | 'code'
+  | 'device_code'
+  | 'user_code'
+  | 'access_token'
+  | 'refresh_token'
+  | 'registration_token';
 
 interface IssuedSecret {
   readonly kind: SecretKind;

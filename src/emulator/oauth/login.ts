@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { parseForm } from '../../system/http/form.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import {
   type AuthorizationRequest,
   allowAuthorization,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/effective-settings.ts';
+import type { Client } from '../settings/client-registry.ts';
 import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import type { Settings } from '../settings/settings.ts';
 import {
@@ -12,6 +12,7 @@ import {
   rawParameter,
   withQueryParameters,
 } from './authorization-request.ts';
+import { isResource } from './grant-tokens.ts';
 
 /**
  * Checks the query of a request to `/oauth2/authorize` (RFC 6749, 4.1.1; RFC 7636, 4.3).
@@ -50,6 +51,9 @@ export function readOAuth2AuthorizationRequest(
     parameters.get(name),
   );
   if (unmet !== null) return fail('invalid_request', unmet);
+  const resource = parameters.get('resource');
+  if (resource !== undefined && !isResource(resource))
+    return fail('invalid_target', 'resource must be an absolute URI');
   const requested = readRequestedScope(parameters.get('scope'), settings);
   if ('refused' in requested) return fail('invalid_scope', requested.refused);
   const { scope } = requested;
@@ -60,6 +64,7 @@ export function readOAuth2AuthorizationRequest(
     challenge: pkce.challenge,
     offline: requestsOfflineAccess(scope, parameters),
     nonce: parameters.get('nonce'),
+    resource,
   };
   return { client, flow: 'oauth2', redirectUri, rawState, scope, binding };
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { EmulatorOperation } from '../api/operation.ts';
 import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
+import { RegistrationMetadata } from '../settings/client-registry.ts';
 import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts';
 
 const texts = (description: string) => v.pipe(v.array(v.string()), v.description(description));
@@ -15,6 +16,7 @@ const ServerMetadata = v.strictObject({
   jwks_uri: url('The public key of JWTs'),
   revocation_endpoint: v.pipe(v.string(), v.url()),
   introspection_endpoint: v.pipe(v.string(), v.url()),
+  registration_endpoint: v.exactOptional(url('Only with the setting registration')),
   userinfo_endpoint: v.pipe(v.string(), v.url()),
   scopes_supported: texts('The setting scopes, otherwise those of OpenID Connect; others exist, too'),
   response_types_supported: v.array(v.string()),
@@ -56,6 +58,7 @@ const authorizeQuery = v.strictObject({
   scope: v.optional(v.string()),
   state: v.optional(v.string()),
   nonce: v.optional(text('OpenID Connect Core, 3.1.2.1')),
+  resource: v.optional(text('The API that the access token is for (RFC 8707)')),
   ...challengeFields,
 });
 
@@ -102,6 +105,24 @@ const unauthenticated = {
   body: oauthErrorBody('invalid_client'),
   headers: { 'www-authenticate': 'If the client used the Authorization header' },
 };
+
+/** RFC 7591, 3.2.1. */
+const Registration = v.looseObject({
+  client_id: v.string(),
+  client_id_issued_at: v.number(),
+  client_secret: v.exactOptional(v.string()),
+  client_secret_expires_at: v.exactOptional(v.literal(0)),
+  registration_access_token: v.string(),
+  registration_client_uri: v.pipe(v.string(), v.url()),
+});
+
+const invalidMetadata = {
+  description: 'RFC 7591, 3.2.2',
+  body: v.strictObject({
+    error: v.picklist(['invalid_redirect_uri', 'invalid_client_metadata']),
+    error_description: v.string(),
+  }),
+} as const;
 
 /** The endpoints of the generic OAuth 2.0 server, except revocation, and its page for user codes. */
 export const oauth2Operations: readonly EmulatorOperation[] = [
@@ -186,6 +207,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
           'invalid_grant',
           'unsupported_grant_type',
           'invalid_scope',
+          'invalid_target',
           'unauthorized_client',
           'authorization_pending',
           'slow_down',
@@ -255,6 +277,42 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
       401: unauthenticated,
     },
   },
+  {
+    method: 'post',
+    path: '/oauth2/register',
+    origin: 'frontend',
+    id: 'register',
+    summary: 'Register a client (RFC 7591)',
+    json: RegistrationMetadata,
+    responses: {
+      201: { description: 'RFC 7591, 3.2.1', body: Registration },
+      400: invalidMetadata,
+      404: { description: 'Without the setting registration', body: v.strictObject({ error: v.literal('not_found') }) },
+    },
+  },
+  ...(['get', 'put', 'delete'] as const).map(
+    (method): EmulatorOperation => ({
+      method,
+      path: '/oauth2/register/{registered}',
+      params: v.strictObject({ registered: text('The client ID') }),
+      origin: 'frontend',
+      id: `${method}Registration`,
+      summary: 'Read, replace or remove a registration (RFC 7592)',
+      security: 'bearer',
+      ...(method === 'put' && { json: RegistrationMetadata }),
+      responses: {
+        ...(method === 'delete'
+          ? { 204: { description: 'The client is removed' } }
+          : { 200: { description: 'RFC 7592, 3', body: Registration } }),
+        ...(method === 'put' && { 400: invalidMetadata }),
+        401: {
+          description: 'The registration access token is wrong',
+          body: v.strictObject({ error: v.literal('invalid_token') }),
+          headers: { 'www-authenticate': 'Bearer' },
+        },
+      },
+    }),
+  ),
   ...(['get', 'post'] as const).map(
     (method): EmulatorOperation => ({
       method,

@@ -217,6 +217,24 @@ export const portalOperations: readonly EmulatorOperation[] = [
       },
     },
   },
+  ...['', '/api/whoami'].map(
+    (path): EmulatorOperation => ({
+      method: 'get',
+      path: `/.well-known/oauth-protected-resource${path}`,
+      id: path === '' ? 'resourceMetadata' : 'whoamiMetadata',
+      summary: 'Get the metadata of the stand-in for the cloud API (RFC 9728)',
+      responses: {
+        200: {
+          description: 'RFC 9728, 2',
+          body: v.strictObject({
+            resource: url('What clients send as resource (RFC 8707)'),
+            authorization_servers: v.pipe(v.array(v.string()), v.description('The frontend origin')),
+            bearer_methods_supported: v.array(v.string()),
+          }),
+        },
+      },
+    }),
+  ),
   {
     method: 'get',
     path: '/api/whoami',

@@ -1,26 +1,13 @@
-import type { JSONWebKeySet } from 'jose';
 import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
 import { wallClock } from '../../system/clock.ts';
 import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
+import { type Client, ClientRegistry } from './client-registry.ts';
 import { findProfile, type Profile } from './profiles.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
-
-/** A registered client, all defaults filled in. */
-export interface Client {
-  readonly id: string;
-  /** Null for a public client. */
-  readonly secret: string | null;
-  /** The keys for `private_key_jwt`, or null. */
-  readonly jwks: JSONWebKeySet | null;
-  readonly name: string;
-  readonly redirectUrl: 'accept' | 'refuse';
-  readonly redirectUris: readonly string[];
-  readonly claims: Readonly<Record<string, unknown>>;
-}
 
 /** The options with all defaults filled in and checked. */
 export interface EffectiveSettings extends Settings {
@@ -30,7 +17,7 @@ export interface EffectiveSettings extends Settings {
   readonly publicHost: string;
   /** The host names that clients may use, in lower case. */
   readonly hostNames: readonly string[];
-  readonly clients: ReadonlyMap<string, Client>;
+  readonly clients: ClientRegistry;
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
   readonly firstUser: UserOptions;
@@ -144,7 +131,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     frontendPort,
     publicHost,
     hostNames: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(parseHostName)],
-    clients: clientsById.all,
+    clients: new ClientRegistry(clientsById.all),
     firstClient: clientsById.first,
     users: usersByName.all,
     firstUser: usersByName.first,

@@ -53,6 +53,11 @@ export const OAUTH2_SETTINGS = {
     description:
       'which redirect URIs /oauth2/authorize accepts if the client has registered none: none (registered), any, https, or https-or-localhost',
   }),
+  /** Whether clients may register themselves (RFC 7591). Default: true. */
+  registration: booleanSetting(true, {
+    label: 'Clients may register themselves',
+    description: 'let clients register themselves at /oauth2/register',
+  }),
   /** The form of access tokens of `/oauth2/`: `opaque` (default), or a JWT that its API can verify (`jwt`, RFC 9068). */
   accessTokenFormat: choiceSetting('opaque', {
     choices: { opaque: 'opaque', jwt: 'a JWT' },

@@ -35,6 +35,7 @@ function settingsOf({ settings, scope = '', redirect, rotation, protocol = {}, a
   const { operations = {} } = protocol;
   const isOffline = scope.split(' ').includes('offline_access');
   return {
+    registration: false,
     ...(settings.device_authorization_endpoint === undefined && { flows: 'code' }),
     ...(settings.authorization_endpoint === undefined && { flows: 'device' }),
     clientAuthentication: settings.client_auth,

@@ -18,7 +18,7 @@ type ObjectSchema = StrictObjectSchema<ObjectEntries, undefined>;
 
 /** One method of one path. */
 export interface OperationDescription {
-  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** The path, with its parameters in braces (RFC 6570): `/grants/{id}`. */
   readonly path: string;
   /** The unique `operationId`, for code generators. */

@@ -1,0 +1,113 @@
+import type { JSONWebKeySet } from 'jose';
+import * as v from 'valibot';
+import { systemRandom } from '../../system/random.ts';
+import { timingSafeEqualText } from '../../system/secret-hash.ts';
+import { BoundedMap } from '../bounded-collections.ts';
+
+/** A registered client, all defaults filled in. */
+export interface Client {
+  readonly id: string;
+  /** Null for a public client. */
+  readonly secret: string | null;
+  /** The keys for `private_key_jwt`, or null. */
+  readonly jwks: JSONWebKeySet | null;
+  readonly name: string;
+  readonly redirectUrl: 'accept' | 'refuse';
+  readonly redirectUris: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+/** RFC 7591, 2. Other members are ignored, as the RFC says. */
+export const RegistrationMetadata = v.object({
+  redirect_uris: v.optional(
+    v.pipe(
+      v.array(
+        v.pipe(
+          v.string(),
+          v.url(),
+          v.check((uri) => !uri.includes('#')),
+        ),
+      ),
+      v.maxLength(20),
+    ),
+    [],
+  ),
+  client_name: v.optional(v.pipe(v.string(), v.maxLength(200))),
+  token_endpoint_auth_method: v.optional(
+    v.picklist(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt']),
+    'client_secret_basic',
+  ),
+  grant_types: v.optional(v.array(v.string()), ['authorization_code']),
+  response_types: v.optional(v.array(v.string()), ['code']),
+  scope: v.optional(v.string()),
+  jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
+});
+export type RegistrationMetadata = v.InferOutput<typeof RegistrationMetadata>;
+
+/** A client that has registered itself (RFC 7591). */
+export interface RegisteredClient extends Client {
+  /** Authenticates its requests to change its registration (RFC 7592). */
+  readonly registrationToken: string;
+  /** Milliseconds since 1970. */
+  readonly registeredAt: number;
+  readonly metadata: RegistrationMetadata;
+}
+
+/** Clients kept that have registered themselves. Beyond this, the oldest one is removed. */
+const MAX_REGISTERED = 1000;
+
+/** The configured clients, and those that have registered themselves. */
+export class ClientRegistry {
+  readonly #configured: ReadonlyMap<string, Client>;
+  #registered = new BoundedMap<RegisteredClient>(MAX_REGISTERED);
+
+  constructor(configured: ReadonlyMap<string, Client>) {
+    this.#configured = configured;
+  }
+
+  get(id: string): Client | undefined {
+    return this.#configured.get(id) ?? this.#registered.get(id);
+  }
+
+  has(id: string): boolean {
+    return this.get(id) !== undefined;
+  }
+
+  /** Those that have not registered themselves. */
+  configured(): Client[] {
+    return [...this.#configured.values()];
+  }
+
+  /** Adds a client. @param metadata all but what the server chooses */
+  register(metadata: Omit<RegisteredClient, 'id' | 'registrationToken'>): RegisteredClient {
+    const client = { ...metadata, id: systemRandom.uuid(), registrationToken: systemRandom.token(32) };
+    this.#registered.set(client.id, client);
+    return client;
+  }
+
+  /** The client with this registration access token, or undefined. */
+  authenticate(id: string, token: string): RegisteredClient | undefined {
+    const client = this.#registered.get(id);
+    return timingSafeEqualText(token, client?.registrationToken ?? '') ? client : undefined;
+  }
+
+  /** Replaces a client that has registered itself. */
+  replace(client: RegisteredClient): void {
+    this.#registered.set(client.id, client);
+  }
+
+  remove(id: string): void {
+    this.#registered.delete(id);
+  }
+
+  /** Those that have registered themselves, oldest first. */
+  registered(): RegisteredClient[] {
+    return this.#registered.values();
+  }
+
+  /** Replaces those that have registered themselves. @param saved oldest first */
+  restore(saved: readonly RegisteredClient[]): void {
+    this.#registered.clear();
+    for (const client of saved) this.#registered.set(client.id, client);
+  }
+}
