@@ -232,7 +232,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
   const registrations = await Registrations.load({ environment, store, connections, appliances, scheduler });
   if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
-  const access = await StoredSetupAccess.load(store, environment, predecessor?.signInTokens);
+  const access = await StoredSetupAccess.load(store, { ...environment, referenceClock }, predecessor?.signInTokens);
   store.watch({ returned: () => void access.onStoreWritable() });
   reportDamage(store, connections, (id) => appliances.byId(id)?.name ?? id, log);
 

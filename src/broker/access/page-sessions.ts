@@ -1,12 +1,13 @@
 import * as v from 'valibot';
 import { PAGE_SESSIONS_SETTING } from '../../core/backup-contents.ts';
-import { elapsed, type Instant } from '../../core/clock.ts';
+import { confirmedTimeAt, elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** How long a browser stays signed in, in ms. */
 const SESSION_LIFETIME_MS = 12 * 3_600_000;
@@ -35,6 +36,11 @@ interface StoredPageSession extends BrowserInfo {
 
 type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
 
+/** What the sessions of the page need from outside. */
+export interface SessionEnvironment extends Pick<Environment, 'clock' | 'random' | 'log'> {
+  readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
+}
+
 /**
  * The sessions of the installer's page. The store holds hashes of their cookies, so that a restart signs nobody out; it
  * is written only when a browser signs in or out, never when a page is viewed. Sessions belong to one setup code: any
@@ -46,7 +52,7 @@ type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettin
  */
 export class PageSessions {
   readonly #store: SessionStore;
-  readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>;
+  readonly #environment: SessionEnvironment;
   /** By the cookie's hash, the oldest first. */
   #sessions: Map<string, StoredPageSession>;
   /** On a site: the hashes of the sessions that were added and removed here, and not written yet. */
@@ -67,7 +73,7 @@ export class PageSessions {
 
   private constructor(
     store: SessionStore,
-    environment: Pick<Environment, 'clock' | 'random' | 'log'>,
+    environment: SessionEnvironment,
     setupCodeHash: string,
     sessions: Map<string, StoredPageSession>,
     hadStoredSessions: boolean,
@@ -80,11 +86,7 @@ export class PageSessions {
   }
 
   /** @param setupCode the current one */
-  static async load(
-    store: SessionStore,
-    environment: Pick<Environment, 'clock' | 'random' | 'log'>,
-    setupCode: string,
-  ): Promise<PageSessions> {
+  static async load(store: SessionStore, environment: SessionEnvironment, setupCode: string): Promise<PageSessions> {
     const stored = await store.setting(PAGE_SESSIONS_SETTING);
     const code = sha256(setupCode);
     return new PageSessions(store, environment, code, parseSessions(stored, code), stored !== null);
@@ -131,7 +133,7 @@ export class PageSessions {
       .filter(([id, session]) => this.#timeLeft(id, session) > 0)
       .map(([id, { begun, address, browser }]) => {
         const seen = this.#lastSeen.get(id);
-        const lastSeenAt = seen === undefined ? null : now.wall - sessionAge(seen, now);
+        const lastSeenAt = seen === undefined ? null : now.wall - (elapsed(seen, now) ?? 0);
         return {
           id,
           address,
@@ -189,15 +191,18 @@ export class PageSessions {
   }
 
   /**
-   * The age of a session in ms. On a site another boot may be that of another hub, and may have begun later than the
-   * session: then only the two wall clocks give the age, and it is at least the time for which this hub knows the
-   * session.
+   * The age of a session in ms. One of another boot is at least as old as this boot; on a site, where that may be the boot
+   * of another hub, as the time for which this hub knows it. Only a confirmed clock tells more: after a power cut the
+   * hub's own one may be years behind. If it was wrong at the sign-in, a sign-in in the future counts as equally far in the past.
    */
   #age(id: string, begun: Instant, now: Instant): number {
-    if (this.#store.site === null || begun.boot === now.boot) return sessionAge(begun, now);
+    const sameBoot = elapsed(begun, now);
+    if (sameBoot !== null) return sameBoot;
     const seen = this.#firstSeen.get(id) ?? now;
-    this.#firstSeen.set(id, seen);
-    return Math.max(sessionAge(seen, now), Math.abs(now.wall - begun.wall));
+    if (this.#store.site !== null) this.#firstSeen.set(id, seen);
+    const known = this.#store.site === null ? now.uptime : (elapsed(seen, now) ?? 0);
+    const time = confirmedTimeAt(this.#environment.referenceClock.confirmed, now);
+    return time === null ? known : Math.max(known, Math.abs(time - begun.wall));
   }
 
   /**
@@ -207,8 +212,9 @@ export class PageSessions {
   #isOver(id: string, { begun }: StoredPageSession): boolean {
     const now = this.#environment.clock.now();
     const isOwn = this.#store.site === null || begun.boot === now.boot;
-    const known = isOwn ? begun : this.#firstSeen.get(id);
-    return known !== undefined && sessionAge(known, now) >= SESSION_LIFETIME_MS;
+    const seen = this.#firstSeen.get(id) ?? now;
+    const age = isOwn ? this.#age(id, begun, now) : (elapsed(seen, now) ?? 0);
+    return age >= SESSION_LIFETIME_MS;
   }
 
   #write(): Promise<void> {
@@ -272,15 +278,6 @@ function parseSessions(text: string | null, code: string): Map<string, StoredPag
   const read = v.safeParse(storedSessions, text);
   const valid = read.success && read.output.code === code ? read.output.sessions : [];
   return new Map(valid.map(({ hash, ...session }) => [hash, session]));
-}
-
-/**
- * The age of a session in ms. For a session of another boot only the wall clock is known, and it may be wrong now or
- * have been wrong then. So the age is at least the time since this boot, and a start in the future counts as equally
- * far in the past.
- */
-function sessionAge(begun: Instant, now: Instant): number {
-  return elapsed(begun, now) ?? Math.max(now.uptime, Math.abs(now.wall - begun.wall));
 }
 
 /** The CSRF token of forms is derived from the cookie and does not reveal it. @param left in ms */

@@ -12,8 +12,8 @@ import type {
 import type { SiteNews } from '../../core/site.ts';
 import { ClientRateLimiter, WRONG_CODE_LIMIT } from '../../system/limits/client-rate-limiter.ts';
 import { hmacSha256, sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import type { BrokerStore, Environment } from '../ports.ts';
-import { PageSessions } from './page-sessions.ts';
+import type { BrokerStore } from '../ports.ts';
+import { PageSessions, type SessionEnvironment } from './page-sessions.ts';
 
 /** The store's setting with the setup code. */
 const SETUP_CODE_SETTING = 'setup_code';
@@ -60,7 +60,6 @@ export class SignInTokens {
 }
 
 type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
-type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /** Too many wrong setup codes from one address. Times are ms on the boot clock. */
 interface WrongCodes {
@@ -72,7 +71,7 @@ interface WrongCodes {
 /** The setup code, the browsers that are signed in with it, and the failed attempts. */
 export class StoredSetupAccess implements SetupAccess {
   readonly #store: AccessStore;
-  readonly #environment: AccessEnvironment;
+  readonly #environment: SessionEnvironment;
   readonly #sessions: PageSessions;
   readonly #csrfKey: string;
   /** Handed over to the hub that replaces this one. */
@@ -83,7 +82,7 @@ export class StoredSetupAccess implements SetupAccess {
 
   private constructor(
     store: AccessStore,
-    environment: AccessEnvironment,
+    environment: SessionEnvironment,
     sessions: PageSessions,
     csrfKey: string,
     signInTokens: SignInTokens,
@@ -104,7 +103,7 @@ export class StoredSetupAccess implements SetupAccess {
    */
   static async load(
     store: AccessStore,
-    environment: AccessEnvironment,
+    environment: SessionEnvironment,
     signInTokens = new SignInTokens(),
   ): Promise<StoredSetupAccess> {
     const { random } = environment;
@@ -253,7 +252,7 @@ async function loadOrCreate(
   parse: (text: string) => string | null,
   create: () => string,
   store: AccessStore,
-  { log }: AccessEnvironment,
+  { log }: SessionEnvironment,
 ): Promise<string> {
   const stored = await store.setting(name);
   const known = stored === null ? null : parse(stored);
