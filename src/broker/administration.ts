@@ -181,10 +181,9 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       else log.info('registration_closed', { user });
       return registrationEndpoint();
     },
-    async pair(name) {
+    async pair(typed) {
       await broker.ready;
-      const run = await pairings.begin(requireApproved(getConnection(name)), { user });
-      log.info('pairing_started', { connection: name, by: 'person', user });
+      const run = await pairings.begin(requireApproved(getConnection(typed)), { user });
       return run.pairing.id;
     },
     async getOpenPairing(name) {

@@ -30,7 +30,9 @@ export async function pairOnStart(
     const last = pairings.newestFor(connection.id);
     const isReusable =
       last?.isOpen && sameScope(last.pairing.scope, connection.scope) && isInstallerInitiated(last.pairing);
-    const run = isReusable ? last : await pairings.begin(connection).catch((error: unknown) => messageOf(error));
+    const run = isReusable
+      ? last
+      : await pairings.begin(connection, { by: 'on_start' }).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing_start_failed', { connection: connection.name, error: run });
       continue;

@@ -10,7 +10,6 @@ import {
 } from '../../core/pairings/pairing-administration.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
-import type { Environment } from '../ports.ts';
 import type { PairingBatches } from './pairing-batches.ts';
 import { loginElsewhere, type PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
@@ -23,7 +22,6 @@ interface PairingSources {
   readonly connections: Pick<Connections, 'get' | 'byId'>;
   readonly pairings: Pairings;
   readonly pairingBatches: PairingBatches;
-  readonly environment: Pick<Environment, 'log'>;
 }
 
 /**
@@ -32,7 +30,7 @@ interface PairingSources {
  * @param user the name of the user in whose name it acts
  */
 export function createPairingAdministration(
-  { connections, pairings, pairingBatches, environment: { log } }: PairingSources,
+  { connections, pairings, pairingBatches }: PairingSources,
   requireApproved: (connection: Connection) => Connection,
   user: string | undefined,
 ): Omit<PairingAdministration, 'label' | 'getOpenPairing'> {
@@ -59,9 +57,8 @@ export function createPairingAdministration(
   }
 
   return {
-    async getOrStartPairing(name) {
-      const run = await pairings.begin(requireApproved(connections.get(name)), { joinOpen: true, user });
-      log.info('pairing_started', { connection: name, by: 'person', user });
+    async getOrStartPairing(typed) {
+      const run = await pairings.begin(requireApproved(connections.get(typed)), { joinOpen: true, user });
       return run.pairing.id;
     },
     getPairing: (id) => view(pairings.get(id)),
@@ -69,7 +66,6 @@ export function createPairingAdministration(
       const { pairing } = pairings.get(id);
       const connection = requireApproved(connections.get(nameOf(pairing.connection)));
       const run = await pairingBatches.retry(connection, pairing, user);
-      log.info('pairing_started', { connection: connection.name, by: 'person', user });
       return run.pairing.id;
     },
     confirmLogin(id, login) {

@@ -227,7 +227,6 @@ export class PairingBatches {
     const connection = this.#findNext(id);
     if (connection === undefined) return;
     const run = await this.#context.pairings.begin(connection, { joinOpen: true, batch: id, user });
-    this.#context.environment.log.info('pairing_started', { connection: connection.name, by: 'person', user });
     this.#continueAfter(run);
   }
 

@@ -41,6 +41,8 @@ interface BeginPairingOptions {
   readonly batch?: string | undefined;
   /** The name of the user who starts it through a reverse proxy. */
   readonly user?: string | undefined;
+  /** Who starts it, for the log. Default: `person`. */
+  readonly by?: 'person' | 'on_start';
 }
 
 /**
@@ -90,7 +92,10 @@ export class Pairings implements AsyncDisposable {
    * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
    * @throws Failure `not_allowed` if too many are open or the connection is damaged, or as {@link Store}
    */
-  begin(connection: Connection, { joinOpen = false, batch, user }: BeginPairingOptions = {}): Promise<PairingRun> {
+  begin(
+    connection: Connection,
+    { joinOpen = false, batch, user, by = 'person' }: BeginPairingOptions = {},
+  ): Promise<PairingRun> {
     return this.#serialize(connection.id, async () => {
       if (connection.damaged) throw damagedConnectionFailure(connection);
       const joinable = joinOpen ? this.#findMatchingOpen(connection) : undefined;
@@ -102,8 +107,10 @@ export class Pairings implements AsyncDisposable {
       }
       const open = this.#findMatchingOpen(connection);
       const isTakenOver = open !== undefined && open.pairing.device !== null && (await open.takeOver(user));
-      if (isTakenOver && (batch === undefined || (await open.joinBatch(batch)))) return open;
-      return this.#replace(connection, null, { batch, user });
+      const isJoined = isTakenOver && (batch === undefined || (await open.joinBatch(batch)));
+      const run = isJoined ? open : await this.#replace(connection, null, { batch, user });
+      this.#context.environment.log.info('pairing_started', { connection: connection.name, by, user });
+      return run;
     });
   }
 

@@ -139,7 +139,7 @@ export const connectionEvents = {
 export const pairingEvents = {
   pairing_started: event(['debug', 'info'], 'A pairing was started.', {
     connection,
-    by: text('`person` or `appliance` (RFC 8628)'),
+    by: text('`person`, `appliance` (RFC 8628) or `on_start` (`pairing.on_start`)'),
     times: optional(number('the number of consecutive pairings of this connection that nobody opened')),
     user,
   }),
