@@ -6,7 +6,7 @@ import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, print, printable, printStderr } from '../terminal/output.ts';
 import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../terminal/qr-code.ts';
-import { wrapText } from '../terminal/table.ts';
+import { DEFAULT_COLUMNS, wrapText } from '../terminal/table.ts';
 import type { AddressPrompt } from './address-prompt.ts';
 import { loginFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
@@ -118,7 +118,7 @@ export function renderLink(
   const code = renderQrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
-  const hint = wrapText(REACH_HINTS[urlAddressScope(authorizeUrl)], screen.columns ?? 80);
+  const hint = wrapText(REACH_HINTS[urlAddressScope(authorizeUrl)], screen.columns || DEFAULT_COLUMNS);
   const shortCode = shortUrl === null ? null : renderQrCode(shortUrl, screen, hint.length);
   // The QR code comes last: it is useless unless all of it is visible, and a link that has scrolled up can still be
   // copied.
@@ -130,9 +130,11 @@ export function renderLink(
   return { text: `${link}\n${why}`, hasShortCode: false };
 }
 
-function fitsOnTerminal(text: string, { isTTY, columns = 80, rows }: TerminalCapabilities): boolean {
-  if (isTTY !== true || rows === undefined) return true;
-  const lines = text.split('\n').map((line) => Math.ceil(stripVTControlCharacters(line).length / columns));
+function fitsOnTerminal(text: string, { isTTY, columns, rows }: TerminalCapabilities): boolean {
+  if (isTTY !== true || !rows) return true;
+  const lines = text
+    .split('\n')
+    .map((line) => Math.ceil(stripVTControlCharacters(line).length / (columns || DEFAULT_COLUMNS)));
   return lines.reduce((sum, height) => sum + Math.max(1, height), 0) + 1 <= rows;
 }
 
@@ -152,7 +154,7 @@ class CountdownLine {
       const left = formatCountdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
       const text = `waiting for login … expires in ${left}`;
       // A line that the terminal wraps could not be erased.
-      process.stderr.write(CLEAR_LINE + (text.length < (process.stderr.columns || 80) ? text : left));
+      process.stderr.write(CLEAR_LINE + (text.length < (process.stderr.columns || DEFAULT_COLUMNS) ? text : left));
       this.#stopTimer = systemTimers.after(1000, tick);
     };
     tick();

@@ -3,7 +3,7 @@ import type { PortalsResponse } from '../../control/messages.ts';
 import { connectHub } from '../hub-connection.ts';
 import { checksTable } from '../terminal/checks-table.ts';
 import { PORTAL_ANSWER, print, printable, printJson, reportIfSlow } from '../terminal/output.ts';
-import { alignColumns } from '../terminal/table.ts';
+import { alignColumns, DEFAULT_COLUMNS } from '../terminal/table.ts';
 
 interface Options {
   readonly catalogue?: boolean;
@@ -37,7 +37,13 @@ async function listPortals({ catalogue, json }: Options, command: Command): Prom
     const { presetCatalogue, catalogueText } = await import('./catalogue.ts');
     const found = presetCatalogue();
     if (json === true) printJson(found);
-    else print(catalogueText(found, (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY));
+    else
+      print(
+        catalogueText(
+          found,
+          process.stdout.isTTY ? process.stdout.columns || DEFAULT_COLUMNS : Number.POSITIVE_INFINITY,
+        ),
+      );
     return;
   }
   await using hub = await connectHub(command);
@@ -79,7 +85,7 @@ function checkCommand(): Command {
       await using hub = await connectHub(command);
       const { checks } = await reportIfSlow(PORTAL_ANSWER, hub.request('checkPortal', { name }));
       if (json === true) printJson({ checks });
-      else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
+      else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns || DEFAULT_COLUMNS : undefined));
       if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;
     });
 }

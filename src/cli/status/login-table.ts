@@ -1,10 +1,7 @@
 import type { FieldValue, StatusField } from '../../core/status-field.ts';
 import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
-import { alignColumns, tableWidth } from '../terminal/table.ts';
-
-/** The width if standard output is no terminal, or does not report its width. */
-const DEFAULT_COLUMNS = 80;
+import { alignColumns, DEFAULT_COLUMNS, tableWidth } from '../terminal/table.ts';
 
 /** A column of a {@link loginTable}, with a cell for each row. */
 export interface Column {
@@ -22,7 +19,7 @@ export function loginTable(columns: readonly Column[]): string {
   const rows = (columns[0]?.cells ?? []).map((_, row) => columns.map(({ cells }) => cells[row] ?? ''));
   const head = columns.map((column) => column.head);
   const wide = alignColumns([head, ...rows]);
-  if (tableWidth(wide) <= (process.stdout.columns ?? DEFAULT_COLUMNS)) return wide;
+  if (tableWidth(wide) <= (process.stdout.columns || DEFAULT_COLUMNS)) return wide;
   const lines = rows.flatMap((row) => {
     const words = row.map((cell, index) => (columns[index]?.hasWords === true ? cell.split(' ') : [cell]));
     const height = Math.max(...words.map(({ length }) => length));

@@ -1,6 +1,6 @@
 import type { StatusResponse } from '../../control/messages.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
-import { tableWidth, wrapText } from '../terminal/table.ts';
+import { DEFAULT_COLUMNS, tableWidth, wrapText } from '../terminal/table.ts';
 import { HUB_UNAVAILABLE, type StatusDisplay } from './displays.ts';
 import { statusText } from './text.ts';
 
@@ -51,8 +51,8 @@ export class StatusScreen implements StatusDisplay, Disposable {
   }
 
   #draw(): void {
-    const { columns = 80, rows = 24 } = process.stdout;
-    const lines = fitLines(this.#text.split('\n'), columns, rows - 1);
+    const { columns, rows } = process.stdout;
+    const lines = fitLines(this.#text.split('\n'), columns || DEFAULT_COLUMNS, (rows || 24) - 1);
     process.stdout.write(`${CURSOR_HOME}${lines.map((line) => `${line}${CLEAR_LINE}`).join('\r\n')}${CLEAR_BELOW}`);
   }
 }

@@ -1,5 +1,5 @@
 import { encodeQr } from '../../system/qr-code.ts';
-import { wrapText } from './table.ts';
+import { DEFAULT_COLUMNS, wrapText } from './table.ts';
 
 /** What decides how a QR code is drawn; `process.stdout` has these members. */
 export interface TerminalCapabilities {
@@ -61,12 +61,12 @@ export function missingQrCodeText(text: string, screen: TerminalCapabilities, be
 }
 
 /** The terminal without the line of the cursor. */
-function availableSpace({ isTTY, columns = 80, rows = Number.POSITIVE_INFINITY }: TerminalCapabilities): {
+function availableSpace({ isTTY, columns, rows }: TerminalCapabilities): {
   columns: number;
   rows: number;
 } {
   if (isTTY !== true) return { columns: Number.POSITIVE_INFINITY, rows: Number.POSITIVE_INFINITY };
-  return { columns, rows: rows - 1 };
+  return { columns: columns || DEFAULT_COLUMNS, rows: (rows || Number.POSITIVE_INFINITY) - 1 };
 }
 
 /** The number of lines of half blocks for a number of modules. */

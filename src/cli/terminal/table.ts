@@ -1,5 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 
+/** The width if standard output is no terminal, or reports none, as one on a serial line does. */
+export const DEFAULT_COLUMNS = 80;
+
 /** Aligns the columns of a table, two spaces apart. Cells may contain colour codes. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];

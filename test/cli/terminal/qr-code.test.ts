@@ -40,4 +40,6 @@ test('a QR code gets a smaller quiet zone on a narrow terminal, and is left out 
   expect(width(bare + 8)).toBe(bare + 8);
   expect(width(bare + 7)).toBe(bare + 4);
   expect(width(bare + 3)).toBeNull();
+  // A terminal on a serial line reports no width.
+  expect(width(0)).toBe(width(80));
 });
