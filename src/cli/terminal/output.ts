@@ -1,6 +1,9 @@
 import { systemTimers } from '../../system/clock.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
 
+/** The program that runs, for the beginning of its errors. */
+export const program = { name: 'latchkey' };
+
 /** Prints a result for people to standard output. */
 export function print(text: string): void {
   process.stdout.write(`${rewriteCommands(text)}\n`);
@@ -37,7 +40,7 @@ export const PORTAL_ANSWER = "the portal's answer, two minutes at most …";
  * @param prefix the beginning of the line, for programs that read it
  */
 export function reportFailure(message: string, status = 1, prefix = ''): void {
-  printStderr(`${prefix}latchkey: ${printable(message)}`);
+  printStderr(`${prefix}${program.name}: ${printable(message)}`);
   process.exitCode = status;
 }
 

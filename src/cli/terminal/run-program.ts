@@ -2,7 +2,7 @@ import { type Command, CommanderError } from 'commander';
 import { messageOf } from '../../core/failure.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
 import { installCrashHandler, printStackTraces, reportInternalError } from './crash.ts';
-import { handleOutputErrors, printable, reportFailure } from './output.ts';
+import { handleOutputErrors, printable, program, reportFailure } from './output.ts';
 
 const EXIT_USAGE = 2;
 
@@ -18,8 +18,8 @@ export async function runProgram(create: () => Promise<Command>, args: readonly 
   handleOutputErrors();
   installCrashHandler();
   try {
-    const program = await create();
-    await program.parseAsync(args, { from: 'user' });
+    const command = await create();
+    await command.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
     else if (PROGRAMMING_ERRORS.some((type) => error instanceof type)) reportInternalError(error);
@@ -37,7 +37,7 @@ export function configureCommand(command: Command): void {
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeErr: (text) => process.stderr.write(rewriteCommands(text)),
-      outputError: (text, write) => write(toPrintableLines(text).replace(/^error: /, 'latchkey: ')),
+      outputError: (text, write) => write(toPrintableLines(text).replace(/^error: /, `${program.name}: `)),
     })
     .helpOption('--help', 'show this help')
     .showHelpAfterError(`(see "${commandPath(command)} --help")`);

@@ -183,7 +183,7 @@ describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package o
     expect((await emulator(nodes[major], '--version')).stdout).toBe(`${VERSION}\n`);
     await expect(emulator(nodes[major], '--token-lifetime', 'soon')).rejects.toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^latchkey: .*--token-lifetime.*\n\(see "latchkey-emulator --help"\)\n$/),
+      stderr: expect.stringMatching(/^latchkey-emulator: .*--token-lifetime.*\n\(see "latchkey-emulator --help"\)\n$/),
     });
   });
 
