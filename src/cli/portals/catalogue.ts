@@ -71,7 +71,7 @@ function describePreset(preset: Description): string[] {
         ]),
     `  Client secret: ${secret}`,
     `  Redirect URI: ${redirect === null ? 'none, the login is by device code' : REDIRECTS[redirect]}`,
-    ...list('Known to work', known),
+    ...list('Known', known),
     ...list('Not verified', unverified),
     ...list('Sources', sources),
   ];

@@ -26,7 +26,7 @@ function listCommand(): Command {
     .description('list the configured portals: how one logs in, and the redirect URI to register there')
     .option(
       '--catalogue',
-      'list the presets for known clouds instead: what to register where, and what is known to work',
+      'list the presets for known clouds instead: what to register where, and what is known of them',
     )
     .option('--json', 'print JSON')
     .action(listPortals);

@@ -16,6 +16,7 @@ import type { InspectedPortal, MovedEndpoint, PortalCheck, PortalLogin } from '.
 import type { NotSent, TokenOutcome } from '../../core/portals/token-outcome.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
+import { isLoopbackHost } from '../../system/addresses.ts';
 import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
 import {
   PooledHttpClient,
@@ -175,7 +176,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     const isKnown = login !== 'auto' || (await this.#metadata.get()).kind === 'server';
     if (this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization))
       return { login: 'device', redirectUri: null };
-    const method = login === 'paste' ? 'paste' : 'redirect';
+    const method = login === 'paste' || this.#endsElsewhere ? 'paste' : 'redirect';
     return { login: isKnown ? method : null, redirectUri: this.#redirectUri };
   }
 
@@ -224,6 +225,13 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     if (!this.#sender.hasEncodedBasic(server, operation)) return context;
     const otherwise = `set portals.${location.portal}.client_auth = "post": the portal may not decode them in the header`;
     return { ...context, otherwise };
+  }
+
+  /** Whether a login ends on an address that no browser in the home can open: of its own machine, or of an app. */
+  get #endsElsewhere(): boolean {
+    const redirect = URL.parse(this.#options.settings.redirectUri ?? '');
+    if (redirect === null || redirect.href === this.#options.callbackAddress()) return false;
+    return !/^https?:$/.test(redirect.protocol) || isLoopbackHost(redirect.hostname);
   }
 
   get #redirectUri(): string | null {

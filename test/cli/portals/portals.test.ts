@@ -44,6 +44,7 @@ test('portals lists how one logs in at each portal, the redirect URI to register
   await using hub = await startHub(
     `[portals.pasted]\n${cloud}\nlogin = "paste"\nredirect_uri = "https://app.example/callback"
 [portals.redirected]\n${cloud}\nlogin = "redirect"
+[portals.ownmachine]\n${cloud}\nlogin = "redirect"\nredirect_uri = "http://localhost:8480/callback"
 [portals.device]\n${cloud}
 [portals.unknown]\ntype = "oauth2"\nissuer = "https://127.0.0.1:9"\nclient_id = "a"
 [portals.polled]\nbase_url = "${emulator.baseUrl}"\nfrontend_url = "${emulator.frontendUrl}"
@@ -56,6 +57,13 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
     { name: 'home', type: 'helper', login: 'redirect', redirect_uri: `${callback}/`, reached: null },
     { name: 'pasted', type: 'oauth2', login: 'paste', redirect_uri: 'https://app.example/callback', reached: null },
     { name: 'redirected', type: 'oauth2', login: 'redirect', redirect_uri: callback, reached: null },
+    {
+      name: 'ownmachine',
+      type: 'oauth2',
+      login: 'paste',
+      redirect_uri: 'http://localhost:8480/callback',
+      reached: null,
+    },
     { name: 'device', type: 'oauth2', login: 'device', redirect_uri: null, reached: null },
     { name: 'unknown', type: 'oauth2', login: null, redirect_uri: callback, reached: null },
     { name: 'polled', type: 'helper', login: 'poll', redirect_uri: null, reached: null },
