@@ -3,14 +3,16 @@ import type { SetupCodeResponse } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
 import { howToApplyCorrection } from '../core/portals/identity.ts';
 import { systemTimers } from '../system/clock.ts';
-import { configPathOf, connectHub, isHubUnavailable } from './hub-connection.ts';
+import {
+  configPathOf,
+  connectHub,
+  isHubUnavailable,
+  RESTART_POLL_INTERVAL,
+  RESTART_TIMEOUT,
+} from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
-/** How often the state of the reload is polled, in ms. */
-const POLL_INTERVAL = 250;
-/** How long the hub may be unreachable during its restart, in ms: a slow disk makes for a slow start. */
-const HUB_ABSENCE_TIMEOUT = 60_000;
 /** The control socket of the systemd service. */
 const SERVICE_SOCKET = '/run/latchkey/control.sock';
 /** How long systemd may take to describe the service, in ms. */
@@ -68,15 +70,15 @@ async function startReload(command: Command): Promise<string> {
 /** Waits until the reload has ended. The control socket is closed and opened again meanwhile. */
 async function waitForReload(id: string, command: Command): Promise<ReloadOutcome> {
   for (let gone = 0; ; ) {
-    await systemTimers.sleep(POLL_INTERVAL);
+    await systemTimers.sleep(RESTART_POLL_INTERVAL);
     try {
       await using hub = await connectHub(command);
       const outcome = await hub.request('reloadOutcome', { id });
       if (outcome.state !== 'under_way') return outcome;
       gone = 0;
     } catch (error) {
-      gone += POLL_INTERVAL;
-      if (!isHubUnavailable(error) || gone > HUB_ABSENCE_TIMEOUT) throw error;
+      gone += RESTART_POLL_INTERVAL;
+      if (!isHubUnavailable(error) || gone > RESTART_TIMEOUT) throw error;
     }
   }
 }

@@ -2,8 +2,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { RestoreResponse, StoreKeyRotationResponse } from '../control/messages.ts';
 import { Failure } from '../core/failure.ts';
-import { connectHub } from './hub-connection.ts';
-import { print, printable, printJson } from './terminal/output.ts';
+import { connectHub, waitForRestart } from './hub-connection.ts';
+import { print, printable, printJson, reportIfSlow } from './terminal/output.ts';
 import { rejectExistingFile, writeFileAtomically } from './terminal/output-file.ts';
 import { confirmWarning, getPassphrase } from './terminal/prompt.ts';
 
@@ -68,6 +68,7 @@ export function restoreCommand(): Command {
         copy,
         passphrase: await getPassphrase(options.passphraseFile, false),
       });
+      await reportIfSlow('the hub, which restarts with the restored state …', waitForRestart(command));
       if (options.json === true) printJson(report);
       else printRestoreReport(report);
     });
@@ -90,7 +91,8 @@ async function readBackupFile(file: string): Promise<string> {
 }
 
 function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): void {
-  print(`The hub restarts as ${printable(hub_id)}, with its state of ${made}.`);
+  print(`The hub runs again as ${printable(hub_id)}, with its state of ${made}.
+The setup code of its page is the one of then, too: latchkey setup-code`);
   if (restored.length > 0) {
     print(
       `\nGrants from the backup (after their next refresh, "latchkey status" shows which must be paired again): ${restored.map(printable).join(', ')}`,

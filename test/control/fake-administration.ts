@@ -289,7 +289,11 @@ export class FakeAdministration implements Administration {
     await this.portal;
     this.passphrases.push(passphrase);
     const report = { made: '2031-05-05T06:00:00Z', hubId: this.hub.id, restored: ['wallbox'], kept: ['heater'] };
-    return { report, restart: () => void this.restarts++ };
+    const restart = () => {
+      this.restarts += 1;
+      this.hub = { ...this.hub, uptime: 0 };
+    };
+    return { report, restart };
   }
 
   async reload() {
