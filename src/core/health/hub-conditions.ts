@@ -120,7 +120,7 @@ const records = {
   store_unwritable: {
     severity: 'error',
     advice:
-      "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically",
+      'Free space on the disk with the file that this message names, or replace the disk; the hub then continues automatically',
     statusLine: "can't write its store",
     meaning:
       "the hub can't write its store, as it noticed itself or because a refresh failed. If new tokens are only in memory, the message says so: do not switch the hub off then",
