@@ -32,4 +32,5 @@ it('scripts/demo --auto pairs four appliances, two of them with one login, refre
     expect(output.stderr).toMatch(new RegExp(`${name} +✓ is connected`));
   }
   expect(output.stderr).toMatch(/solar +is one login that inverter and dashboard share/);
+  expect(output.stderr).toMatch(/The hub's page .*:\n\n +https:\/\/[^/]+\/sign-in\/[\w-]+\n/);
 });

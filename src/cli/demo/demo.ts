@@ -7,6 +7,7 @@ import type { DemoCounters, DemoOutput } from './output.ts';
 
 interface DemoOptions {
   readonly auto?: boolean;
+  readonly lan?: boolean;
   /** Seconds. */
   readonly for?: number;
   readonly json?: boolean;
@@ -23,27 +24,30 @@ export function demoCommand(): Command {
   return new Command('demo')
     .description('run an emulated portal, a hub and four simulated appliances on this machine, and show what they do')
     .option('--auto', 'log in automatically instead of waiting for a person with a browser')
+    .option('--lan', 'listen on an address in the home network, so that a phone can open the links')
     .option('--for <duration>', 'end after this time, such as 45 or 45s (seconds) or 10m', parseDurationSeconds)
     .option('--json', 'print the counters as JSON at the end')
     .action(demo);
 }
 
 async function demo(options: DemoOptions): Promise<void> {
-  const [{ createLog }, { systemClock, systemTimers }, { setUpDemo }, { DemoOutput }, { runDemo }] = await Promise.all([
-    import('../../system/log.ts'),
-    import('../../system/clock.ts'),
-    import('./environment.ts'),
-    import('./output.ts'),
-    import('./run-demo.ts'),
-  ]);
+  const [{ createLog }, { systemClock, systemTimers }, { setUpDemo }, { DemoOutput }, { runDemo, writeHubPage }] =
+    await Promise.all([
+      import('../../system/log.ts'),
+      import('../../system/clock.ts'),
+      import('./environment.ts'),
+      import('./output.ts'),
+      import('./run-demo.ts'),
+    ]);
   const clock = systemClock();
   const output = new DemoOutput(options.json ? process.stderr : process.stdout, () => clock.now().wall);
   const ending = new AbortController();
   void waitForTerminationSignal().then(() => ending.abort());
 
   await using parts = new AsyncDisposableStack();
-  const environment = await setUpDemo(parts, clock, createLog('error'));
+  const environment = await setUpDemo(parts, clock, createLog('error'), options.lan === true);
   printIntroduction(environment, output, options.auto === true);
+  if (options.auto !== true) await writeHubPage(environment, output);
   const waitingFor = new Set(options.auto === true ? appliancesOf(environment).map(({ name }) => name) : []);
   let isOver = false;
   if (options.for !== undefined) {
@@ -71,12 +75,12 @@ async function demo(options: DemoOptions): Promise<void> {
 }
 
 function printIntroduction(environment: DemoEnvironment, output: DemoOutput, auto: boolean): void {
-  const { emulator, tokenLifetime } = environment;
+  const { emulators, tokenLifetime } = environment;
   output.writeLine(
-    `${output.style('bold', 'Latchkey demo')}: a portal, a hub and ${appliancesOf(environment).length} appliances, two of which share a login, all on this machine.`,
+    `${output.style('bold', 'Latchkey demo')}: two portals, a hub and ${appliancesOf(environment).length} appliances, two of which share the login solar, all on this machine.`,
   );
   output.writeLine(
-    `Portal ${emulator.frontendUrl} (emulated; tokens expire after ${tokenLifetime} s, so that you can watch the refreshes)`,
+    `Portals ${emulators.map(({ frontendUrl }) => frontendUrl).join(' and ')} (emulated; tokens expire after ${tokenLifetime} s, so that you can watch the refreshes)`,
   );
   output.writeLine(
     auto

@@ -3,8 +3,9 @@ import type { Administration } from '../../core/administration.ts';
 import type { ConnectionChoice } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { type Emulator, startEmulator } from '../../emulator/index.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../emulator/index.ts';
 import { startHub } from '../../hub/hub.ts';
+import { lanAddress } from '../../hub/hub-endpoints.ts';
 import { systemRandom } from '../../system/random.ts';
 import { emulatorCloudConfiguration, emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
@@ -13,16 +14,18 @@ import { SimulatedAppliance } from './simulated-appliance.ts';
 export interface DemoConnection {
   readonly name: string;
   readonly appliances: readonly SimulatedAppliance[];
+  /** Its portal. */
+  readonly emulator: Emulator;
   /** How the hub gets the code, as text for people: before the login, and after it. */
   readonly codeDelivery: { readonly before: string; readonly after: string };
   /** Where the portal redirects the browser after the login; `nowhere`: to an unreachable page. */
   readonly redirect: 'hub' | 'nowhere' | 'none';
 }
 
-/** The demo's home: a hub, four appliances, two of which share a connection, and an emulated portal. */
+/** The demo's home: a hub, four appliances, two of which share a connection, and two emulated portals. */
 export interface DemoEnvironment {
   readonly administration: Administration;
-  readonly emulator: Emulator;
+  readonly emulators: readonly [Emulator, Emulator];
   readonly connections: readonly DemoConnection[];
   /** Lifetime of access tokens in seconds. */
   readonly tokenLifetime: number;
@@ -72,15 +75,24 @@ const CONNECTIONS = [
 ] as const;
 
 /**
- * Starts the demo without a configuration file. It stores nothing permanently and listens on loopback only.
+ * Starts the demo without a configuration file. It stores nothing permanently.
  * @param parts receives what is started, to dispose of it at the end
+ * @param isForPhones whether it listens on the machine's address in the home network, if it has one, not on loopback
  */
-export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<DemoEnvironment> {
+export async function setUpDemo(
+  parts: AsyncDisposableStack,
+  clock: Clock,
+  log: Log,
+  isForPhones: boolean,
+): Promise<DemoEnvironment> {
+  const host = (isForPhones && lanAddress('auto')) || '127.0.0.1';
   const client = () => ({ id: systemRandom.uuid(), secret: systemRandom.token(24), name: 'Latchkey demo' });
   const clients = { home: client(), away: client(), cloud: client() };
-  const emulator = parts.use(
-    await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME_SECONDS }),
-  );
+  const start = async (options: EmulatorOptions) =>
+    parts.use(await startEmulator({ ...options, tokenLifetime: TOKEN_LIFETIME_SECONDS }));
+  const emulator = await start({ host, clients: [clients.home, clients.away] });
+  // An OAuth 2.0 server without TLS is permitted on loopback only.
+  const cloudEmulator = await start({ clients: [clients.cloud] });
   const stateDirectory = await temporaryStateDirectory(parts);
   const portal = (name: 'home' | 'away', redirect: string) =>
     emulatorPortalConfiguration(emulator, {
@@ -89,7 +101,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
       clientId: clients[name].id,
       clientSecret: clients[name].secret,
     });
-  const cloud = emulatorCloudConfiguration(emulator, {
+  const cloud = emulatorCloudConfiguration(cloudEmulator, {
     name: 'cloud',
     clientId: clients.cloud.id,
     clientSecret: clients.cloud.secret,
@@ -99,7 +111,7 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     name: 'Demo hub',
     stateDirectory,
     controlSocket: `${stateDirectory}/control.sock`,
-    lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false, certificate: null },
+    lan: { httpPort: 0, httpsPort: 0, address: host, listen: [host], mdns: false, certificate: null },
     portals: [portal('home', 'auto'), portal('away', UNREACHABLE_ORIGIN), cloud],
     connections: [],
     appliances: [],
@@ -113,21 +125,23 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
   };
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.caStatus().certificate;
-  const addAppliance = async (name: string, choice: ConnectionChoice) => {
+  const addAppliance = async (name: string, choice: ConnectionChoice, { baseUrl }: Emulator) => {
     const credentials = await administration.addAppliance(name, choice);
-    return parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
+    return parts.use(new SimulatedAppliance(credentials, ca, baseUrl, clock));
   };
   const connections: DemoConnection[] = [];
   for (const { name, sharedBy, scope, portal: portalName, ...login } of CONNECTIONS) {
     const appliances: SimulatedAppliance[] = [];
-    if (sharedBy === null) appliances.push(await addAppliance(name, { connection: null, scope, portal: portalName }));
+    const ofPortal = portalName === 'cloud' ? cloudEmulator : emulator;
+    if (sharedBy === null)
+      appliances.push(await addAppliance(name, { connection: null, scope, portal: portalName }, ofPortal));
     else {
       await administration.addConnection(name, scope, portalName);
       for (const user of sharedBy) {
-        appliances.push(await addAppliance(user, { connection: name, scope: null, portal: null }));
+        appliances.push(await addAppliance(user, { connection: name, scope: null, portal: null }, ofPortal));
       }
     }
-    connections.push({ name, appliances, ...login });
+    connections.push({ name, appliances, emulator: ofPortal, ...login });
   }
-  return { administration, emulator, connections, tokenLifetime: TOKEN_LIFETIME_SECONDS };
+  return { administration, emulators: [emulator, cloudEmulator], connections, tokenLifetime: TOKEN_LIFETIME_SECONDS };
 }

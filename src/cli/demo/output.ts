@@ -1,4 +1,6 @@
 import { styleText } from 'node:util';
+import { urlAddressScope } from '../../system/addresses.ts';
+import { renderQrCode } from '../terminal/qr-code.ts';
 import type { TokenUseOutcome } from './simulated-appliance.ts';
 
 /** Counters of the demo; the members of `latchkey demo --json`. */
@@ -25,6 +27,14 @@ export class DemoOutput {
   /** Writes a line unchanged. */
   writeLine(line = ''): void {
     this.#stream.write(`${this.#clearSequence}${line}\n${this.#counterLine}`);
+  }
+
+  /** Writes a link, and its QR code if a phone can open it and the terminal is large enough. @param note what a person has to know about it */
+  writeLink(url: string, note: readonly string[] = []): void {
+    const isForPhones = this.#stream.isTTY && urlAddressScope(url) !== 'machine';
+    const code = isForPhones ? renderQrCode(url, this.#stream) : null;
+    const lines = [url, ...note, ...(code === null ? [] : ['', ...code.split('\n')])];
+    this.writeLine(`\n${lines.map((line) => `    ${line}\n`).join('')}`);
   }
 
   /** Writes a line that begins with the time and the appliance. */

@@ -15,6 +15,7 @@ describe.concurrent('latchkey demo', () => {
     const child = spawn(process.execPath, [MAIN, 'demo'], { env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
     ctx.onTestFinished(() => void child.kill('SIGKILL'));
     const links: string[] = [];
+    const pages: string[] = [];
     const unreached: string[] = [];
     let output = '';
     let connected = 0;
@@ -22,7 +23,8 @@ describe.concurrent('latchkey demo', () => {
     const allConnected = new Promise<void>((resolve) => {
       lines.on('line', (line) => {
         output += `${line}\n`;
-        if (/^ {4}http/.test(line)) links.push(line.trim());
+        if (/^ {4}http:/.test(line)) links.push(line.trim());
+        if (/^ {4}https:/.test(line)) pages.push(line.trim());
         if (line.includes('is connected') && ++connected === 3) resolve();
       });
     });
@@ -43,6 +45,12 @@ describe.concurrent('latchkey demo', () => {
         .catch(() => undefined);
     }
     await allConnected;
+    while (pages.length < 2) await once(lines, 'line');
+    for (const page of pages) {
+      await using visit = await browser.visit({ ignoreHTTPSErrors: true });
+      await visit.page.goto(page);
+      await visit.page.getByText('All 4 appliances are connected.').waitFor();
+    }
     child.kill('SIGINT');
     const [status] = await once(child, 'exit');
     expect(status, output).toBe(0);
