@@ -78,24 +78,27 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   }
 
   /** @throws Failure `connection_unknown`, `name_invalid` */
-  function getConnection(name: string): Connection {
-    const appliance = connections.find(name) === undefined ? appliances.find(name) : undefined;
-    if (appliance === undefined) return connections.get(name);
+  function getConnection(typed: string): Connection {
+    const appliance = connections.findTyped(typed) === undefined ? appliances.findTyped(typed) : undefined;
+    if (appliance === undefined) return connections.get(typed);
     const used = connections.ofAppliance(appliance).name;
-    throw new Failure('connection_unknown', `the appliance ${name} uses the connection ${used}: name that one instead`);
+    throw new Failure(
+      'connection_unknown',
+      `the appliance ${appliance.title} uses the connection ${used}: name that one instead`,
+    );
   }
 
   /** @throws Failure `not_allowed` if the only appliance of the connection waits for approval */
   function requireApproved(connection: Connection): Connection {
     if (!appliances.waitForApproval(connection.id)) return connection;
-    const [first] = appliances.usersOf(connection.id);
-    const name = first?.name ?? connection.name;
-    throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
+    const { name, title } = appliances.usersOf(connection.id)[0] ?? connection;
+    throw new Failure('not_allowed', `${title} is not approved yet: run "latchkey appliance approve ${name}" first`);
   }
 
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
     return {
       name: appliance.name,
+      title: appliance.title,
       clientId: appliance.clientId,
       clientSecret: secret,
       tokenEndpoint: links.endpoint('/oauth/token'),
@@ -121,14 +124,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     connectionStatusOf,
     applianceStatusOf,
     ...createConnectionAdministration(broker, { getConnection, requireApproved, connectionStatusOf, user }),
-    async addAppliance(name, choice) {
-      const credentials = await appliances.add(name, choice);
+    async addAppliance(typed, choice) {
+      const credentials = await appliances.add(typed, choice);
       const connection = connections.ofAppliance(credentials.appliance).name;
-      log.info('appliance_added', { appliance: name, connection, user });
+      log.info('appliance_added', { appliance: credentials.appliance.name, connection, user });
       return toIssuedCredentials(credentials);
     },
-    async moveAppliance(name, connection) {
-      const appliance = appliances.get(name);
+    async moveAppliance(typed, connection) {
+      const appliance = appliances.get(typed);
       const former = connections.ofAppliance(appliance);
       const target = connections.get(connection);
       if (former.id === target.id) return statusOf(appliance);
@@ -140,32 +143,33 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       await pairings.endDeviceFlows(appliance.id);
       if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);
       notices.scheduleCheck();
-      log.info('appliance_moved', { appliance: name, before: former.name, connection, user });
+      const { name } = appliance;
+      log.info('appliance_moved', { appliance: name, before: former.name, connection: target.name, user });
       return statusOf(moved);
     },
-    async removeAppliance(name) {
-      const appliance = appliances.get(name);
+    async removeAppliance(typed) {
+      const appliance = appliances.get(typed);
       assertNotDeclared(appliance);
       const connection = connections.ofAppliance(appliance);
       await pairings.endDeviceFlows(appliance.id);
       const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
-      log.info('appliance_removed', { appliance: name, reason: 'request', user });
+      log.info('appliance_removed', { appliance: appliance.name, reason: 'request', user });
       if (removed === null) return null;
       await pairings.removeAll(removed);
       return revokeGrant(connection, grants.stopManaging(removed), broker);
     },
-    async rotateSecret(name, replaceKeys) {
-      const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
-      log.info('secret_rotated', { appliance: name, user });
+    async rotateSecret(typed, replaceKeys) {
+      const credentials = await appliances.rotateSecret(appliances.get(typed), replaceKeys);
+      log.info('secret_rotated', { appliance: credentials.appliance.name, user });
       return toIssuedCredentials(credentials);
     },
-    async approveAppliance(name, code, connection) {
+    async approveAppliance(typed, code, connection) {
       const chosen = connection === null ? null : connections.get(connection);
-      const appliance = await registrations.approve(appliances.get(name), code, chosen);
+      const appliance = await registrations.approve(appliances.get(typed), code, chosen);
       notices.scheduleCheck();
-      log.info('appliance_approved', { appliance: name, user });
+      log.info('appliance_approved', { appliance: appliance.name, user });
       return statusOf(appliance);
     },
     async invite(request) {
@@ -186,11 +190,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       const run = await pairings.begin(requireApproved(getConnection(typed)), { user });
       return run.pairing.id;
     },
-    async getOpenPairing(name) {
+    async getOpenPairing(typed) {
       await broker.ready;
-      const run = pairings.newestFor(getConnection(name).id);
+      const { id, name, title } = getConnection(typed);
+      const run = pairings.newestFor(id);
       if (run?.isOpen === true) return run.pairing.id;
-      throw new Failure('pairing_unknown', `${name} has no open pairing: start one with "latchkey pair ${name}"`);
+      throw new Failure('pairing_unknown', `${title} has no open pairing: start one with "latchkey pair ${name}"`);
     },
     async *followPairing(id, signal) {
       // A client that follows a pairing across a restart would get an unknown-pairing error otherwise.

@@ -54,20 +54,21 @@ export function createConnectionAdministration(
 
   return {
     portals: () => connections.portals,
-    async addConnection(name, scope, portal) {
-      await appliances.releaseName(name);
-      const connection = await connections.add(name, scope, portal);
-      log.info('connection_added', { connection: name, portal: connection.portal, user });
+    async addConnection(typed, scope, portal) {
+      await appliances.releaseName(connections.nameFor(typed));
+      const connection = await connections.add(typed, scope, portal);
+      log.info('connection_added', { connection: connection.name, portal: connection.portal, user });
       return connectionStatusOf(connection);
     },
-    async removeConnection(name, evenIfUsed) {
-      const connection = connections.get(name);
-      const users = appliances.usersOf(connection.id).map((user) => user.name);
+    async removeConnection(typed, evenIfUsed) {
+      const connection = connections.get(typed);
+      const { name, title } = connection;
+      const users = appliances.usersOf(connection.id).map((user) => user.title);
       if (users.length > 0 && !evenIfUsed) {
         const [uses, they] = users.length === 1 ? ['uses', 'it'] : ['use', 'they'];
         throw new Failure(
           'connection_in_use',
-          `${joinNames(users)} ${uses} the connection ${name}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
+          `${joinNames(users)} ${uses} the connection ${title}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
         );
       }
       // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
@@ -80,21 +81,23 @@ export function createConnectionAdministration(
       log.info('connection_removed', { connection: name, user });
       return isPortalTold;
     },
-    async importGrant({ name, portal, scope, ...request }) {
+    async importGrant({ name: typed, portal, scope, ...request }) {
       await broker.ready;
       assertNotStopping(broker);
+      const name = connections.nameFor(typed);
       await appliances.releaseName(name);
       const existing = connections.find(name);
       const wanted = { scope: checkScope(scope), portal: portal === null ? null : connections.resolvePortal(portal) };
       if (existing !== undefined) assertConnectionFits('the import', wanted, existing);
-      const connection = existing ?? connections.create(name, scope, portal);
+      const connection = existing ?? connections.create(typed, scope, portal);
       await grantImports.run(connection, request);
       notices.scheduleCheck();
       return connectionStatusOf(connection);
     },
-    unpair: async (name) => unpair(getConnection(name)),
-    async token(name) {
-      const connection = requireApproved(getConnection(name));
+    unpair: async (typed) => unpair(getConnection(typed)),
+    async token(typed) {
+      const connection = requireApproved(getConnection(typed));
+      const { name, title } = connection;
       if (connection.damaged) throw damagedConnectionFailure(connection);
       const result = await broker.tokenIssuer.issue(connection.id, null);
       if (result.kind === 'token') return result;
@@ -104,29 +107,30 @@ export function createConnectionAdministration(
         not_paired: `is not paired: run "latchkey pair ${name}"`,
         other_scope: 'has another scope',
       };
-      throw new Failure('token_unavailable', `${name} ${why[result.kind]}`);
+      throw new Failure('token_unavailable', `${title} ${why[result.kind]}`);
     },
-    async refresh(name) {
-      const connection = getConnection(name);
+    async refresh(typed) {
+      const connection = getConnection(typed);
+      const { name, title } = connection;
       const managed = grants.get(connection.id);
       if (managed?.grant.refreshToken === null) {
         throw new Failure(
           'token_unavailable',
-          `${name} can't be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair ${name}"`,
+          `${title} can't be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair ${name}"`,
         );
       }
       if (managed === undefined) {
         const { problem } = connectionStatusOf(connection);
         const why =
           problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
-        throw new Failure('token_unavailable', `${name} ${why}`);
+        throw new Failure('token_unavailable', `${title} ${why}`);
       }
       assertNotStopping(broker);
       await grants.refresh(connection.id, true);
       return connectionStatusOf(connection);
     },
-    async history(name) {
-      return newestFirst(await broker.historyRecorder.historyOf(getConnection(name).id)).map(toHistoryEntry);
+    async history(typed) {
+      return newestFirst(await broker.historyRecorder.historyOf(getConnection(typed).id)).map(toHistoryEntry);
     },
   };
 }

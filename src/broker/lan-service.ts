@@ -29,8 +29,14 @@ export function createLanService(
   const { clock, log } = broker.environment;
 
   function pairedConnection({ connection }: Pairing): PairedConnection {
-    const name = connections.byId(connection)?.name ?? 'The connection';
-    return { connection: name, appliances: appliances.usersOf(connection).map((user) => user.name) };
+    const { name, title } = connections.byId(connection) ?? { name: 'The connection', title: 'The connection' };
+    const users = appliances.usersOf(connection);
+    return {
+      connection: name,
+      title,
+      appliances: users.map((user) => user.name),
+      applianceTitles: users.map((user) => user.title),
+    };
   }
 
   /** The grant of a pairing's connection, if nobody needs to log in again; undefined otherwise. */
@@ -45,10 +51,12 @@ export function createLanService(
     const { kind } = pairing.step;
     const found = pairedConnection(pairing);
     const isOwn = found.appliances.length === 1 && found.appliances[0] === found.connection;
+    const appliance = appliances.byId(pairing.device?.appliance ?? '');
     return {
       pairing,
       ...found,
-      appliance: appliances.byId(pairing.device?.appliance ?? '')?.name ?? found.connection,
+      appliance: appliance?.name ?? found.connection,
+      applianceTitle: appliance?.title ?? found.title,
       isApprovable:
         (kind === 'asking' || kind === 'waiting') &&
         !isInstallerInitiated(pairing) &&

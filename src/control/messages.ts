@@ -57,7 +57,7 @@ function snakeCase(name: string): string {
 }
 
 /** What the status of a login says only within the hub: where files are, and what the conditions are derived from. */
-type InternalMember = 'credentialLocation' | 'withoutRefreshToken';
+type InternalMember = 'credentialLocation' | 'withoutRefreshToken' | 'applianceTitles';
 
 /** The status of a login, without what is said only within the hub. */
 type PublicStatus<Status extends ConnectionStatus | ApplianceStatus, Internal extends string = InternalMember> = Omit<

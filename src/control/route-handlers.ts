@@ -105,8 +105,8 @@ function createHandlers(administration: Administration): Handlers {
       return { pairing, failure: isOpen ? lastFailure : null };
     },
     label({ name }) {
-      const { hubName, link, addressLink: byAddress } = administration.label(name);
-      return { name, hub_name: hubName, link, by_address: byAddress };
+      const { addressLink: byAddress, ...label } = administration.label(name);
+      return toWire({ ...label, byAddress });
     },
     pairAll: () => administration.pairAll(),
     nextPairing: ({ id }) => administration.startNextPairing(id),
@@ -163,8 +163,9 @@ function loginResponse({
   withoutRefreshToken: __,
   pairingFailed: failed,
   problem: found,
-  ...status
+  ...rest
 }: Omit<ApplianceStatus, 'unusualUsage'> | ConnectionStatus) {
+  const { applianceTitles: ___, ...status } = { applianceTitles: null, ...rest };
   const pairingFailed = failed && { ...failed, reason: publicReason(failed.reason) };
   const problem = found && { code: found.code, message: found.message, since: found.since };
   return toWire({ ...status, problem, ...(pairingFailed && { pairingFailed }) });

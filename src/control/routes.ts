@@ -132,6 +132,7 @@ export const routes = {
     { name: text },
     returns<{
       readonly name: string;
+      readonly title: string;
       readonly hub_name: string;
       readonly link: string;
       readonly by_address: string | null;

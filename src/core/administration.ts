@@ -6,6 +6,7 @@ import { CONNECTION_FIELDS, type ConnectionStatus } from './connections/connecti
 import type { Condition } from './health/condition.ts';
 import type { HubProblemCode } from './health/hub-conditions.ts';
 import type { HookTestResult, Notice } from './health/notice.ts';
+import type { Named } from './name.ts';
 import type { PairingAdministration } from './pairings/pairing-administration.ts';
 import type { PortalCheck, PortalStatus } from './portals/portal-status.ts';
 import type { Secret } from './secret.ts';
@@ -114,8 +115,7 @@ export interface HubProblem {
 }
 
 /** An appliance's credentials, shown once. */
-export interface IssuedCredentials {
-  readonly name: string;
+export interface IssuedCredentials extends Named {
   readonly clientId: string;
   readonly clientSecret: Secret;
   readonly tokenEndpoint: string;
@@ -124,7 +124,7 @@ export interface IssuedCredentials {
 
 /** A request for an invite. */
 export interface InviteRequest {
-  /** The name that the appliance gets; null if it may choose. */
+  /** What the appliance is called: a title, see {@link Named}; null if it may choose. */
   readonly name: string | null;
   readonly scope: string | null;
   readonly portal: string | null;

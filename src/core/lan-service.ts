@@ -92,8 +92,11 @@ export type DevicePollResult =
 export interface PairedConnection {
   /** Its name. */
   readonly connection: string;
+  readonly title: string;
   /** The names of the appliances that use it. */
   readonly appliances: readonly string[];
+  /** Their titles, in the same order. */
+  readonly applianceTitles: readonly string[];
 }
 
 /** A pairing with its connection. */
@@ -103,8 +106,9 @@ interface FoundPairing extends PairedConnection {
 
 /** The device flow of a user code. */
 export interface FoundDeviceFlow extends FoundPairing {
-  /** The name of the appliance that has begun it. */
+  /** The name of the appliance that has begun it, and its title. */
   readonly appliance: string;
+  readonly applianceTitle: string;
   /**
    * Whether an installer can let the appliance use the grant that the connection has, so that nobody needs to log in at
    * the portal.

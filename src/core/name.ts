@@ -1,6 +1,20 @@
 import { Failure } from './failure.ts';
 
+/** What commands and addresses call an appliance or a connection, and what people call it. */
+export interface Named {
+  /** Unique among its kind, see {@link checkName}. */
+  readonly name: string;
+  /** What may stand on the cabinet, such as "Wärmepumpe Keller", see {@link checkTitle}. The name is made from it. */
+  readonly title: string;
+}
+
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+/** Characters of a name. */
+const MAX_NAME_LENGTH = 63;
+/** Characters of a title. */
+export const MAX_TITLE_LENGTH = 64;
+/** Excludes characters that move the cursor, hide text or break the line. */
+const TITLE = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_TITLE_LENGTH}}$`, 'u');
 
 /**
  * Checks the name of an appliance or a connection, and returns it.
@@ -12,4 +26,67 @@ export function checkName(what: 'appliance' | 'connection', name: string): strin
     'name_invalid',
     `${JSON.stringify(name.slice(0, 80))} is not a valid ${what} name: use 1 to 63 of a-z, 0-9 and "-", beginning with a letter or digit`,
   );
+}
+
+/**
+ * Checks what a person calls an appliance or a connection.
+ * @returns the title, without spaces around it
+ * @throws Failure `name_invalid`
+ */
+export function checkTitle(what: 'appliance' | 'connection', typed: string): string {
+  const title = typed.slice(0, 1000).normalize('NFC').trim();
+  if (TITLE.test(title)) return title;
+  throw new Failure(
+    'name_invalid',
+    `${JSON.stringify(title.slice(0, 80))} is not a valid ${what} name: use 1 to 64 letters, digits, spaces and signs, in one line`,
+  );
+}
+
+/** What is left of a title that a stranger's device has sent, as {@link checkTitle} permits it; it may be empty. */
+export function cleanTitle(sent: string): string {
+  const printable = sent
+    .slice(0, 1000)
+    .normalize('NFC')
+    .replaceAll(/[\p{C}\p{Z}]+/gu, ' ')
+    .trim();
+  return [...printable].slice(0, MAX_TITLE_LENGTH).join('').trim();
+}
+
+/** The name that is made from a title, as in {@link deriveName}; empty if nothing is left of it. */
+export function nameFromTitle(title: string): string {
+  return title
+    .slice(0, 1000)
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll('ß', 'ss')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, MAX_NAME_LENGTH)
+    .replace(/-+$/, '');
+}
+
+/**
+ * Makes a name from a title: in lower case, without accents, with "-" for everything but a-z and 0-9, cut to 63
+ * characters. It is `fallback` if nothing is left, and gets "-2", "-3" and so on appended if it is taken.
+ */
+export function deriveName(title: string, fallback: string, taken: (name: string) => boolean): string {
+  const base = nameFromTitle(title) || fallback;
+  if (!taken(base)) return base;
+  for (let number = 2; ; number++) {
+    const suffix = `-${number}`;
+    const name = base.slice(0, MAX_NAME_LENGTH - suffix.length) + suffix;
+    if (!taken(name)) return name;
+  }
+}
+
+/**
+ * Finds what a person named: by its name, by its title, or by the name that is made from such a title. If several have
+ * this title, none is meant.
+ */
+export function findNamed<Thing extends Named>(things: readonly Thing[], typed: string): Thing | undefined {
+  const title = typed.normalize('NFC').trim();
+  const byName = (name: string) => things.find((thing) => thing.name === name);
+  const [found, ...others] = things.filter((thing) => thing.title === title);
+  return byName(typed) ?? (others.length > 0 ? undefined : (found ?? byName(nameFromTitle(typed))));
 }

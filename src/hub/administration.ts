@@ -184,7 +184,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     caStatus: () => rotation.report(),
     rotateCa: (keep) => rotation.rotate(keep),
     setOldCaLifetime: (keep) => rotation.setOldServingTime(keep),
-    label: (name) => endpoints.labelText(appliances.get(name).name),
+    label: (name) => endpoints.labelText(appliances.get(name)),
     async rotateStoreKey() {
       if (local === null)
         throw notOnSite('the hubs of a site share their store key, which no hub alone can replace', NEW_KEY_ADVICE);

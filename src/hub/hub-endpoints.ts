@@ -4,6 +4,7 @@ import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { HubStatus } from '../core/administration.ts';
 import type { NoticeSender } from '../core/health/notice.ts';
+import type { Named } from '../core/name.ts';
 import type { ApplianceLabel } from '../core/pairings/pairing-administration.ts';
 import { type LanWatch, readLan } from '../mdns/networks/lan-watch.ts';
 import { urlHost } from '../system/addresses.ts';
@@ -54,10 +55,11 @@ export class HubEndpoints implements HubLinks {
   }
 
   /** The text of a label for the door of an appliance's cabinet. */
-  labelText(appliance: string): ApplianceLabel {
-    const at = (host: string) => `https://${host}:${this.ports.https}/p/${encodeURIComponent(appliance)}`;
+  labelText({ name, title }: Named): ApplianceLabel {
+    const at = (host: string) => `https://${host}:${this.ports.https}/p/${encodeURIComponent(name)}`;
     return {
-      name: appliance,
+      name,
+      title,
       hubName: this.#name,
       link: at(this.#leaf.urlHostFor(null)),
       addressLink: this.address === null ? null : at(urlHost(this.address)),

@@ -93,14 +93,14 @@ function findStoreWriteProblem(
     const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.writeProblem}`;
     return { message, since: startedAt };
   }
-  const affected = connections.flatMap(([{ id }, { name, problem }]) =>
-    problem?.code === 'store_unwritable' ? [{ id, name, problem }] : [],
+  const affected = connections.flatMap(([{ id }, { title, problem }]) =>
+    problem?.code === 'store_unwritable' ? [{ id, title, problem }] : [],
   );
   const unsaved = affected.find(({ id }) => isUnsaved(id));
   const [first] = affected;
   if (unsaved === undefined) return first === undefined ? null : first.problem;
-  const { name, problem } = unsaved;
-  const message = `New tokens of ${name} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
+  const { title, problem } = unsaved;
+  const message = `New tokens of ${title} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
   return { message, since: problem.since };
 }
 

@@ -25,7 +25,7 @@ export function createHttpApp(pages: NotFoundPage, log: Log): FastifyInstance {
   const app = fastify({
     exposeHeadRoutes: false,
     bodyLimit: 16 * 1024,
-    routerOptions: { maxParamLength: 200 },
+    routerOptions: { maxParamLength: 1000 },
     schemaController: NO_SCHEMAS,
     // Fastify calls no hook for requests that it rejects itself, such as a path with "%zz".
     frameworkErrors: ({ statusCode = 400 }, _request, reply) => {

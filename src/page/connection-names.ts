@@ -1,4 +1,5 @@
 import type { PairedConnection } from '../core/lan-service.ts';
+import type { Named } from '../core/name.ts';
 import { appliancePath, connectionPath } from './paths.ts';
 import type { Texts } from './texts/en.ts';
 
@@ -15,8 +16,17 @@ export function joinNames(names: readonly string[], { language, connection }: Te
   return new Intl.ListFormat(language === 'en' ? 'en-GB' : language, { type: 'conjunction' }).format(listed);
 }
 
+/** What people call appliances or connections, by their names. */
+export function titlesOf(all: readonly Named[]): (name: string) => string {
+  const titles = new Map(all.map(({ name, title }) => [name, title]));
+  return (name) => titles.get(name) ?? name;
+}
+
+/** The names of a connection and of the appliances that use it. */
+type PairedNames = Pick<PairedConnection, 'connection' | 'appliances'>;
+
 /** Whether the only appliance of a connection has its name, so that pages name only the appliance. */
-export function isOwnConnection({ connection, appliances }: PairedConnection): boolean {
+export function isOwnConnection({ connection, appliances }: PairedNames): boolean {
   return appliances.length === 1 && appliances[0] === connection;
 }
 
@@ -25,22 +35,28 @@ export function isOwnConnection({ connection, appliances }: PairedConnection): b
  * @param one the sentence for one name; `several` for a list of names
  */
 export function sentenceAbout(
-  { connection, appliances }: PairedConnection,
+  { title, applianceTitles }: Pick<PairedConnection, 'title' | 'applianceTitles'>,
   texts: Texts,
   one: (name: string) => string,
   several: (names: string) => string,
 ): string {
-  const [first, ...others] = appliances;
-  if (first === undefined) return one(texts.connection.title(connection));
-  return others.length === 0 ? one(first) : several(joinNames(appliances, texts));
+  const [first, ...others] = applianceTitles;
+  if (first === undefined) return one(texts.connection.title(title));
+  return others.length === 0 ? one(first) : several(joinNames(applianceTitles, texts));
+}
+
+/** Says that a shared login must be renewed. @param title of the connection @param users the titles of its appliances */
+export function renewalText(title: string, users: readonly string[], texts: Texts): string {
+  const { needsRenewal, needsRenewalFor } = texts.overview.login;
+  return users.length === 0 ? needsRenewal(title) : needsRenewalFor(title, joinNames(users, texts));
 }
 
 /** A sentence that names a shared connection; empty if the sentence before has named it. */
 export function connectionNote(paired: PairedConnection, { connection: texts }: Texts): string {
-  return isOwnConnection(paired) || paired.appliances.length === 0 ? '' : texts.about(paired.connection);
+  return isOwnConnection(paired) || paired.appliances.length === 0 ? '' : texts.about(paired.title);
 }
 
 /** The page that shows a connection: its own, or that of the appliance whose own connection it is. */
-export function pagePathOf(paired: PairedConnection): string {
+export function pagePathOf(paired: PairedNames): string {
   return isOwnConnection(paired) ? appliancePath(paired.connection) : connectionPath(paired.connection);
 }

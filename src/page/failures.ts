@@ -4,13 +4,11 @@ import type { Administration, StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
+import { findNamed, MAX_TITLE_LENGTH } from '../core/name.ts';
 import { icon } from './elements.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from './installer-page.ts';
 import { appliancePath, connectionPath } from './paths.ts';
 import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticated-routes.ts';
-
-/** Characters of an unknown name that the page repeats. */
-const MAX_SHOWN_NAME_LENGTH = 63;
 
 /**
  * Sends a page that says why an action on an appliance failed, with a link back.
@@ -30,7 +28,7 @@ export function sendFailure(req: AuthenticatedRequest, name: string, error: unkn
 /** Sends a page that says why an action on an appliance changed nothing, with a link back. */
 export function sendNothingChanged(req: AuthenticatedRequest, text: string, name: string): FastifyReply {
   const { appliance } = req.context.texts;
-  const back = { href: appliancePath(name), text: appliance.backToAppliance(name) };
+  const back = { href: appliancePath(name), text: appliance.backToAppliance };
   return sendInstallerPage(req, 409, failurePage(appliance.nothingChanged, text, back));
 }
 
@@ -40,7 +38,7 @@ export function sendConnectionFailure(req: AuthenticatedRequest, name: string, e
   const { appliance, connection } = req.context.texts;
   if (error.code === 'connection_unknown' || error.code === 'name_invalid') return sendUnknownConnection(req, name);
   const failures: Partial<Record<FailureCode, string>> = { ...appliance.failures, ...connection.failures };
-  const back = { href: connectionPath(name), text: connection.backTo(name) };
+  const back = { href: connectionPath(name), text: connection.backTo };
   const text = failures[error.code] ?? appliance.failures.other;
   return sendInstallerPage(req, 409, failurePage(appliance.nothingChanged, text, back));
 }
@@ -57,7 +55,7 @@ export async function withAppliance(
   const name = pathParameter(req, 'name');
   try {
     const status = await administration.status();
-    const appliance = status.appliances.find((one) => one.name === name);
+    const appliance = findNamed(status.appliances, name);
     if (appliance === undefined) throw new Failure('appliance_unknown', name);
     return await handler(appliance, status);
   } catch (error) {
@@ -69,7 +67,7 @@ export async function withAppliance(
 function sendUnknownAppliance(req: AuthenticatedRequest, name: string): FastifyReply {
   const { appliance } = req.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = appliance.notFoundText(name.slice(0, MAX_SHOWN_NAME_LENGTH));
+  const text = appliance.notFoundText(name.slice(0, MAX_TITLE_LENGTH));
   return sendInstallerPage(req, 404, failurePage(appliance.notFound, text, back));
 }
 
@@ -77,7 +75,7 @@ function sendUnknownAppliance(req: AuthenticatedRequest, name: string): FastifyR
 function sendUnknownConnection(req: AuthenticatedRequest, name: string): FastifyReply {
   const { appliance, connection } = req.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = connection.notFoundText(name.slice(0, MAX_SHOWN_NAME_LENGTH));
+  const text = connection.notFoundText(name.slice(0, MAX_TITLE_LENGTH));
   return sendInstallerPage(req, 404, failurePage(connection.notFound, text, back));
 }
 
@@ -93,7 +91,7 @@ export async function withConnection(
   const name = pathParameter(req, 'name');
   try {
     const status = await administration.status();
-    const connection = status.connections.find((one) => one.name === name);
+    const connection = findNamed(status.connections, name);
     if (connection === undefined) throw new Failure('connection_unknown', name);
     return await handler(connection, status);
   } catch (error) {

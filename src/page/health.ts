@@ -1,17 +1,12 @@
+import type { StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
-import {
-  type Condition,
-  concernsHub,
-  concernsUsage,
-  groupOf,
-  type SubjectCondition,
-} from '../core/health/condition.ts';
+import { type Condition, concernsHub, concernsUsage, groupOf } from '../core/health/condition.ts';
 import type { ConditionSeverity } from '../core/health/condition-record.ts';
 import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
 import { credentialsAdvice } from './callback/pairing-messages.ts';
-import { joinNames } from './connection-names.ts';
+import { joinNames, renewalText, titlesOf } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
 import type { Texts } from './texts/en.ts';
 
@@ -62,7 +57,7 @@ export function applianceHealth(
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
 ): LoginHealth {
-  return loginHealth(appliance, appliance.name, conditions, notices, texts);
+  return loginHealth(appliance, appliance.title, conditions, notices, texts);
 }
 
 /**
@@ -76,9 +71,13 @@ export function connectionHealth(
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
 ): LoginHealth {
-  const { name, appliances } = connection;
-  const subject = appliances.length === 0 ? texts.connection.quoted(name) : joinNames(appliances, texts);
-  return loginHealth(connection, subject, conditions, notices, texts);
+  const { title, applianceTitles } = connection;
+  if (applianceTitles.length > 0)
+    return loginHealth(connection, joinNames(applianceTitles, texts), conditions, notices, texts);
+  const quoted = texts.connection.quoted(title);
+  const health = loginHealth(connection, quoted, conditions, notices, texts);
+  const capitalize = (text: string) => (text.startsWith(quoted) ? text.charAt(0).toUpperCase() + text.slice(1) : text);
+  return { ...health, advice: health.advice.map(capitalize) };
 }
 
 /** What the health of an appliance and of a connection is derived from. */
@@ -159,10 +158,9 @@ export interface HubHealth {
   readonly headline: string;
 }
 
-/** The headline counts the conditions of the highest severity. @param conditions the most severe first */
+/** The headline counts the conditions of the highest severity. */
 export function hubHealth(
-  conditions: readonly Condition[],
-  appliances: readonly Pick<ApplianceStatus, 'name'>[],
+  { conditions, appliances, connections }: Pick<StatusReport, 'conditions' | 'appliances' | 'connections'>,
   texts: Texts,
 ): HubHealth {
   const { overview } = texts;
@@ -171,13 +169,19 @@ export function hubHealth(
   if (mostSevere === undefined) {
     const [first, ...others] = appliances;
     if (first === undefined) return { severity: 'neutral', headline: overview.noAppliances };
-    const headline = others.length === 0 ? overview.oneConnected(first.name) : overview.allConnected(appliances.length);
+    const headline =
+      others.length === 0 ? overview.oneConnected(first.title) : overview.allConnected(appliances.length);
     return { severity: 'good', headline };
   }
-  const sameSeverity = problems.filter(
-    (one): one is SubjectCondition => one.severity === mostSevere.severity && !concernsHub(one),
-  );
-  const about = (matches: (condition: SubjectCondition) => boolean, sentences: Sentences) =>
+  const [applianceTitle, connectionTitle] = [titlesOf(appliances), titlesOf(connections)];
+  const sameSeverity = problems.flatMap((one) => {
+    if (one.severity !== mostSevere.severity || concernsHub(one)) return [];
+    const appliance = one.appliance && applianceTitle(one.appliance);
+    const { code, severity } = one;
+    const users = one.appliances.map(applianceTitle);
+    return { code, severity, connection: connectionTitle(one.connection), appliance, appliances: users };
+  });
+  const about = (matches: (condition: (typeof sameSeverity)[number]) => boolean, sentences: Sentences) =>
     countedText(sameSeverity.filter(matches), sentences);
   const attention: Sentences = {
     one: overview.needsAttention,
@@ -190,7 +194,7 @@ export function hubHealth(
       const renewal: Sentences = {
         ...attention,
         one: overview.needsLogin,
-        login: (subject) => renewalText(subject, texts),
+        login: ({ connection, appliances: users }) => renewalText(connection, users, texts),
       };
       const headline = about(() => true, groupOf(mostSevere) === 'needs pairing' ? renewal : attention);
       return { severity: 'bad', headline: headline ?? overview.hubNeedsAttention };
@@ -229,13 +233,12 @@ export function hubHealth(
   }
 }
 
-function renewalText({ connection, appliances }: Subject, texts: Texts): string {
-  const { needsRenewal, needsRenewalFor } = texts.overview.login;
-  return appliances.length === 0 ? needsRenewal(connection) : needsRenewalFor(connection, joinNames(appliances, texts));
+/** What a condition is about, by titles: an appliance, or a connection that is not an appliance's own. */
+interface Subject {
+  readonly connection: string;
+  readonly appliance: string | null;
+  readonly appliances: readonly string[];
 }
-
-/** What a condition is about: an appliance, or a connection that is not an appliance's own. */
-type Subject = Pick<SubjectCondition, 'connection' | 'appliance' | 'appliances'>;
 
 /** Sentences about one appliance, one shared connection, or so many appliances. */
 interface Sentences {

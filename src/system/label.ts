@@ -3,8 +3,8 @@ import { encodeQr, qrSvgPath } from './qr-code.ts';
 
 /** The content of a label. */
 interface LabelContent {
-  /** The appliance's name. */
-  readonly name: string;
+  /** What the appliance is called. */
+  readonly title: string;
   readonly hubName: string;
   /** What the label is for, in a few words. */
   readonly caption: string;
@@ -25,10 +25,10 @@ const CHARACTER_WIDTH = 0.6;
 const LINE_HEIGHT = 1.2;
 
 /** A label for the door of a cabinet, as an SVG document: black on white, 60 by 40 mm. */
-export function labelSvg({ name, hubName, caption, link, otherLink }: LabelContent): string {
+export function labelSvg({ title, hubName, caption, link, otherLink }: LabelContent): string {
   const fullWidth = WIDTH - 2 * MARGIN;
-  const nameSize = [52, 42, 34].find((size) => maxCharacters(fullWidth, size) >= name.length) ?? 25;
-  const names = wrapText(name, nameSize, fullWidth).slice(0, 2);
+  const nameSize = [52, 42, 34].find((size) => maxCharacters(fullWidth, size) >= title.length) ?? 25;
+  const names = wrapText(title, nameSize, fullWidth).slice(0, 2);
   const column = { x: QR_SIDE, width: WIDTH - MARGIN - QR_SIDE };
   const captions = textLines(wrapText(caption, 22, column.width), 22, column.x, HEIGHT - QR_SIDE + 40);
   const links = textLines(wrapText(link, 20, column.width), 20, column.x, captions.end + 12);

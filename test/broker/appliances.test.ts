@@ -23,6 +23,7 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
   expect(harness.connection('wallbox')).toEqual({
     id: appliance.id,
     name: 'wallbox',
+    title: 'wallbox',
     scope: 'RemoteControl Monitoring',
     portal: 'home',
     origin: 'implicit',
@@ -55,13 +56,32 @@ test('a removed appliance is unknown to the hub, and its name is free for anothe
 
 test.each([
   ['wallbox', null, null, 'appliance_exists'],
-  ['Wallbox', null, null, 'name_invalid'],
+  ['Wallbox', null, null, 'appliance_exists'],
+  ['a\nb', null, null, 'name_invalid'],
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
   const { harness } = await BrokerHarness.startUnpaired();
   await expect(harness.run.appliances.add(name, { connection: null, scope, portal })).rejects.toMatchObject({ code });
   expect(harness.run.appliances.list()).toHaveLength(1);
+});
+
+test('an appliance is called what stands on its cabinet, its name is made from that, and people may use either', async () => {
+  const harness = await BrokerHarness.start();
+  const choice = { connection: null, scope: null, portal: null };
+  const title = 'Wärmepumpe Keller';
+  const { appliance } = await harness.run.appliances.add(` ${title} `, choice);
+  expect(appliance).toMatchObject({ name: 'warmepumpe-keller', title });
+  expect(harness.run.connections.list()).toMatchObject([{ name: 'warmepumpe-keller', title }]);
+  const { appliances, connections } = await harness.restart();
+  for (const typed of [title, 'warmepumpe-keller']) {
+    expect(appliances.get(typed)).toEqual(appliance);
+    expect(connections.get(typed)).toMatchObject({ id: appliance.connection });
+  }
+  const names = [];
+  for (const typed of ['洗濯機', '冷蔵庫']) names.push((await appliances.add(typed, choice)).appliance.name);
+  expect(names).toEqual(['appliance', 'appliance-2']);
+  await expect(appliances.add('冷蔵庫', choice)).rejects.toMatchObject({ code: 'appliance_exists' });
 });
 
 test('only one appliance is added when several are added under one name at the same time', async () => {

@@ -44,7 +44,8 @@ describe('new connection', () => {
   test.each([
     ['wallbox', null, null, 'connection_exists'],
     ['shared', null, null, 'connection_exists'],
-    ['Shared', null, null, 'name_invalid'],
+    ['Shared', null, null, 'connection_exists'],
+    ['a\nb', null, null, 'name_invalid'],
     ['heater', 'a"b', null, 'scope_invalid'],
     ['heater', null, 'nowhere', 'portal_unknown'],
   ])('the hub does not add the connection %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {

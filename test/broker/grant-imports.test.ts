@@ -103,7 +103,7 @@ describe('import of a grant', () => {
   test.each([
     [{ scope: 'Other' }, 'connection_mismatch', /the scope "Other", and the connection cloud has "Monitoring"/],
     [{ portal: 'other' }, 'connection_mismatch', /the portal other, and the connection cloud is at home/],
-    [{ name: 'Cloud' }, 'name_invalid', /not a valid connection name/],
+    [{ name: 'a\nb' }, 'name_invalid', /not a valid connection name/],
     [{ name: 'new', scope: 'a"b' }, 'scope_invalid', /not allowed/],
     [{ name: 'new', portal: 'nowhere' }, 'portal_unknown', /no portal nowhere/],
     [{ name: 'new', portal: 'other' }, 'portal_unknown', /other is not configured/],

@@ -105,9 +105,9 @@ class NoticesHarness implements AsyncDisposable {
       conditions.flatMap((one) => (one.appliance === null || one.appliance !== wanted ? [] : one))[0] ?? null;
     return {
       conditions,
-      subjects: appliances.map(({ status: { name, state }, grant }) => ({
+      subjects: appliances.map(({ status: { name, title, state }, grant }) => ({
         key: `appliance ${name}`,
-        name,
+        title,
         state,
         grant,
         condition: conditionOf(name),

@@ -63,6 +63,7 @@ describe('pairing batch', () => {
     await logIn(harness, batch);
     expect(harness.run.pairingBatches.view(batch)).toEqual({
       id: batch,
+      titles: { battery: 'battery', 'heat-pump': 'heat-pump', wallbox: 'wallbox' },
       current: null,
       next: null,
       connected: ['battery', 'heat-pump', 'wallbox'],

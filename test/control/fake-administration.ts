@@ -112,7 +112,7 @@ export class FakeAdministration implements Administration {
   label(name: string) {
     const path = `:8443/p/${name}`;
     const link = `https://${this.hub.id}.local${path}`;
-    return { name, hubName: this.hub.name, link, addressLink: `https://192.168.1.7${path}` };
+    return { name, title: name, hubName: this.hub.name, link, addressLink: `https://192.168.1.7${path}` };
   }
 
   notices: Notice[] = [];
@@ -178,10 +178,10 @@ export class FakeAdministration implements Administration {
   /** All connections, added ones and appliances' own, sorted by name. */
   connections(): ConnectionStatus[] {
     const users = [...this.appliances.values()];
-    const added = [...this.addedConnections.values()].map((connection) => ({
-      ...connection,
-      appliances: users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort(),
-    }));
+    const added = [...this.addedConnections.values()].map((connection) => {
+      const appliances = users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort();
+      return { ...connection, appliances, applianceTitles: appliances };
+    });
     const own = connectionsOf(users.filter(({ connection }) => !this.addedConnections.has(connection)));
     return [...added, ...own].sort(byNameOrder);
   }
@@ -335,10 +335,10 @@ export class FakeAdministration implements Administration {
   }
 
   #credentials(name: string) {
-    const { clientId } = this.#find(name);
+    const { title, clientId } = this.#find(name);
     const { caFingerprint } = this.hub;
     const tokenEndpoint = 'https://192.168.1.7:8443/oauth/token';
-    return { name, clientId, clientSecret: this.#issue('cs'), tokenEndpoint, caFingerprint };
+    return { name, title, clientId, clientSecret: this.#issue('cs'), tokenEndpoint, caFingerprint };
   }
 
   #registration() {

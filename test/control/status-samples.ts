@@ -1,3 +1,4 @@
+import { toWire } from '../../src/control/messages.ts';
 import type { HubStatus, StatusReport } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
@@ -23,21 +24,24 @@ export function hubStatus(changes: Partial<HubStatus> = {}): HubStatus {
 /** The status of an unpaired appliance with these changes; unless they say otherwise, it has its own connection. */
 export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
   const usage = { lastToken: null, tokens: { today: 0, last14Days: 0 } };
-  return { clientId: crypto.randomUUID(), connection: changes.name, ...usage, ...UNPAIRED, ...changes };
+  const { name } = changes;
+  return { title: name, clientId: crypto.randomUUID(), connection: name, ...usage, ...UNPAIRED, ...changes };
 }
 
 /** The status of an unpaired connection that nobody uses, with these changes. */
 export function connectionStatus(changes: Partial<ConnectionStatus> & { name: string }): ConnectionStatus {
-  return { appliances: [], loginEnds: null, ...UNPAIRED, ...changes };
+  const { name: title, appliances = [] } = changes;
+  return { title, appliances, applianceTitles: appliances, loginEnds: null, ...UNPAIRED, ...changes };
 }
 
 /** The connections that these appliances use, sorted by name. */
 export function connectionsOf(appliances: readonly ApplianceStatus[]): ConnectionStatus[] {
   const byName = Map.groupBy(appliances, ({ connection }) => connection);
   const connections = [...byName].map(([name, [first, ...others]]) => {
-    const users = [first, ...others].flatMap((user) => user?.name ?? []).sort();
-    const own = users.length === 1 && users[0] === name ? { own: true as const } : {};
-    return connectionStatus({ ...first, name, appliances: users, ...own });
+    const users = [first, ...others].flatMap((user) => user ?? []).sort(byNameOrder);
+    const own = users.length === 1 && first?.name === name ? { own: true as const } : { title: name };
+    const [appliances, applianceTitles] = [users.map((user) => user.name), users.map((user) => user.title)];
+    return connectionStatus({ ...first, name, appliances, applianceTitles, ...own });
   });
   return connections.sort(byNameOrder);
 }
@@ -52,6 +56,11 @@ const UNPAIRED = {
   portal: 'home',
   account: null,
 } as const;
+
+/** Connections as the control socket sends them. */
+export function connectionsOnWire(connections: readonly ConnectionStatus[]): unknown {
+  return toWire(connections.map(({ applianceTitles: _, ...connection }) => connection));
+}
 
 /** Sorts by name. */
 export function byNameOrder(a: { readonly name: string }, b: { readonly name: string }): number {
@@ -81,6 +90,7 @@ export function hubStatusReport(
 
 /** An appliance with the login of a connection. */
 export function withLoginOf(appliance: ApplianceStatus, connection: ConnectionStatus): ApplianceStatus {
-  const { name: _, appliances: __, loginEnds: ___, declared: ____, own: _____, ...login } = connection;
-  return { ...appliance, ...login };
+  const { appliances: _, applianceTitles: __, loginEnds: ___, declared: ____, own: _____, ...login } = connection;
+  const { name, title } = appliance;
+  return { ...appliance, ...login, name, title };
 }

@@ -206,7 +206,7 @@ function noticesAfter(
     const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;
     const failing = isOfGrant ? { duration: duration, since: SINCE } : null;
     const name = condition.appliance ?? condition.connection;
-    return subjectNotice({ key: name, name, state, condition, grant }, failing) ?? [];
+    return subjectNotice({ key: name, title: name, state, condition, grant }, failing) ?? [];
   });
 }
 
@@ -368,8 +368,8 @@ status line, the doctor, the metrics and the notices show these conditions and d
   pointed out: it has not asked for a week, or it asks more than a hundred times as often as a token expires. What is only pointed out changes no
   state, no headline and no notice.
 
-\`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, appliance, message, what_to_do, since, until}\`.
-\`appliance\` is null for the hub as a whole; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice
+\`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, connection, appliance, appliances, message, what_to_do, since, until}\`.
+\`connection\` is null for the hub as a whole, and \`appliance\` also for a login that several share; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice
 ([notices.md](notices.md)) at once. For a problem that may resolve itself, it waits for some time before it sends one. Three conditions have no notice
 of their own: damaged credentials, which the hub's notice \`store_changed\` reports, a pairing that failed, and an appliance that is no longer declared.
 After a restart, \`status\` shows an earlier notice only if the current conditions confirm it.

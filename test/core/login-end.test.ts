@@ -225,7 +225,7 @@ describe('notice about the end of a login', () => {
     until: null,
   });
   const grant = { generation: 1, isFailing: false, remaining: HOUR, lifetime: HOUR, overdue: 0 };
-  const subject = { key: 'appliance wallbox', name: 'wallbox', state: 'active', grant } as const;
+  const subject = { key: 'appliance wallbox', title: 'wallbox', state: 'active', grant } as const;
   const ending = condition('login_ending');
   const notice = subjectNotice({ ...subject, condition: ending }, null);
 

@@ -51,7 +51,7 @@ function facts(
   });
   return {
     key: 'appliance wallbox',
-    name: 'wallbox',
+    title: 'wallbox',
     state,
     condition: condition === null || concernsHub(condition) ? null : condition,
     grant: grant === null ? null : { ...FAILING, ...grant },

@@ -69,6 +69,7 @@ describe('the page with new credentials', () => {
   it('the page shows new credentials as text, and as a QR code of the JSON that the command line prints', () => {
     const issued = {
       name: 'wallbox',
+      title: 'Wallbox',
       clientId: 'the-client-id',
       clientSecret: new Secret('the-secret-of-the-wallbox'),
       tokenEndpoint: 'https://192.0.2.7:8443/oauth/token',
@@ -80,7 +81,7 @@ describe('the page with new credentials', () => {
       expect(body).toContain(`>${value}</code>`);
     }
     const json =
-      '{"name":"wallbox","client_id":"the-client-id","client_secret":"the-secret-of-the-wallbox","token_endpoint":"https://192.0.2.7:8443/oauth/token","ca_fingerprint":"the-pin"}';
+      '{"name":"wallbox","title":"Wallbox","client_id":"the-client-id","client_secret":"the-secret-of-the-wallbox","token_endpoint":"https://192.0.2.7:8443/oauth/token","ca_fingerprint":"the-pin"}';
     expect(body).toContain(qrSvg(json, en.adding.credentials.qr));
     expect(body).toContain('action="/appliances/wallbox/pair"');
   });
@@ -88,7 +89,11 @@ describe('the page with new credentials', () => {
 
 describe('the confirmation of a new secret', () => {
   const confirmation = (keys: 'none' | 'asked' | 'missing') =>
-    confirmationPage(secretRotationConfirmation(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
+    confirmationPage(
+      secretRotationConfirmation(en, { name: 'wallbox', title: 'Wallbox' }, 'token', keys),
+      FRAME,
+      SESSION,
+    ).body;
 
   it('the confirmation of a new secret has an unchecked checkbox only for an appliance with keys, and asks for it', () => {
     expect(confirmation('none')).not.toContain('checkbox');

@@ -51,7 +51,7 @@ describe('the form that adds a login to share', () => {
 
   it('the form says beside the field what is wrong with the name or the permissions', async () => {
     for (const [fields, text] of [
-      [{ name: 'No Name' }, 'This name is not possible.'],
+      [{ name: 'x'.repeat(65) }, 'This name is not possible.'],
       [{ name: login }, 'There is already a login with this name.'],
       [{ name: 'fine', scope: 'not"so' }, 'This is too long or has a character that is not allowed.'],
     ] as const) {
@@ -143,6 +143,25 @@ describe('the login of an appliance', () => {
     const later = await visitor.get(String(credentials));
     expect(later.text).toContain(`It uses the login “${login}”, which is connected`);
     expect(later.text).not.toContain(`action="/appliances/${name}/pair"`);
+  });
+
+  it('an appliance is called what stands on its cabinet, from the form to its login', async () => {
+    const [name, title] = [`warmepumpe-keller-${made}`, `Wärmepumpe Keller ${made}`];
+    const added = await send('/appliances/add', { form: formKey(made), name: title });
+    const credentials = await visitor.get(String(added.headers['location']));
+    rememberSecrets([/id="client-secret">([^<]+)</.exec(credentials.text)?.[1] ?? '']);
+    expect(credentials.text).toContain(`${title} has been added.`);
+    expect(await hub.appliance(name)).toMatchObject({ name, title });
+    expect(redirectOf(await send(`${String(added.headers['location'])}/done`))[0]).toBe(303);
+    const page = await visitor.get(`/appliances/${name}`);
+    expect(page.text).toContain(`<h1>${title}</h1>`);
+    expect(page.text).toContain(`<dt>Name in commands</dt><dd><code>${name}</code>`);
+    const paths = [];
+    for (const _ of ['one visit', 'another']) paths.push(redirectOf(await send(`/appliances/${name}/pair`))[1]);
+    expect(paths[1]).toBe(paths[0]);
+    expect((await visitor.get(String(paths[0]))).text).toContain(`Connect ${title}`);
+    // Only the first visit has started a pairing.
+    expect(hub.events('pairing_started').filter(({ connection }) => connection === name)).toHaveLength(1);
   });
 
   it('the page of an appliance that shares a login leads to the login, and leaves the login to its own page', async () => {

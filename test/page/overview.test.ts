@@ -60,21 +60,21 @@ const health = (html: string) => /<h1 id="health">([^<]*)<\/h1>/.exec(html)?.[1]
 describe("the hub's health on the overview", () => {
   it.for<[string, ApplianceStatus[], string]>([
     ['nothing is there', [], 'There are no appliances yet.'],
-    ['one is connected', [appliance('car')], 'The car is connected.'],
+    ['one is connected', [appliance('car')], 'car is connected.'],
     ['all are connected', [appliance('car'), appliance('boiler')], 'Both appliances are connected.'],
-    ['one must be paired again', [appliance('car'), refused('wallbox')], 'The wallbox needs a new login.'],
+    ['one must be paired again', [appliance('car'), refused('wallbox')], 'wallbox needs a new login.'],
     ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need attention.'],
-    ['one was never paired', [appliance('car', { state: 'unpaired' })], 'The car is not connected yet.'],
+    ['one was never paired', [appliance('car', { state: 'unpaired' })], 'car is not connected yet.'],
     [
       'a login is waited for',
       [appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' })],
-      'The car is waiting for the login.',
+      'car is waiting for the login.',
     ],
-    ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'The car is waiting for the portal.'],
+    ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'car is waiting for the portal.'],
     [
       'the portal is away',
       [appliance('car', { state: 'retrying', problem: problem('portal_unreachable') })],
-      'The access of the car could not be refreshed; the hub keeps trying.',
+      'The access of car could not be refreshed; the hub keeps trying.',
     ],
     [
       'one asks to join',
@@ -84,12 +84,12 @@ describe("the hub's health on the overview", () => {
           waitingForApproval: waitingForApproval(),
         }),
       ],
-      'The car is waiting for your approval.',
+      'car is waiting for your approval.',
     ],
     [
       'the portal refuses the hub itself',
       [appliance('car', { state: 'retrying', problem: problem('misconfigured') })],
-      'The car needs attention.',
+      'car needs attention.',
     ],
   ])("the overview states the hub's health in one sentence if %s", ([, appliances, sentence]) => {
     expect(health(page(appliances))).toBe(sentence);
@@ -183,7 +183,7 @@ describe('the card of an appliance on the overview', () => {
         notices: [notice],
       },
     );
-    expect(html.match(/The access of the car ends soon/g)).toHaveLength(1);
+    expect(html.match(/The access of car ends soon/g)).toHaveLength(1);
     expect(html).not.toContain('In English');
   });
 });
@@ -228,7 +228,7 @@ describe('a login that several appliances share on the overview', () => {
     expect([...html.matchAll(/action="([^"]*\/pair)"/g)].map(([, path]) => path)).toEqual([
       '/connections/netatmo/pair',
     ]);
-    expect(html).toContain('Log in at the portal once to connect the dashboard and thermostat.');
+    expect(html).toContain('Log in at the portal once to connect dashboard and thermostat.');
   });
 
   it.for<[Partial<ConnectionStatus>, string]>([
@@ -252,7 +252,7 @@ describe('a login that several appliances share on the overview', () => {
     const html = pageWith(spare, { others: [appliance('car', { state: 'unpaired' })] });
     expect(html).toContain('No appliance uses this login yet.');
     expect(html).toContain('Log in at the portal once to connect the login “netatmo”.');
-    expect(health(html)).toBe('The car is not connected yet.');
+    expect(health(html)).toBe('car is not connected yet.');
     expect(health(pageWith(spare))).toBe('The login “netatmo” is not connected yet.');
   });
 

@@ -24,8 +24,11 @@ setUpOnce(async (parts) => {
     findPairingByUserCode: async () => ({
       pairing,
       connection: 'wallbox',
+      title: 'Wallbox',
       appliances: ['wallbox'],
+      applianceTitles: ['Wallbox'],
       appliance: 'wallbox',
+      applianceTitle: 'Wallbox',
       isApprovable: false,
       needsInstaller: false,
     }),

@@ -6,7 +6,7 @@ import { en } from '../../src/page/texts/en.ts';
 import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 
-const WALLBOX = { connection: 'wallbox', appliances: ['wallbox'] };
+const WALLBOX = { connection: 'wallbox', title: 'Wallbox', appliances: ['wallbox'], applianceTitles: ['Wallbox'] };
 const device = { appliance: 'an-appliance', codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
 const waiting = { kind: 'waiting', link: SAMPLE_LINK } as const;
 const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
@@ -42,23 +42,26 @@ describe('the message of a failed pairing', () => {
 });
 
 describe('the message about a login that several appliances share', () => {
-  const NETATMO = { connection: 'netatmo', appliances: ['thermostat', 'dashboard'] };
+  const appliances = ['thermostat', 'dashboard'];
+  const NETATMO = { connection: 'netatmo', title: 'Netatmo', appliances, applianceTitles: ['Thermostat', 'dashboard'] };
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
   test('the message names the appliances, some of them if there are many, and then the login', () => {
     expect(pairingMessage(paired, NETATMO, en)).toMatchObject({
-      heading: 'thermostat and dashboard are connected',
-      text: expect.stringContaining('This is about the login “netatmo”. You can close'),
+      heading: 'Thermostat and dashboard are connected',
+      text: expect.stringContaining('This is about the login “Netatmo”. You can close'),
     });
-    const appliances = ['a', 'b', 'c', 'd', 'e', 'f'];
-    expect(pairingMessage(paired, { ...NETATMO, appliances }, de).heading).toBe('a, b, c und 3 weitere sind verbunden');
+    const applianceTitles = ['a', 'b', 'c', 'd', 'e', 'f'];
+    expect(pairingMessage(paired, { ...NETATMO, applianceTitles }, de).heading).toBe(
+      'a, b, c und 3 weitere sind verbunden',
+    );
   });
 
   test('the message names the login if no appliance uses it, and the command that connects it again', () => {
-    const unused = { connection: 'netatmo', appliances: [] };
-    expect(pairingMessage(paired, unused, en)).toMatchObject({ heading: 'Login “netatmo” is connected' });
+    const unused = { ...NETATMO, appliances: [], applianceTitles: [] };
+    expect(pairingMessage(paired, unused, en)).toMatchObject({ heading: 'Login “Netatmo” is connected' });
     expect(pairingMessage(samplePairing(failed('expired')), unused, en)).toMatchObject({
-      heading: 'Login “netatmo” is not connected',
+      heading: 'Login “Netatmo” is not connected',
       command: 'latchkey pair netatmo',
     });
   });

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { describe, expect, it } from 'vitest';
+import type { PairedConnection } from '../../src/core/lan-service.ts';
 import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -11,7 +12,7 @@ import { en, type Texts } from '../../src/page/texts/en.ts';
 
 const NOW = Date.UTC(2031, 4, 5);
 
-function shown(texts: Texts, view: Partial<PairingView & { appliances: string[] }>): string {
+function shown(texts: Texts, view: Partial<PairingView & PairedConnection>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const request = {
     context: { hubName: 'Hub', texts },
@@ -21,7 +22,9 @@ function shown(texts: Texts, view: Partial<PairingView & { appliances: string[] 
   const fullView = {
     id: 'one',
     connection: 'wallbox',
+    title: 'Wallbox',
     appliances: ['wallbox'],
+    applianceTitles: ['Wallbox'],
     scope: null,
     status: { event: 'connecting', problem: null, expiresIn: 900 } as const,
     lastFailure: null,
@@ -159,14 +162,15 @@ it('the page of a pairing batch warns of different accounts, and shows which app
     context: { hubName: 'Hub', texts },
     session,
   } as Partial<AuthenticatedRequest> as AuthenticatedRequest;
-  const batch = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
+  const lists = { connected: ['battery', 'wallbox'], skipped: [] };
+  const batch = { id: 'one', titles: { battery: 'Battery' }, current: null, next: null, ...lists };
   const differentAccounts = [
     { connection: 'battery', account: 'anna' },
     { connection: 'wallbox', account: '<b>guest</b>' },
   ];
   const html = pairingBatchPage(request, { ...batch, differentAccounts }, null, NOW).body;
   expect(html).toContain(texts.batch.differentAccounts);
-  expect(html).toContain('<li>battery: anna</li>');
+  expect(html).toContain('<li>Battery: anna</li>');
   expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
   expect(pairingBatchPage(request, { ...batch, differentAccounts: [] }, null, NOW).body).not.toContain(
     texts.batch.differentAccounts,

@@ -80,7 +80,7 @@ function inputWith(problems: readonly HubConditionInput[]): NoticeInput {
   const subjects = statuses.map(({ name, state }) => {
     const condition = conditions.flatMap((one) => (one.appliance === name ? one : []))[0] ?? null;
     const grant = { generation: 1, isFailing: false, remaining: 1000, lifetime: 3_600_000, overdue: null };
-    return { key: `appliance ${name}`, name, state, condition, grant };
+    return { key: `appliance ${name}`, title: name, state, condition, grant };
   });
   return { conditions, subjects } as NoticeInput;
 }

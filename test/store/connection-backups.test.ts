@@ -15,6 +15,7 @@ const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends
 const SHARED: Connection = {
   id: '88888888-8888-4888-8888-888888888888',
   name: 'netatmo',
+  title: 'Netatmo',
   portal: 'home',
   scope: 'Monitoring',
   origin: 'added',

@@ -10,6 +10,7 @@ import { addAppliance, FRIDGE, HEATER, open, openAsHub, ownConnection, sampleSes
 const SHARED: Connection = {
   id: '88888888-8888-4888-8888-888888888888',
   name: 'netatmo',
+  title: 'Netatmo',
   portal: 'home',
   scope: 'Monitoring',
   origin: 'declared',
@@ -82,7 +83,8 @@ describe('connection row changed without the store key', () => {
       using folder = memoryStateFolder();
       await fillStore(folder.path);
       runSql(folder.path, `UPDATE connections SET ${change} WHERE name = 'netatmo'`);
-      const changed: Connection = { ...SHARED, ...changes, origin: 'added', damaged: true };
+      const { name } = { ...SHARED, ...changes };
+      const changed: Connection = { ...SHARED, ...changes, title: name, origin: 'added', damaged: true };
       expect(await readAll(folder.path)).toEqual({
         ...WHOLE,
         connections: [OWN[0], changed, OWN[1]].toSorted((a, b) => ((a?.name ?? '') < (b?.name ?? '') ? -1 : 1)),
@@ -130,8 +132,8 @@ describe('damaged table of connections', () => {
     const recreated = {
       ...WHOLE,
       connections: [
-        { ...SHARED, name: 'thermostat', origin: 'added' },
-        { id: WALLBOX.id, name: 'wallbox', portal: 'home', scope: null, origin: 'added' },
+        { ...SHARED, name: 'thermostat', title: 'thermostat', origin: 'added' },
+        { id: WALLBOX.id, name: 'wallbox', title: 'wallbox', portal: 'home', scope: null, origin: 'added' },
       ],
       // Its connection had no grant.
       appliances: [DASHBOARD, THERMOSTAT, WALLBOX],

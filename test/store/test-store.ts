@@ -38,6 +38,7 @@ export const WALLBOX: Appliance = {
   id: '11111111-1111-4111-8111-111111111111',
   clientId: 'wallbox-0815',
   name: 'wallbox',
+  title: 'Wallbox',
   connection: '11111111-1111-4111-8111-111111111111',
   credentials: { kind: 'secret', hash: 'a-hash' },
   origin: 'added',
@@ -50,6 +51,7 @@ export const HEATER: Appliance = {
   clientId: '33333333-3333-4333-8333-333333333333',
   connection: '33333333-3333-4333-8333-333333333333',
   name: 'heater',
+  title: 'heater',
 };
 
 /** An appliance with its own keys that waits for approval. */
@@ -57,6 +59,7 @@ export const FRIDGE: Appliance = {
   id: '55555555-5555-4555-8555-555555555555',
   clientId: 'fridge~1',
   name: 'fridge',
+  title: 'Fridge in the pantry',
   connection: '55555555-5555-4555-8555-555555555555',
   credentials: {
     kind: 'keys',
@@ -76,9 +79,9 @@ export const FRIDGE: Appliance = {
 };
 
 /** The connection that an appliance has for itself, with its id and name. */
-export function ownConnection({ connection: id, name, origin }: Appliance): Connection {
+export function ownConnection({ connection: id, name, title, origin }: Appliance): Connection {
   const [portal, scope] = id === FRIDGE.id ? ['another', null] : ['home', id === WALLBOX.id ? 'Monitoring' : null];
-  return { id, name, portal, scope, origin: origin === 'declared' ? origin : 'implicit' };
+  return { id, name, title, portal, scope, origin: origin === 'declared' ? origin : 'implicit' };
 }
 
 /** Adds an appliance with a connection of its own. */

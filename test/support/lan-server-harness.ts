@@ -141,6 +141,7 @@ class StubHome {
       id: `id-of-${clientId}`,
       clientId,
       name: clientId.slice(0, 20),
+      title: clientId.slice(0, 20),
       connection: `id-of-${clientId}`,
       credentials,
       origin: 'added',

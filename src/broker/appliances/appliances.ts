@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Appliance, type ConnectionChoice, checkApplianceName } from '../../core/appliances/appliance.ts';
-import { deriveApplianceName } from '../../core/appliances/registration.ts';
+import type { Appliance, ConnectionChoice } from '../../core/appliances/appliance.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
+import { checkTitle, deriveName, findNamed, type Named, nameFromTitle } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
@@ -83,31 +83,49 @@ export class Appliances {
     return [...this.#byId.values()].find((appliance) => appliance.name === name);
   }
 
-  /** @throws Failure `appliance_unknown`, `name_invalid` */
-  get(name: string): Appliance {
-    const found = this.find(checkApplianceName(name));
+  /** The appliance that a person named, see {@link findNamed}. */
+  findTyped(typed: string): Appliance | undefined {
+    return findNamed([...this.#byId.values()], typed);
+  }
+
+  /** The appliance that a person named. @throws Failure `appliance_unknown`, `name_invalid` */
+  get(typed: string): Appliance {
+    const found = this.findTyped(typed);
     if (found !== undefined) return found;
     throw new Failure(
       'appliance_unknown',
-      `there is no appliance ${name}: "latchkey appliance list" lists the existing ones`,
+      `there is no appliance ${checkTitle('appliance', typed)}: "latchkey appliance list" lists the existing ones`,
     );
   }
 
   /**
+   * The title and the name for a new appliance that a person calls so. The name is taken if another one has the title.
+   * @throws Failure `name_invalid`
+   */
+  nameFor(typed: string): Named {
+    const title = checkTitle('appliance', typed);
+    const isTaken = (name: string) => this.find(name) !== undefined || this.#connections.find(name) !== undefined;
+    const holder = this.list().find((appliance) => appliance.title === title && appliance.waiting === null);
+    return { title, name: holder?.name ?? (nameFromTitle(title) || deriveName('', 'appliance', isTaken)) };
+  }
+
+  /**
+   * @param typed what a person calls it
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `connection_unknown`,
    * `connection_exists`, `connection_mismatch`, or as {@link insert}
    */
-  async add(name: string, choice: ConnectionChoice): Promise<Credentials> {
-    checkApplianceName(name);
+  async add(typed: string, choice: ConnectionChoice): Promise<Credentials> {
+    const named = this.nameFor(typed);
+    const { name } = named;
     const secret = this.generateSecret();
     const id = this.#random.uuid();
     const added = await this.#connections.shared.retryOnce(async () => {
       await this.releaseName(name);
-      const connection = this.chooseConnection(id, name, choice);
+      const connection = this.chooseConnection(id, named, choice);
       const appliance: Appliance = {
         id,
         clientId: id,
-        name,
+        ...named,
         connection: connection.id,
         credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
         origin: 'added',
@@ -125,19 +143,19 @@ export class Appliances {
    * @param id of the appliance
    * @throws Failure `connection_unknown`, `connection_mismatch`, `connection_exists`, `scope_invalid`, `portal_unknown`
    */
-  chooseConnection(id: string, name: string, { connection, scope, portal }: ConnectionChoice): Connection {
+  chooseConnection(id: string, { name, title }: Named, { connection, scope, portal }: ConnectionChoice): Connection {
     const [wantedScope, wantedPortal] = [
       checkScope(scope),
       portal === null ? null : this.#connections.resolvePortal(portal),
     ];
     if (connection !== null) {
       const chosen = this.#connections.get(connection);
-      assertConnectionFits(name, { scope: wantedScope, portal: wantedPortal }, chosen);
+      assertConnectionFits(title, { scope: wantedScope, portal: wantedPortal }, chosen);
       return chosen;
     }
     const holder = this.#connections.find(name);
     if (holder !== undefined && this.find(name) === undefined) throw ownConnectionExistsFailure(name);
-    return { id, name, scope: wantedScope, portal: this.#connections.resolvePortal(portal), origin: 'implicit' };
+    return { id, name, title, scope: wantedScope, portal: this.#connections.resolvePortal(portal), origin: 'implicit' };
   }
 
   /**
@@ -176,7 +194,7 @@ export class Appliances {
     const isTaken = (other: string) => this.find(other) !== undefined || this.#connections.find(other) !== undefined;
     await this.#change(holder.id, (current) => {
       if (current.waiting === null || current.name !== name) return {};
-      const newName = deriveApplianceName(name, isTaken);
+      const newName = deriveName(name, 'appliance', isTaken);
       const own = this.#ownConnection(current);
       return {
         updatedAppliances: [{ ...current, name: newName }],
@@ -227,7 +245,7 @@ export class Appliances {
         if (connection === null) return { updatedAppliances: [approved] };
         // It could not ask for a portal, so it may get one at any.
         const { scope } = this.#connections.ofAppliance(current);
-        assertConnectionFits(current.name, { scope, portal: null }, connection);
+        assertConnectionFits(current.title, { scope, portal: null }, connection);
         return applianceMove(approved, this.#ownConnection(current), connection, false);
       }
       const reason =
@@ -249,7 +267,7 @@ export class Appliances {
     return this.#change(id, async (current) => {
       assertNotDeclared(current, 'name its connection there');
       assertNotDamaged(current);
-      assertConnectionFits(current.name, this.#connections.ofAppliance(current), connection);
+      assertConnectionFits(current.title, this.#connections.ofAppliance(current), connection);
       return applianceMove(current, this.#ownConnection(current), connection, await keepsFormer());
     });
   }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
-import { type Appliance, type ClientCredentials, checkApplianceName } from '../../core/appliances/appliance.ts';
+import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
@@ -64,8 +64,9 @@ export class Invites {
    */
   async create({ name, scope, portal, connection, ttl }: InviteRequest): Promise<CreatedInvite> {
     const { appliances, connections, store, environment } = this.#context;
-    if (name !== null) await appliances.releaseName(checkApplianceName(name));
-    const holder = name === null ? undefined : appliances.find(name);
+    const named = name === null ? null : appliances.nameFor(name);
+    if (named !== null) await appliances.releaseName(named.name);
+    const holder = named === null ? undefined : appliances.find(named.name);
     if (holder !== undefined) throw applianceExistsFailure(holder.name, holder);
     await this.#removeExpired();
     if (this.#byHash.size >= MAX_INVITES) {
@@ -80,7 +81,7 @@ export class Invites {
     if (chosen !== null) assertConnectionFits('the invite', wanted, chosen);
     const invite: Invite = {
       hash: sha256(token.reveal()),
-      name,
+      name: named?.title ?? null,
       scope: chosen?.scope ?? wanted.scope,
       portal: chosen?.portal ?? connections.resolvePortal(portal),
       ...(chosen === null ? {} : { connection: chosen.id }),
@@ -105,9 +106,9 @@ export class Invites {
     return timeLeft(invite, this.#context.environment.clock.now()) > 0;
   }
 
-  /** The names that unused invites reserve. */
-  reservedNames(): (string | null)[] {
-    return [...this.#byHash.values()].filter((invite) => this.isLive(invite)).map(({ name }) => name);
+  /** The titles of the appliances that unused invites are for. */
+  reservedTitles(): string[] {
+    return [...this.#byHash.values()].filter((invite) => this.isLive(invite)).flatMap(({ name }) => name ?? []);
   }
 
   /** Forgets an invite that was used; the store has removed it already. */

@@ -1,15 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
 import type { Appliance, ClientCredentials, ConnectionChoice } from '../../core/appliances/appliance.ts';
-import {
-  type ClientMetadata,
-  deriveApplianceName,
-  type Invite,
-  type RegistrationResult,
-} from '../../core/appliances/registration.ts';
+import type { ClientMetadata, Invite, RegistrationResult } from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
+import { cleanTitle, deriveName, type Named, nameFromTitle } from '../../core/name.ts';
 import type { Secret } from '../../core/secret.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -164,9 +160,8 @@ export class Registrations {
   async #registerOpen({ metadata, address }: Registrant): Promise<RegistrationResult> {
     const fullForMs = this.#pendingApprovals.fullForMs(address);
     if (fullForMs > 0) return { kind: 'full', retryAfter: Math.min(MAX_RETRY_AFTER, Math.ceil(fullForMs / 1000)) };
-    const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const registration = await this.#insertAppliance(metadata, {
-      name,
+      named: this.#chosenName(metadata),
       choice: { connection: null, scope: metadata.scope, portal: null },
       waitsFrom: address,
     });
@@ -229,13 +224,13 @@ export class Registrations {
   async #registerInvited(registrant: Registrant, invite: Invite): Promise<RegistrationResult> {
     const { metadata } = registrant;
     const { appliances, connections, store } = this.#context;
-    if (invite.name !== null) await appliances.releaseName(invite.name);
-    if (invite.name !== null && appliances.find(invite.name) !== undefined) return nameTakenResult(invite.name);
+    const named = invite.name === null ? this.#chosenName(metadata) : appliances.nameFor(invite.name);
+    if (invite.name !== null) await appliances.releaseName(named.name);
+    if (appliances.find(named.name) !== undefined) return nameTakenResult(named.name);
     if (!connections.hasPortal(invite.portal)) {
       const description = `this invite is for the portal ${invite.portal}, which is no longer configured: ask an installer for another invite (latchkey invite)`;
       return { kind: 'invalid', description };
     }
-    const name = invite.name ?? deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const shared = invite.connection === undefined ? undefined : connections.byId(invite.connection);
     const connection = shared === undefined || shared.damaged ? null : shared.name;
     if (connection === null && invite.connection !== undefined) {
@@ -247,7 +242,7 @@ export class Registrations {
       connection === null
         ? { connection, scope: invite.scope ?? metadata.scope, portal: invite.portal }
         : { connection, scope: null, portal: null };
-    const options = { name, choice, waitsFrom: null, invite: invite.hash };
+    const options = { named, choice, waitsFrom: null, invite: invite.hash };
     const registration = await this.#insertAppliance(metadata, options);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
@@ -271,7 +266,8 @@ export class Registrations {
 
   async #insertAppliance(
     metadata: ClientMetadata,
-    options: Pick<Appliance, 'name'> & {
+    options: {
+      readonly named: Named;
       readonly choice: ConnectionChoice;
       /** The address of an appliance that needs approval; null if it needs none. */
       readonly waitsFrom: string | null;
@@ -279,16 +275,17 @@ export class Registrations {
     },
   ): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
-    const { name, choice, waitsFrom, invite } = options;
+    const { named, choice, waitsFrom, invite } = options;
+    const { name } = named;
     const needsApproval = waitsFrom !== null;
     const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
     const id = environment.random.uuid();
-    const connection = appliances.chooseConnection(id, name, choice);
+    const connection = appliances.chooseConnection(id, named, choice);
     const appliance: Appliance = {
       id,
       clientId: id,
-      name,
+      ...named,
       connection: connection.id,
       credentials,
       origin: 'registered',
@@ -307,14 +304,15 @@ export class Registrations {
     return { kind: 'registered', clientId: id, name, scope: connection.scope, secret, needsApproval };
   }
 
-  /** Checks a name against existing appliances and connections, and the names that invites reserve. */
-  #createNameCheck(): (name: string) => boolean {
+  /** The title and the name of an appliance that chooses them: no other appliance, connection or invite has that name. */
+  #chosenName({ clientName }: ClientMetadata): Named {
     const names = new Set([
       ...this.#context.appliances.list().map(({ name }) => name),
       ...this.#context.connections.list().map(({ name }) => name),
-      ...this.#invites.reservedNames(),
+      ...this.#invites.reservedTitles().map(nameFromTitle),
     ]);
-    return (name) => names.has(name);
+    const name = deriveName(clientName ?? '', 'appliance', (one) => names.has(one));
+    return { name, title: cleanTitle(clientName ?? '') || name };
   }
 
   #now(): Instant {

@@ -70,7 +70,7 @@ export function connectionRemoval(
   connections: Pick<Connections, 'find'>,
   random: Pick<Random, 'uuid'>,
 ): RegistryChange & Required<Pick<RegistryChange, 'removedConnections'>> {
-  const { id, name, scope, portal, origin } = connection;
+  const { id, name, title, scope, portal, origin } = connection;
   if (origin === 'declared') {
     throw new Failure(
       'connection_declared',
@@ -81,7 +81,7 @@ export function connectionRemoval(
   const moved = users.filter((user) => user.name !== name);
   const added = moved.map((user): Connection => {
     if (connections.find(user.name) === undefined)
-      return { id: random.uuid(), name: user.name, scope, portal, origin: 'implicit' };
+      return { id: random.uuid(), name: user.name, title: user.title, scope, portal, origin: 'implicit' };
     throw new Failure(
       'connection_exists',
       `${user.name} can't get a connection of its own, because there is a connection ${user.name} already: move ${user.name} to another connection first`,
@@ -89,7 +89,7 @@ export function connectionRemoval(
   });
   return {
     addedConnections: added,
-    updatedConnections: isKept ? [{ id, name, scope, portal, origin: 'implicit' }] : [],
+    updatedConnections: isKept ? [{ id, name, title, scope, portal, origin: 'implicit' }] : [],
     updatedAppliances: moved.map((user, index) => ({ ...user, connection: added[index]?.id ?? id })),
     removedConnections: isKept ? [] : [id],
   };

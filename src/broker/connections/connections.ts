@@ -1,7 +1,8 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { type Connection, checkConnectionName } from '../../core/connections/connection.ts';
+import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
+import { checkTitle, deriveName, findNamed, nameFromTitle } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
@@ -85,13 +86,18 @@ export class Connections {
     return [...this.#byId.values()].find((connection) => connection.name === name);
   }
 
-  /** @throws Failure `connection_unknown`, `name_invalid` */
-  get(name: string): Connection {
-    const found = this.find(checkConnectionName(name));
+  /** The connection that a person named, see {@link findNamed}. */
+  findTyped(typed: string): Connection | undefined {
+    return findNamed([...this.#byId.values()], typed);
+  }
+
+  /** The connection that a person named. @throws Failure `connection_unknown`, `name_invalid` */
+  get(typed: string): Connection {
+    const found = this.findTyped(typed);
     if (found !== undefined) return found;
     throw new Failure(
       'connection_unknown',
-      `there is no connection ${name}: "latchkey connection list" lists the existing ones`,
+      `there is no connection ${checkTitle('connection', typed)}: "latchkey connection list" lists the existing ones`,
     );
   }
 
@@ -124,30 +130,41 @@ export class Connections {
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `connection_exists`, `not_allowed` if there are
    * too many, or as {@link Store}
    */
-  async add(name: string, scope: string | null, portal: string | null): Promise<Connection> {
-    const connection = this.create(name, scope, portal);
+  async add(typed: string, scope: string | null, portal: string | null): Promise<Connection> {
+    const connection = this.create(typed, scope, portal);
     if (this.#byId.size >= MAX_CONNECTIONS) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_CONNECTIONS} connections: remove unused ones`);
     }
     const added = await this.shared.retryOnce(async () =>
       (await this.save(() => ({ addedConnections: [connection] }))) ? connection : null,
     );
-    if (added === null) throw connectionExistsFailure(name, this.find(name));
+    if (added === null) throw connectionExistsFailure(connection.name, this.find(connection.name));
     return added;
   }
 
   /**
    * A new connection, which is not stored yet.
+   * @param typed what a person calls it
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`
    */
-  create(name: string, scope: string | null, portal: string | null): Connection {
+  create(typed: string, scope: string | null, portal: string | null): Connection {
+    const title = checkTitle('connection', typed);
     return {
       id: this.#random.uuid(),
-      name: checkConnectionName(name),
+      name: this.nameFor(title),
+      title,
       portal: this.resolvePortal(portal),
       scope: checkScope(scope),
       origin: 'added',
     };
+  }
+
+  /** The name for a new connection with this title; it is taken if another one has the title. */
+  nameFor(title: string): string {
+    // Not the own one of an appliance: any device may have registered with this title.
+    const holder = this.list().find((connection) => connection.title === title && connection.origin !== 'implicit');
+    const isTaken = (name: string) => this.find(name) !== undefined;
+    return holder?.name ?? (nameFromTitle(title) || deriveName('', 'connection', isTaken));
   }
 
   /**

@@ -55,7 +55,10 @@ async function applyDeclaration(declaration: DeclaredAppliance, context: Reconci
   const own = declaration.connection === null ? await declareOwnConnection(declaration, id, existing, context) : null;
   const connection = own?.id ?? connections.get(declaration.connection ?? name).id;
   const declared = { id, name, clientId, connection, credentials, origin: 'declared', waiting: null } as const;
-  await upsert(existing === undefined ? { ...declared, softwareId: null } : { ...existing, ...declared }, context);
+  await upsert(
+    existing === undefined ? { ...declared, title: name, softwareId: null } : { ...existing, ...declared },
+    context,
+  );
   if (existing?.origin !== 'declared') {
     log.info('appliance_declared', { appliance: name, client_id: clientId, existed: existing !== undefined });
   }

@@ -51,7 +51,15 @@ export async function declareConnection(
   // Its name may have been swapped with another one's.
   if (existing?.damaged) return null;
   const id = existing?.id ?? newId;
-  const declared: Connection = { id, name, scope, portal: connections.resolvePortal(portal), origin: 'declared' };
+  const title = existing?.title ?? name;
+  const declared: Connection = {
+    id,
+    name,
+    title,
+    scope,
+    portal: connections.resolvePortal(portal),
+    origin: 'declared',
+  };
   if (existing === undefined) {
     await writeIfPossible(`the connection ${name}`, { addedConnections: [declared] }, context);
     return { id, hasMoved: false };

@@ -134,6 +134,7 @@ export class PairingBatches {
     const current = open && connections.byId(open.pairing.connection);
     return {
       id,
+      titles: Object.fromEntries(connections.list().map(({ name, title }) => [name, title])),
       current: open && current ? { pairing: open.pairing.id, connection: current.name } : null,
       next: this.#findNext(id)?.name ?? null,
       connected,
@@ -219,7 +220,7 @@ export class PairingBatches {
     if (link.kind === 'link') return { ...link, pairing: id };
     // An existing link may still work if the portal issues no further one.
     if (step.kind === 'waiting') return { ...toLinkResult(step.link), pairing: id };
-    const connection = this.#context.connections.byId(run.pairing.connection)?.name;
+    const connection = this.#context.connections.byId(run.pairing.connection)?.title;
     return link.kind === 'over' || connection === undefined ? { kind: 'over' } : { kind: 'unreachable', connection };
   }
 

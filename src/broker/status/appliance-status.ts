@@ -24,6 +24,7 @@ export function applianceStatus(
   {
     name: connection,
     appliances: _,
+    applianceTitles: ______,
     loginEnds: __,
     loginEndingSince: _____,
     declared: ___,
@@ -35,9 +36,10 @@ export function applianceStatus(
   const { damagedAppliances } = sources.store;
   const hasCredentials = appliance.credentials.kind !== 'none';
   return {
-    name: appliance.name,
-    clientId: appliance.clientId,
     ...login,
+    name: appliance.name,
+    title: appliance.title,
+    clientId: appliance.clientId,
     connection,
     ...usageFields(appliance, login.state === 'active', sources),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),

@@ -53,9 +53,11 @@ export function connectionStatus(
   const end =
     managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
   const isWithoutRefreshToken = managed?.grant.refreshToken === null;
-  const users = appliances.usersOf(connection.id).map(({ name }) => name);
+  const usedBy = appliances.usersOf(connection.id);
+  const users = usedBy.map(({ name }) => name);
   const status: ConnectionStatus = {
     name: connection.name,
+    title: connection.title,
     state:
       managed === undefined
         ? stateWithoutGrant(run?.isOpen === true && !connection.damaged, suspendedProblem !== null)
@@ -75,6 +77,7 @@ export function connectionStatus(
     portal: connection.portal,
     account: managed?.grant.account ?? null,
     appliances: users,
+    applianceTitles: usedBy.map(({ title }) => title),
     ...(connection.origin === 'declared' ? { declared: true } : {}),
     ...(connection.origin !== 'added' && users.length === 1 && users[0] === connection.name ? { own: true } : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),

@@ -47,17 +47,17 @@ export async function collectNoticeInput(
   });
   const noticeable = noticeableConditions(conditions);
   const reminders = noticeableConditions(conditions.filter(isReminder));
-  const subjects = await mapInSlices(connections, ([{ id }, { name, state, own }]): SubjectNoticeInput => {
+  const subjects = await mapInSlices(connections, ([{ id }, { name, title, state, own }]): SubjectNoticeInput => {
     const key = own ? `appliance ${name}` : `connection ${name}`;
     const [condition = null, reminder] = [noticeable.get(key), reminders.get(key)];
-    const subject = { key, name, state, condition, grant: grantFacts(id, grants, now) };
+    const subject = { key, title, state, condition, grant: grantFacts(id, grants, now) };
     return reminder === undefined || reminder === condition ? subject : { ...subject, reminder };
   });
   const known = new Set(subjects.map(({ key }) => key));
-  const waiting = appliances.flatMap(({ name, state, waitingForApproval }): SubjectNoticeInput[] => {
+  const waiting = appliances.flatMap(({ name, title, state, waitingForApproval }): SubjectNoticeInput[] => {
     const key = `appliance ${name}`;
     if (waitingForApproval === undefined || known.has(key)) return [];
-    return [{ key, name, state, grant: null, condition: noticeable.get(key) ?? null }];
+    return [{ key, title, state, grant: null, condition: noticeable.get(key) ?? null }];
   });
   return { conditions, subjects: [...subjects, ...waiting] };
 }

@@ -7,6 +7,7 @@ import type {
   HubResponse,
 } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
+import { findNamed } from '../../core/name.ts';
 import { portalNotNotified } from '../connection/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
@@ -25,6 +26,9 @@ export function applianceCommand(): Command {
     .addCommand(applianceRotateSecretCommand());
 }
 
+/** Describes the argument of a command for one appliance. */
+const NAME = "the appliance's name, or what it is called";
+
 interface Options {
   readonly connection?: string;
   readonly scope?: string;
@@ -36,7 +40,10 @@ interface Options {
 function applianceAddCommand(): Command {
   return new Command('add')
     .description('register an appliance; its secret is shown only once')
-    .argument('<name>', 'a name for it: 1 to 63 of a-z, 0-9 and "-"')
+    .argument(
+      '<name>',
+      'what it is called, such as "Heat pump cellar"; other commands take that, or the name that is made from it',
+    )
     .option(
       '--scope <scope>',
       'the permissions (scope) that it needs at the portal, such as "Monitoring RemoteControl"',
@@ -49,32 +56,34 @@ function applianceAddCommand(): Command {
       const { hub: hubStatus, connections } = await hub.request('status');
       const { scope = null, portal = null, connection = null } = options;
       const issued = await hub.request('addAppliance', { name, scope, portal, connection });
-      const chosen = connections.find((one) => one.name === connection);
-      const next = hasTokens(chosen)
-        ? `It uses the connection ${chosen.name}, and gets tokens at once.`
-        : `Pair it next: latchkey pair ${connection ?? name}`;
-      const summary = `${name} is registered. ${next}`;
+      const chosen = connection === null ? undefined : findNamed(connections, connection);
+      const next =
+        chosen !== undefined && hasTokens(chosen)
+          ? `It uses the connection ${printable(chosen.title)}, and gets tokens at once.`
+          : `Pair it next: latchkey pair ${chosen?.name ?? issued.name}`;
+      const as = issued.title === issued.name ? '' : `; commands call it ${issued.name}`;
+      const summary = `${printable(issued.title)} is registered${as}. ${next}`;
       showCredentials(issued, hubStatus, summary, options.json === true);
     });
 }
 
 /** Whether a connection, or that of an appliance, is paired. */
-function hasTokens<Login extends Pick<ConnectionResponse, 'state'>>(login: Login | undefined): login is Login {
-  return login?.state === 'active' || login?.state === 'retrying';
+function hasTokens({ state }: Pick<ConnectionResponse, 'state'>): boolean {
+  return state === 'active' || state === 'retrying';
 }
 
 /** `latchkey appliance approve NAME` */
 function applianceApproveCommand(): Command {
   return new Command('approve')
     .description('approve an appliance that registered itself; "appliance remove" refuses it')
-    .argument('<name>', "the appliance's name, as the list shows it")
+    .argument('<name>', NAME)
     .option('--code <code>', 'the code that the appliance shows; if it differs, the appliance is not approved')
     .option('--connection <name>', 'use this connection instead of one of its own')
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { code?: string; connection?: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: hubStatus, appliances } = await hub.request('status');
-      const waiting = appliances.find((appliance) => appliance.name === name)?.waiting_for_approval;
+      const waiting = findNamed(appliances, name)?.waiting_for_approval;
       const requestCount = hubStatus.registration_asked ?? 0;
       const from = waiting === undefined ? '' : `, which asked from ${printable(waiting.address)}`;
       if (waiting !== undefined && options.code === undefined && requestCount > 1) {
@@ -124,12 +133,12 @@ function applianceListCommand(): Command {
 function applianceMoveCommand(): Command {
   return new Command('move')
     .description('let an appliance use another connection, at the same portal and with the same scope')
-    .argument('<name>', "the appliance's name")
+    .argument('<name>', NAME)
     .requiredOption('--connection <name>', 'the connection that it uses from now on')
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { connection: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const former = (await hub.request('status')).appliances.find((appliance) => appliance.name === name)?.connection;
+      const former = findNamed((await hub.request('status')).appliances, name)?.connection;
       const appliance = await hub.request('moveAppliance', { name, connection: options.connection });
       const { connection } = appliance;
       if (options.json === true) printJson(appliance);
@@ -153,15 +162,15 @@ function applianceRemoveCommand(): Command {
     .description(
       'remove an appliance, and its grant if no other appliance uses that, or refuse one that waits for approval',
     )
-    .argument('<name>', "the appliance's name")
+    .argument('<name>', NAME)
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { appliances, connections } = await hub.request('status');
       // An unknown name needs no confirmation: the hub rejects it.
-      const found = appliances.find((appliance) => appliance.name === name);
+      const found = findNamed(appliances, name);
       const shared = connections.find((one) => one.name === found?.connection && one.own !== true);
-      if (options.yes !== true && found !== undefined && !(await confirm(removalQuestion(found, shared?.name)))) {
+      if (options.yes !== true && found !== undefined && !(await confirm(removalQuestion(found, shared?.title)))) {
         reportFailure(`${name} was not removed`);
         return;
       }
@@ -170,19 +179,20 @@ function applianceRemoveCommand(): Command {
     });
 }
 
-/** @param shared the name of its connection, if that is not its own */
-function removalQuestion({ name, waiting_for_approval: waiting }: ApplianceResponse, shared?: string): string {
+/** @param shared the title of its connection, if that is not its own */
+function removalQuestion({ title, waiting_for_approval: waiting }: ApplianceResponse, shared?: string): string {
+  const name = printable(title);
   if (waiting !== undefined) return `Refuse ${name}, which is waiting for approval?`;
   return shared === undefined
     ? `Remove ${name}, its grant and its secret?`
-    : `Remove ${name} and its secret? The connection ${shared} stays.`;
+    : `Remove ${name} and its secret? The connection ${printable(shared)} stays.`;
 }
 
 /** `latchkey appliance rotate-secret NAME` */
 function applianceRotateSecretCommand(): Command {
   return new Command('rotate-secret')
     .description('give an appliance a new secret, which is shown only once; the old one stops working')
-    .argument('<name>', "the appliance's name")
+    .argument('<name>', NAME)
     .option(
       '--yes',
       "do not ask for confirmation if the secret replaces the appliance's key; without a terminal, that replacement requires it",
@@ -227,8 +237,8 @@ function showCredentials(
   json: boolean,
 ): void {
   if (json) {
-    const { name, client_id, client_secret, token_endpoint, ca_fingerprint } = issued;
-    printJson({ name, client_id, client_secret, token_endpoint, ca_fingerprint });
+    const { name, title, client_id, client_secret, token_endpoint, ca_fingerprint } = issued;
+    printJson({ name, title, client_id, client_secret, token_endpoint, ca_fingerprint });
     return;
   }
   const { origin, hostname, port } = new URL(issued.token_endpoint);

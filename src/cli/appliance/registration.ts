@@ -69,7 +69,7 @@ export function inviteCommand(): Command {
     .description(
       'create an invite: a token with which one appliance can register itself, without approval; it is shown only once',
     )
-    .option('--for <name>', 'a name for the appliance (default: the name that it gives itself)')
+    .option('--for <name>', 'what the appliance is called (default: what it calls itself)')
     .option(
       '--scope <scope>',
       'the permissions (scope) that it gets, such as "Monitoring RemoteControl" (default: what it asks for)',
@@ -120,7 +120,7 @@ Enter the token in the appliance. For developers: it is the initial access token
 
   latchkey ca > latchkey-ca.pem
   curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\
-    --data '{"client_name":"${name ?? 'My appliance'}"}' \\
+    --data '{"client_name":"My appliance"}' \\
     '${registration_endpoint}' <<'EOF'
 header = "Authorization: Bearer ${token}"
 EOF`;

@@ -1,9 +1,18 @@
 import { Command } from 'commander';
 import type { ConnectionResponse } from '../../control/messages.ts';
 import { joinNames } from '../../core/connections/connection.ts';
+import { findNamed } from '../../core/name.ts';
 import { connectHub } from '../hub-connection.ts';
 import { connectionsText } from '../status/connections-text.ts';
-import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
+import {
+  PORTAL_ANSWER,
+  print,
+  printable,
+  printJson,
+  printStderr,
+  reportFailure,
+  reportIfSlow,
+} from '../terminal/output.ts';
 import { confirm, confirmWarning } from '../terminal/prompt.ts';
 import { readRefreshToken } from '../terminal/secret-input.ts';
 import { portalNotNotified } from './grant.ts';
@@ -31,23 +40,23 @@ const PORTAL_HELP = 'the portal to log in to (default: the first one in the conf
 function addCommand(): Command {
   return new Command('add')
     .description('add a connection: one login at a portal that several appliances use')
-    .argument('<name>', 'a name for it: 1 to 63 of a-z, 0-9 and "-"')
+    .argument('<name>', 'what it is called; other commands take that, or the name that is made from it')
     .option('--scope <scope>', SCOPE_HELP)
     .option('--portal <name>', PORTAL_HELP)
     .option('--json', 'print JSON')
-    .action(async (name: string, options: AddOptions, command: Command) => {
+    .action(async (typed: string, options: AddOptions, command: Command) => {
       await using hub = await connectHub(command);
       const connection = await hub.request('addConnection', {
-        name,
+        name: typed,
         scope: options.scope ?? null,
         portal: options.portal ?? null,
       });
+      const { name, title, portal, scope, state } = connection;
       if (options.json === true) {
-        const { portal, scope, state } = connection;
         printJson({ name, portal, scope, state });
         return;
       }
-      print(`${name} is added. Connect it next: latchkey pair ${name}
+      print(`${printable(title)} is added. Connect it next: latchkey pair ${name}
 To let an appliance use it: latchkey appliance add APPLIANCE --connection ${name}`);
     });
 }
@@ -71,12 +80,12 @@ function listCommand(): Command {
 function removeCommand(): Command {
   return new Command('remove')
     .description('remove a connection and its grant')
-    .argument('<name>', "the connection's name")
+    .argument('<name>', "the connection's name, or what it is called")
     .option('--yes', 'remove it even if appliances use it: each then needs a login of its own')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { connections } = await hub.request('status');
-      const found = connections.find((connection) => connection.name === name);
+      const found = findNamed(connections, name);
       const isUsed = found !== undefined && found.appliances.length > 0;
       // The hub rejects the removal of a connection that is in use, and of an unknown one.
       if (found !== undefined && !isUsed && options.yes !== true && !(await confirm(`Remove ${name} and its grant?`))) {
@@ -109,7 +118,7 @@ function importCommand(): Command {
     .action(async (name: string, options: ImportOptions, command: Command) => {
       await using hub = await connectHub(command);
       const { connections } = await hub.request('status');
-      const state = connections.find((connection) => connection.name === name)?.state ?? 'unpaired';
+      const state = findNamed(connections, name)?.state ?? 'unpaired';
       const hasGrant = state !== 'unpaired' && state !== 'pairing';
       const warning = `${name} has a grant already, and the imported one would replace it.`;
       if (hasGrant && options.yes !== true && !(await confirmWarning(warning))) return;
@@ -124,7 +133,7 @@ function importCommand(): Command {
       };
       const imported = await reportIfSlow(PORTAL_ANSWER, hub.request('importGrant', grant));
       if (options.json === true) {
-        printJson({ name, state: imported.state, scope: imported.scope });
+        printJson({ name: imported.name, state: imported.state, scope: imported.scope });
         printStderr(STOP_OTHER_PROGRAM);
       } else print(importedText(imported));
     });
@@ -134,8 +143,8 @@ function importCommand(): Command {
 const STOP_OTHER_PROGRAM =
   'Stop the other program now, or remove this login from it: its refresh token no longer works, or using it would log the hub out.';
 
-function importedText({ name }: ConnectionResponse): string {
-  return `${name} is connected: the hub has taken the login over.
+function importedText({ name, title }: ConnectionResponse): string {
+  return `${printable(title)} is connected: the hub has taken the login over.
 ${STOP_OTHER_PROGRAM}
 To let an appliance use it: latchkey appliance add APPLIANCE --connection ${name}`;
 }

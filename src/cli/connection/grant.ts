@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { findNamed } from '../../core/name.ts';
 import { connectHub } from '../hub-connection.ts';
 import { conditionLine } from '../status/lines.ts';
 import { formatTimeUntil } from '../terminal/duration.ts';
@@ -6,7 +7,8 @@ import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSl
 import { confirm } from '../terminal/prompt.ts';
 
 /** Describes the argument of a command for one connection. */
-export const CONNECTION_NAME = "the connection's name; an appliance's own connection has the name of the appliance";
+export const CONNECTION_NAME =
+  "the connection's name, or what it is called; an appliance's own connection is called like the appliance";
 
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {
@@ -22,12 +24,12 @@ export function refreshCommand(): Command {
       if (options.json === true) {
         const { appliances } = await hub.request('status');
         // An appliance's own connection has its name, and then its status says all of this and more.
-        printJson(appliances.find((appliance) => appliance.name === name) ?? connection);
+        printJson(appliances.find((appliance) => appliance.name === connection.name) ?? connection);
       }
       if (connection.problem !== null) {
         const { code, message } = connection.problem;
         const { conditions } = await hub.request('status');
-        const condition = conditions.find((one) => one.connection === name && one.code === code);
+        const condition = conditions.find((one) => one.connection === connection.name && one.code === code);
         reportFailure(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
         print(`${name} is refreshed; its access token expires ${formatTimeUntil(connection.expires_in)}.`);
@@ -58,8 +60,9 @@ export function unpairCommand(): Command {
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { connections } = await hub.request('status');
-      const shared = connections.find((connection) => connection.name === name && connection.own !== true);
-      const users = shared === undefined ? 'The appliance gets' : 'The appliances that use it get';
+      const found = findNamed(connections, name);
+      const isOwn = found === undefined || found.own === true;
+      const users = isOwn ? 'The appliance gets' : 'The appliances that use it get';
       const question = `Delete the grant of ${name}? ${users} no tokens until somebody logs in at the portal again.`;
       if (options.yes !== true && !(await confirm(question))) {
         reportFailure(`nothing was changed: ${name} keeps its grant`);

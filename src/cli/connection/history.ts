@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { DAY } from '../../core/clock.ts';
+import { nameFromTitle } from '../../core/name.ts';
 import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
@@ -59,7 +60,7 @@ export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> =
 };
 
 function emptyHistoryText(name: string): string {
-  return `There is no history of ${name} yet. If it is not paired: latchkey pair ${name}`;
+  return `There is no history of ${name} yet. If it is not paired: latchkey pair ${nameFromTitle(name)}`;
 }
 
 function historyRow(entry: HistoryEntry): string[] {

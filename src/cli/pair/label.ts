@@ -16,9 +16,9 @@ export interface LabelOptions {
 }
 
 /** `latchkey pair NAME --print`: the label as text, and as an SVG file. */
-export async function printLabel(hub: ControlClient, name: string, options: LabelOptions): Promise<void> {
-  const label = await hub.request('label', { name });
-  const { hub_name: hubName, by_address: byAddress } = label;
+export async function printLabel(hub: ControlClient, typed: string, options: LabelOptions): Promise<void> {
+  const label = await hub.request('label', { name: typed });
+  const { name, title, hub_name: hubName, by_address: byAddress } = label;
   if (options.byAddress === true && byAddress === null) {
     return reportFailure(
       'the hub has no address in the home network yet: connect it to the network, or omit --by-address',
@@ -27,7 +27,7 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
   const file = options.output ?? `latchkey-${name}.svg`;
-  const picture = labelSvg({ name, hubName, caption: 'Scan to connect', link, otherLink });
+  const picture = labelSvg({ title, hubName, caption: 'Scan to connect', link, otherLink });
   try {
     await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });
   } catch (error) {
@@ -43,7 +43,7 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
     return;
   }
   const code = process.stdout.isTTY ? renderQrCode(link, process.stdout) : renderQrCodeForPaper(link);
-  print(`${name}\n${printable(hubName)}\n`);
+  print(`${printable(title)}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
   print(`Scan to connect, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
   printStderr(`the label is in ${file}: print it at 60 by 40 mm`);

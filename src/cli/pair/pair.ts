@@ -76,22 +76,23 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
   let batch = await hub.request('pairAll');
   while (batch.current !== null) {
     const { pairing, connection } = batch.current;
+    const title = printable(batch.titles[connection] ?? connection);
     const { timeout } = options;
     const remaining =
       timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - startedAt) / 1000) };
     const names = { connection, isShared: (await sharedConnections(hub)).has(connection) };
-    const outcome = await showPairing(hub, pairing, connection, { ...options, ...remaining }, names);
+    const outcome = await showPairing(hub, pairing, title, { ...options, ...remaining }, names);
     switch (outcome.kind) {
       case 'link_shown':
         return;
       case 'failed':
-        printStderr(`latchkey: ${pairingFailedText(connection, outcome)}`);
+        printStderr(`latchkey: ${pairingFailedText(title, outcome)}`);
         break;
       case 'paired':
         break;
       default: {
         const all = (await sharedConnections(hub)).size > 0 ? 'connections' : 'appliances';
-        const late = `not all ${all} were paired within ${formatDuration(timeout ?? 0)} (${connection} is not connected yet)`;
+        const late = `not all ${all} were paired within ${formatDuration(timeout ?? 0)} (${title} is not connected yet)`;
         return reportWatchStopped(
           outcome,
           late,
@@ -113,13 +114,16 @@ async function sharedConnections(hub: ControlClient): Promise<ReadonlySet<string
 
 /** @param noun what the names are of: of connections if one is shared, otherwise of appliances */
 function reportPairAll(
-  { connected, skipped, differentAccounts }: PairingBatch,
+  { titles, connected, skipped, differentAccounts }: PairingBatch,
   noun: 'appliance' | 'connection',
   json: boolean,
 ): void {
+  const titleOf = (name: string) => printable(titles[name] ?? name);
   const done = noun === 'connection' ? 'paired' : 'connected';
   if (differentAccounts.length > 0) {
-    const each = differentAccounts.map(({ connection, account }) => `${connection} (${printable(account)})`).join(', ');
+    const each = differentAccounts
+      .map(({ connection, account }) => `${titleOf(connection)} (${printable(account)})`)
+      .join(', ');
     printStderr(
       `the ${noun}s were ${done} with different accounts: ${each}; if this is a mistake, run "latchkey pair NAME" for the ${noun} that has the wrong account, and log in with the right one`,
     );
@@ -141,7 +145,7 @@ function reportPairAll(
     if (!json) print(named ?? `All ${all} ${noun}s are ${done}`);
     return;
   }
-  const missing = skipped.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
+  const missing = skipped.map(({ name, reason }) => `${titleOf(name)} (${SHORT_REASONS[reason]})`).join(', ');
   const approval = skipped.find(({ reason }) => reason === 'waiting_for_approval');
   const next =
     approval !== undefined && skipped.every(({ reason }) => reason === 'waiting_for_approval')

@@ -2,10 +2,11 @@ import { styleText } from 'node:util';
 import type { ConditionResponse, ConnectionResponse } from '../../control/messages.ts';
 import { CONNECTION_FIELDS } from '../../core/connections/connection-status.ts';
 import { groupByConnection } from '../../core/health/condition.ts';
+import type { Named } from '../../core/name.ts';
 import { systemClock } from '../../system/clock.ts';
 import { printable } from '../terminal/output.ts';
 import { conditionLine, loginInstruction, SEVERITY_COLOURS } from './lines.ts';
-import { fieldColumns, loginTable, portalColumns } from './login-table.ts';
+import { fieldColumns, loginTable, nameColumns, portalColumns } from './login-table.ts';
 
 /**
  * The state of connections with the appliances that use them: a table, and below it their remarks.
@@ -29,7 +30,7 @@ export function connectionsText(
     cells: connections.map(cell),
   });
   const table = loginTable([
-    column('CONNECTION', ({ name }) => printable(name)),
+    ...nameColumns('CONNECTION', connections),
     column('STATE', ({ name, state }) => {
       const [gravest] = grouped.get(name) ?? [];
       const colour = gravest === undefined ? 'green' : SEVERITY_COLOURS[gravest.severity];
@@ -48,7 +49,16 @@ export function connectionsText(
  * @param conditions those that concern it and are not shown elsewhere
  */
 export function connectionRemarks(
-  { name, state, scope, wanted_scope: wanted, authorize_url: link, user_code, login_ends: ends }: ConnectionResponse,
+  {
+    name,
+    title,
+    state,
+    scope,
+    wanted_scope: wanted,
+    authorize_url: link,
+    user_code,
+    login_ends: ends,
+  }: ConnectionResponse,
   conditions: readonly ConditionResponse[],
   now: number,
 ): string[] {
@@ -57,15 +67,20 @@ export function connectionRemarks(
   const saysEnd = ends !== null && state !== 'needs_pairing' && !conditions.some(({ code }) => code === 'login_ending');
   return [
     ...shown.map((condition) => conditionLine(condition, now)),
-    ...(saysEnd ? [`${name}: login ends on ${ends} unless it is renewed before`] : []),
-    ...(wanted === undefined ? [] : [scopeChangeText(name, scope, wanted, link !== undefined)]),
-    ...(link === undefined ? [] : [`${name}: ${loginInstruction(link, user_code)}`]),
+    ...(saysEnd ? [`${printable(title)}: login ends on ${ends} unless it is renewed before`] : []),
+    ...(wanted === undefined ? [] : [scopeChangeText({ name, title }, scope, wanted, link !== undefined)]),
+    ...(link === undefined ? [] : [`${printable(title)}: ${loginInstruction(link, user_code)}`]),
   ];
 }
 
 /** Names no command if a login link is open already: a login through that link brings the scope. */
-function scopeChangeText(name: string, scope: string | null, wanted: string | null, isPairing: boolean): string {
+function scopeChangeText(
+  { name, title }: Named,
+  scope: string | null,
+  wanted: string | null,
+  isPairing: boolean,
+): string {
   const scopeText = (value: string | null) => (value === null ? 'no scope' : printable(value));
   const command = isPairing ? '' : `: latchkey pair ${name}`;
-  return `${name}: its configured scope was changed to ${scopeText(wanted)}; until somebody logs in again, it keeps ${scopeText(scope)}${command}`;
+  return `${printable(title)}: its configured scope was changed to ${scopeText(wanted)}; until somebody logs in again, it keeps ${scopeText(scope)}${command}`;
 }

@@ -1,3 +1,4 @@
+import type { Named } from '../../core/name.ts';
 import type { FieldValue, StatusField } from '../../core/status-field.ts';
 import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
@@ -47,6 +48,13 @@ function fieldText({ kind }: StatusField, value: FieldValue, now: number): strin
   if (value === null || value === undefined) return '–';
   if (typeof value === 'string') return kind === 'instant' ? formatTimeSince(value, now) : printable(value);
   return kind === 'seconds_since' ? formatDuration(value) : formatTimeUntil(value);
+}
+
+/** The name and, if one is called otherwise, the titles. @param head above the names */
+export function nameColumns(head: string, rows: readonly Named[]): Column[] {
+  const names: Column = { head, cells: rows.map(({ name }) => printable(name)) };
+  const titles: Column = { head: 'TITLE', cells: rows.map(({ title }) => printable(title)), hasWords: true };
+  return rows.every(({ name, title }) => name === title) ? [names] : [names, titles];
 }
 
 /** A column for the portals, unless all have the same, and one for the accounts, if a portal reports one. */

@@ -17,7 +17,7 @@ import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';
 import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
-import { fieldColumns, loginTable, portalColumns } from './login-table.ts';
+import { fieldColumns, loginTable, nameColumns, portalColumns } from './login-table.ts';
 import { siteText } from './site-text.ts';
 import { usageText } from './usage-text.ts';
 
@@ -128,7 +128,7 @@ function appliancesTable(
   });
   const hasShared = appliances.some(({ connection }) => connections.get(connection)?.own !== true);
   return loginTable([
-    column('APPLIANCE', ({ name }) => printable(name)),
+    ...nameColumns('APPLIANCE', appliances),
     column('STATE', ({ name, state, waiting_for_approval: waiting }) => {
       const [gravest] = conditions.get(name) ?? [];
       const colour = gravest === undefined ? 'green' : SEVERITY_COLOURS[gravest.severity];
@@ -151,11 +151,14 @@ function joinRequestsWarning({ registration_asked = 0 }: Pick<HubResponse, 'regi
   ];
 }
 
-function approvalRemarks({ name, client_id, waiting_for_approval: waiting }: ApplianceResponse, now: number): string[] {
+function approvalRemarks(
+  { name, title, client_id, waiting_for_approval: waiting }: ApplianceResponse,
+  now: number,
+): string[] {
   if (waiting === undefined) return [];
   const software = waiting.software_id === null ? '' : `, reports the software ${printable(waiting.software_id)}`;
   return [
-    `${name}: asked to join ${formatTimeSince(waiting.since, now)} from ${printable(waiting.address)}, client_id ${printable(client_id)}${software}`,
+    `${printable(title)}: asked to join ${formatTimeSince(waiting.since, now)} from ${printable(waiting.address)}, client_id ${printable(client_id)}${software}`,
     `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
     `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
     `  if it is not:   latchkey appliance remove ${name}`,

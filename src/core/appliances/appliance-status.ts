@@ -1,10 +1,10 @@
 import type { LoginStatus } from '../connections/connection-status.ts';
+import type { Named } from '../name.ts';
 import type { StatusField } from '../status-field.ts';
 import type { TokenCounts, UnusualUsage } from './usage.ts';
 
 /** An appliance in `status`, with the status of its connection; instants in RFC 3339 UTC. */
-export interface ApplianceStatus extends LoginStatus {
-  readonly name: string;
+export interface ApplianceStatus extends LoginStatus, Named {
   readonly clientId: string;
   /** The name of the connection that it uses. */
   readonly connection: string;

@@ -1,15 +1,13 @@
 import type { Instant } from '../clock.ts';
 import { Failure } from '../failure.ts';
-import { checkName } from '../name.ts';
+import { checkName, type Named } from '../name.ts';
 
 /** A device on the home network that needs access tokens. Towards the hub it is an OAuth client. */
-export interface Appliance {
+export interface Appliance extends Named {
   /** The hub's internal id, a UUID. It never changes. */
   readonly id: string;
   /** Its OAuth client_id, unique on the hub. A UUID if the hub chose it, see {@link checkClientId}. */
   readonly clientId: string;
-  /** Its name for people, unique on the hub, see {@link checkApplianceName}. */
-  readonly name: string;
   /** The id of the connection whose tokens it gets. */
   readonly connection: string;
   readonly credentials: ClientCredentials;

@@ -6,7 +6,7 @@ import type { PublicJwk } from './appliance.ts';
 export interface Invite {
   /** SHA-256 of the token, base64url: it has 256 random bits. */
   readonly hash: string;
-  /** The name that the appliance gets; null if it may choose. */
+  /** What the installer calls the appliance: its title, see {@link Named}; null if it may choose. */
   readonly name: string | null;
   /** The scope of the appliance; null if it may choose. */
   readonly scope: string | null;
@@ -47,28 +47,3 @@ export type RegistrationResult =
   | { readonly kind: 'full'; readonly retryAfter: number }
   /** The metadata is invalid; `description` is one sentence. */
   | { readonly kind: 'invalid'; readonly description: string };
-
-/** Characters of an appliance's name. */
-const MAX_NAME_LENGTH = 63;
-
-/**
- * The name of a registered appliance: its `client_name` in lower case, without accents, with "-" for everything but a-z
- * and 0-9, cut to 63 characters. It is `appliance` if nothing is left, and gets "-2", "-3" and so on appended if the
- * name is taken.
- */
-export function deriveApplianceName(clientName: string | null, taken: (name: string) => boolean): string {
-  const plain = (clientName ?? '')
-    .slice(0, 1000)
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '');
-  const base = plain.slice(0, MAX_NAME_LENGTH).replace(/-+$/, '') || 'appliance';
-  if (!taken(base)) return base;
-  for (let number = 2; ; number++) {
-    const suffix = `-${number}`;
-    const name = base.slice(0, MAX_NAME_LENGTH - suffix.length) + suffix;
-    if (!taken(name)) return name;
-  }
-}

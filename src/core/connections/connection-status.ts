@@ -1,3 +1,4 @@
+import type { Named } from '../name.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
 import type { ProblemCode } from '../reports/problem.ts';
@@ -55,8 +56,7 @@ export interface LoginStatus {
 }
 
 /** A connection in `status`. */
-export interface ConnectionStatus extends LoginStatus {
-  readonly name: string;
+export interface ConnectionStatus extends LoginStatus, Named {
   /**
    * When the login ends by itself, or without a refresh token the access token, RFC 3339 UTC; null if that is unknown, or
    * there is no login.
@@ -66,6 +66,8 @@ export interface ConnectionStatus extends LoginStatus {
   readonly loginEndingSince?: string;
   /** The names of the appliances that use it. */
   readonly appliances: readonly string[];
+  /** Their titles, in the same order. */
+  readonly applianceTitles: readonly string[];
   /** The configuration declares it; left out otherwise. */
   readonly declared?: true;
   /** Its only appliance has its name: the connection was made for it; left out otherwise. */

@@ -1,18 +1,16 @@
 import { Failure } from '../failure.ts';
-import { checkName } from '../name.ts';
+import { checkName, type Named } from '../name.ts';
 
 /** One login at one portal. One or more appliances use it, or none yet. */
-export interface Connection {
+export interface Connection extends Named {
   /** The hub's internal id. It never changes. */
   readonly id: string;
-  /** Its name for people, unique among connections, see {@link checkConnectionName}. */
-  readonly name: string;
   /** The name of its portal, a key of the configuration's `portals`. */
   readonly portal: string;
   /** The scope that the hub requests for its grant; null for none. */
   readonly scope: string | null;
   /**
-   * - `implicit`: made for an appliance that was added without a connection; it has the appliance's name, and is removed
+   * - `implicit`: made for an appliance that was added without a connection; it has the appliance's name and title, and is removed
    *   when no appliance uses it any more;
    * - `added`: by an installer, or kept because it has a grant; only an installer removes it;
    * - `declared`: by the configuration, as `[connections.NAME]`, or for an appliance that is declared without a

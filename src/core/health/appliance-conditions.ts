@@ -16,11 +16,11 @@ const records = {
     severity: 'warning',
     group: 'waits for approval',
     notice: 'approval_needed',
-    find({ name, waitingForApproval }, url) {
+    find({ name, title, waitingForApproval }, url) {
       if (waitingForApproval === undefined) return null;
       const { comparisonCode: code, address, since } = waitingForApproval;
       return {
-        message: `${name} has registered itself from ${address} with the code ${code}, and waits for an installer's approval`,
+        message: `${title} has registered itself from ${address} with the code ${code}, and waits for an installer's approval`,
         advice: `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${name} --code ${code}"; if it is not yours, remove it there`,
         since,
       };
@@ -31,11 +31,11 @@ const records = {
     severity: 'error',
     group: 'needs attention',
     notice: null,
-    find: ({ name, credentialsDamaged }) =>
+    find: ({ name, title, credentialsDamaged }) =>
       credentialsDamaged === undefined
         ? null
         : {
-            message: `${name} gets no tokens, because its entry in the store was damaged, or something other than the hub changed it`,
+            message: `${title} gets no tokens, because its entry in the store was damaged, or something other than the hub changed it`,
             advice: `Run "latchkey appliance remove ${name}", then add it again and pair it`,
           },
   },
@@ -44,32 +44,32 @@ const records = {
     severity: 'warning',
     group: 'needs attention',
     notice: null,
-    find: ({ name, withoutCredentials }) =>
+    find: ({ name, title, withoutCredentials }) =>
       withoutCredentials === undefined
         ? null
         : {
-            message: `${name} gets no tokens, because it is no longer in the configuration`,
+            message: `${title} gets no tokens, because it is no longer in the configuration`,
             advice: `Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret ${name}") or remove it ("latchkey appliance remove ${name}")`,
           },
   },
   appliance_silent: {
     ...usage,
-    find: ({ name, unusualUsage, lastToken }) =>
+    find: ({ name, title, unusualUsage, lastToken }) =>
       unusualUsage !== 'silent'
         ? null
         : {
-            message: `${name} has not requested a token for a week or longer, although it could get one`,
-            advice: `Check whether ${name} is switched on and still uses this hub; if you no longer have it, run "latchkey appliance remove ${name}"`,
+            message: `${title} has not requested a token for a week or longer, although it could get one`,
+            advice: `Check whether ${title} is switched on and still uses this hub; if you no longer have it, run "latchkey appliance remove ${name}"`,
             since: lastToken,
           },
   },
   appliance_asks_often: {
     ...usage,
-    find: ({ name, unusualUsage }) =>
+    find: ({ title, unusualUsage }) =>
       unusualUsage !== 'asks_often'
         ? null
         : {
-            message: `${name} requests tokens more than a hundred times as often as they expire`,
+            message: `${title} requests tokens more than a hundred times as often as they expire`,
             advice:
               'Nothing: the hub serves it as usual; its maker can let it keep each token until shortly before it expires (expires_in)',
           },

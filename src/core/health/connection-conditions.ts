@@ -10,9 +10,11 @@ import { HUB_CONDITIONS } from './hub-conditions.ts';
 
 /** What the texts about a connection name. */
 export interface ConnectionSubject {
-  /** The connection's name. */
+  /** The connection's name, for commands. */
   readonly name: string;
-  /** The connection at the beginning of a sentence: the name of its only appliance, or "The login NAME". */
+  /** Its title. */
+  readonly title: string;
+  /** The connection at the beginning of a sentence: the title of its only appliance, or "The login TITLE". */
   readonly label: string;
   /** The address of its page. */
   readonly url: string;
@@ -144,13 +146,13 @@ const stateRecords = {
     severity: 'warning',
     group: 'needs attention',
     notice: 'login_ending',
-    find({ state, loginEnds, loginEndingSince: since, withoutRefreshToken }, { name, label, url }) {
+    find({ state, loginEnds, loginEndingSince: since, withoutRefreshToken }, { name, title, label, url }) {
       if (since === undefined || state === 'needs_pairing') return null;
       const end =
         withoutRefreshToken === true
           ? 'when its access token ends; the portal gave no refresh token: ask for offline_access'
           : 'when its login ends';
-      const first = withoutRefreshToken === true ? `Add offline_access to the scope of ${name}, then log` : 'Log';
+      const first = withoutRefreshToken === true ? `Add offline_access to the scope of ${title}, then log` : 'Log';
       return {
         message: `${label} must be connected again before ${loginEnds}, ${end}`,
         advice: `${first} in again before then: open ${url} or run "latchkey pair ${name}"`,
@@ -162,12 +164,12 @@ const stateRecords = {
     severity: 'warning',
     group: 'needs attention',
     notice: 'permissions_missing',
-    find({ missingScope, lastRefresh }, { name, label, url }, now) {
+    find({ missingScope, lastRefresh }, { name, title, label, url }, now) {
       if (missingScope === undefined) return null;
       const missing = `${missingScope.join(', ')} ${missingScope.length === 1 ? 'is' : 'are'} missing`;
       return {
         message: `${label} is connected, but the portal did not grant all permissions that were asked for: ${missing}`,
-        advice: `If ${name} needs them, log in again and allow them: open ${url} or run "latchkey pair ${name}"`,
+        advice: `If ${title} needs them, log in again and allow them: open ${url} or run "latchkey pair ${name}"`,
         since: lastRefresh ?? rfc3339(now),
       };
     },
@@ -177,12 +179,12 @@ const stateRecords = {
     severity: 'warning',
     group: 'needs attention',
     notice: null,
-    find({ pairingFailed }, { name, credentialLocation }) {
+    find({ pairingFailed }, { name, title, credentialLocation }) {
       if (pairingFailed === undefined) return null;
       const { reason, detail, at } = pairingFailed;
       const { cause, advice } = explainPairingFailure(reason, name, credentialLocation, detail);
       return {
-        message: `The last pairing of ${name} failed: ${cause}`,
+        message: `The last pairing of ${title} failed: ${cause}`,
         advice: capitalize(advice),
         since: at,
         ...(isUserCaused(reason) && { severity: 'info' }),
@@ -204,8 +206,8 @@ export const CONNECTION_CONDITIONS: Readonly<Record<ConnectionConditionCode, Sub
 
 export const CONNECTION_CONDITION_CODES = keysOf(CONNECTION_CONDITIONS);
 
-function adviceToLogIn({ name, url }: ConnectionSubject): string {
-  return `Log in again to connect ${name}: open ${url} or run "latchkey pair ${name}"`;
+function adviceToLogIn({ name, title, url }: ConnectionSubject): string {
+  return `Log in again to connect ${title}: open ${url} or run "latchkey pair ${name}"`;
 }
 
 /** For a sentence that follows a colon. */

@@ -61,10 +61,11 @@ function hubCondition({ code, message, since }: HubConditionInput): HubCondition
 const STATE_CODES = keysOf(STATE_CONDITIONS);
 
 function connectionConditions(status: ConnectionStatus, page: string, now: number): ConnectionCondition[] {
-  const { name, appliances, own, portal, problem, expiresIn, credentialLocation = { portal } } = status;
+  const { name, title, appliances, own, portal, problem, expiresIn, credentialLocation = { portal } } = status;
   const subject: ConnectionSubject = {
     name,
-    label: own ? name : `The login ${name}`,
+    title,
+    label: own ? title : `The login ${title}`,
     url: own ? `${page}appliances/${name}` : `${page}connections/${name}`,
     portal,
     credentialLocation,
@@ -99,9 +100,9 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
 }
 
 /** Names the appliances that a condition of a shared connection concerns. */
-function affected({ own, appliances }: ConnectionStatus): string {
-  if (own || appliances.length === 0) return '';
-  return `; ${joinNames(appliances)} ${appliances.length === 1 ? 'is' : 'are'} affected`;
+function affected({ own, applianceTitles: titles }: ConnectionStatus): string {
+  if (own || titles.length === 0) return '';
+  return `; ${joinNames(titles)} ${titles.length === 1 ? 'is' : 'are'} affected`;
 }
 
 function applianceConditions(status: ApplianceStatus, page: string): ApplianceCondition[] {

@@ -9,7 +9,7 @@ import { SUBJECT_NOTICES, type SubjectNoticeRecord } from './subject-notices.ts'
 export interface SubjectNoticeInput {
   /** Identifies it among all; the same after a restart. */
   readonly key: string;
-  readonly name: string;
+  readonly title: string;
   readonly state: ConnectionState;
   /** The condition that may lead to a notice; null if there is none. */
   readonly condition: SubjectCondition | null;
@@ -173,9 +173,10 @@ export function isKeptAfterRestart(code: NoticeCode, running: number): boolean {
 /** The message for a notice that is over. @param facts undefined if its subject was removed */
 export function resolvedMessage(notice: Notice, facts: SubjectNoticeInput | undefined): string {
   const { connection, appliance, message } = notice;
-  const subject = appliance ?? connection;
-  if (subject === null) return `Resolved: ${message}`;
-  if (facts === undefined) return `${subject} was removed from the hub`;
+  const name = appliance ?? connection;
+  if (name === null) return `Resolved: ${message}`;
+  if (facts === undefined) return `${name} was removed from the hub`;
+  const { title: subject } = facts;
   if (facts.state === 'active' || facts.state === 'retrying')
     return subjectNotices[notice.code]?.reminderOver?.(subject) ?? `${subject} is connected again`;
   return `${subject} no longer needs attention`;

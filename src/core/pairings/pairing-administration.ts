@@ -1,5 +1,6 @@
 import { Failure } from '../failure.ts';
 import type { RejectedResponseReason } from '../lan-service.ts';
+import type { Named } from '../name.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
 import type { Pairing, PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
@@ -70,8 +71,7 @@ export interface PairingView {
 }
 
 /** A label to print for the door of an appliance's cabinet. */
-export interface ApplianceLabel {
-  readonly name: string;
+export interface ApplianceLabel extends Named {
   readonly hubName: string;
   /** A permanent link, by the hub's mDNS name or by the name of the owner's own certificate. */
   readonly link: string;

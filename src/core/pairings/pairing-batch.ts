@@ -21,6 +21,8 @@ export interface BatchAccount {
 /** The pairings of all appliances, one after the other, so that a person logs in once and then only confirms. */
 export interface PairingBatch {
   readonly id: string;
+  /** What people call the connections of the hub, by their names. */
+  readonly titles: Readonly<Record<string, string>>;
   /** The open pairing; null if there is none. */
   readonly current: { readonly pairing: string; readonly connection: string } | null;
   /** The name of the appliance that comes next; null if none is left. */
@@ -53,7 +55,7 @@ export interface BatchForBrowser {
 export type BatchLoginLinkResult =
   /** `pairing`: the id of the next appliance's pairing; `userCode`: what the person types there, left out if nothing. */
   | { readonly kind: 'link'; readonly pairing: string; readonly authorizeUrl: string; readonly userCode?: string }
-  /** The portal is unreachable at the moment; the pairing of this connection waits for it. */
+  /** The portal is unreachable at the moment; the pairing of this connection, by its title, waits for it. */
   | { readonly kind: 'unreachable'; readonly connection: string }
   /** This browser has not brought an accepted code of the batch: an installer can continue on the hub's page. */
   | { readonly kind: 'not_proved'; readonly batch: string }

@@ -1,8 +1,8 @@
 import { html } from 'ghtml';
-import { checkApplianceName } from '../../core/appliances/appliance.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
+import { checkTitle, MAX_TITLE_LENGTH } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
@@ -59,7 +59,8 @@ export function serveAddAppliance(
       portal: connection === '' ? (form.get('portal') ?? '') : '',
     };
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
-    const problems = validateLogin(typed, checkApplianceName, administration.portals(), context.texts);
+    const portals = connection === '' ? administration.portals() : [];
+    const problems = validateLogin(typed, portals, context.texts);
     if (Object.keys(problems).length > 0) return send(submission, 400, token, typed, problems);
     try {
       const { name, scope, portal } = typed;
@@ -96,19 +97,19 @@ const EMPTY_FORM: ApplianceForm = { name: '', connection: '', scope: '', portal:
 
 /**
  * Checks the fields of a form that adds an appliance or a connection.
- * @param checkName throws a Failure for an invalid name
+ * @param portals the names of the portals to choose from
  * @returns error texts, by field
  */
 export function validateLogin(
   { name, scope, portal }: { readonly name: string; readonly scope: string; readonly portal: string },
-  checkName: (name: string) => unknown,
   portals: readonly string[],
   { adding }: Texts,
 ): Partial<Record<'name' | 'scope' | 'portal', string>> {
   return {
     ...(name === '' && { name: adding.nameMissing }),
-    ...(name !== '' && !isValid(() => checkName(name)) && { name: adding.nameInvalid }),
+    ...(name !== '' && !isValid(() => checkTitle('appliance', name)) && { name: adding.nameInvalid }),
     ...(!isValid(() => checkScope(scope)) && { scope: adding.scopeInvalid }),
+    ...(portal === '' && portals.length > 1 && { portal: adding.portalMissing }),
     ...(portal !== '' && !portals.includes(portal) && { portal: adding.portalUnknown }),
   };
 }
@@ -152,6 +153,22 @@ interface ApplianceForm {
   readonly portal: string;
 }
 
+/**
+ * The choice of a portal, if there are several. None is chosen already: a login at the wrong one shows late.
+ * @param portals their names
+ * @returns HTML
+ */
+export function renderPortalChoice(
+  field: Parameters<typeof renderSelectField>[0],
+  portals: readonly string[],
+  selected: string,
+  { adding }: Texts,
+): string {
+  if (portals.length < 2) return '';
+  const options = [{ value: '', text: adding.choosePortal }, ...portals.map((value) => ({ value, text: value }))];
+  return renderSelectField(field, 'portal', options, selected);
+}
+
 /** What a person can choose from. */
 interface ApplianceChoices {
   /** The names of the configured portals, the default one first. */
@@ -179,13 +196,12 @@ export function addAppliancePage(
   const name = { id: 'name', label: adding.name, hint: adding.nameHint, problem: problems.name };
   const scope = { id: 'scope', label: adding.scope, hint: adding.scopeHint, problem: problems.scope, onlyForOwn: true };
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal, onlyForOwn: true };
-  const portalOptions = portals.map((value) => ({ value, text: value }));
   const login = { selected: typed.connection, hint: connectionChoice.hint, problem: problems.connection };
   const content = html`<input type="hidden" name="form" value="${token}">
-!${renderTextField(name, typed.name, 63, !isScopeFocused)}
+!${renderTextField(name, typed.name, MAX_TITLE_LENGTH, !isScopeFocused)}
 !${connections.length === 0 ? '' : renderConnectionChoice(texts, 'connection', connections, login)}
+!${renderPortalChoice(portal, portals, typed.portal, texts)}
 !${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
-!${portals.length > 1 ? renderSelectField(portal, 'portal', portalOptions, typed.portal) : ''}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return {
     title: adding.title,

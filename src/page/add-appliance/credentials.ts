@@ -1,5 +1,6 @@
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
+import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
 import { icon, qrSvg } from '../elements.ts';
@@ -19,18 +20,18 @@ export function serveCredentials(
   function sendConfirmation(
     req: AuthenticatedRequest,
     status: number,
-    name: string,
+    appliance: Named,
     token: string,
     keys: 'none' | 'asked' | 'missing',
   ) {
-    const confirmation = secretRotationConfirmation(req.context.texts, name, token, keys);
+    const confirmation = secretRotationConfirmation(req.context.texts, appliance, token, keys);
     return sendInstallerPage(req, status, confirmationPage(confirmation, req.context, req.session));
   }
 
   guard.page('/appliances/:name/rotate-secret', (req) =>
-    withAppliance(req, administration, ({ name, declared }) => {
-      if (declared) throw new Failure('appliance_declared', name);
-      return sendConfirmation(req, 200, name, createIdempotencyKey(random), 'none');
+    withAppliance(req, administration, (appliance) => {
+      if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
+      return sendConfirmation(req, 200, appliance, createIdempotencyKey(random), 'none');
     }),
   );
 
@@ -47,7 +48,10 @@ export function serveCredentials(
     } catch (error) {
       const hasKeys = error instanceof Failure && error.code === 'appliance_has_keys';
       if (!hasKeys) return sendFailure(submission, name, error);
-      return sendConfirmation(submission, 409, name, token, form.has('asked_keys') ? 'missing' : 'asked');
+      const keys = form.has('asked_keys') ? 'missing' : 'asked';
+      return withAppliance(submission, administration, (appliance) =>
+        sendConfirmation(submission, 409, appliance, token, keys),
+      );
     }
   });
 
@@ -57,11 +61,11 @@ export function serveCredentials(
     const cached = await cache.find(session, form, name);
     if (cached !== null) {
       const done = `${credentialsPath(form, name)}/done`;
-      const { appliances } = await administration.status();
-      const appliance = appliances.find((one) => one.name === name);
+      const { appliances, connections } = await administration.status();
+      const appliance = appliances.find((one) => one.name === cached.credentials.name);
       const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
-      const connected = isConnected ? appliance.connection : null;
-      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, connected));
+      const login = connections.find((one) => isConnected && one.name === appliance.connection);
+      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, login?.title));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
@@ -79,7 +83,7 @@ export function serveCredentials(
  * The credentials of an appliance, for a person to enter in it. The QR code contains what `latchkey appliance add
  * --json` prints.
  * @param done the path of the form for "Done"
- * @param connected the name of the appliance's connection, if that is connected already; otherwise null
+ * @param connected the title of the appliance's connection, if that is connected already; otherwise null
  */
 export function credentialsPage(
   { credentials: issued, isNewAppliance }: CachedCredentials,
@@ -89,9 +93,10 @@ export function credentialsPage(
   connected: string | null = null,
 ): InstallerPage {
   const { credentials } = texts.adding;
-  const { name, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
+  const { name, title, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
   const all = {
     name,
+    title,
     client_id: clientId,
     client_secret: clientSecret.reveal(),
     token_endpoint: tokenEndpoint,
@@ -106,14 +111,14 @@ export function credentialsPage(
 <button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
   const needsLogin = isNewAppliance && connected === null;
   const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
-  const connect = html`<button class="primary" id="connect">${credentials.connectNext(name)}</button>`;
+  const connect = html`<button class="primary" id="connect">${credentials.connectNext(title)}</button>`;
   return {
-    title: credentials.title(name),
+    title: credentials.title(title),
     narrow: true,
-    body: html`<div class="health">!${icon('good')}<h1>${isNewAppliance ? credentials.added(name) : credentials.rotated(name)}</h1></div>
+    body: html`<div class="health">!${icon('good')}<h1>${isNewAppliance ? credentials.added(title) : credentials.rotated(title)}</h1></div>
 <p>${credentials.keep}</p>
 !${isNewAppliance && connected !== null ? html`<p>${texts.connectionChoice.connected(connected)}</p>` : ''}
-<section class="card" aria-label="${credentials.title(name)}">
+<section class="card" aria-label="${credentials.title(title)}">
 !${row('client-id', credentials.clientId, clientId)}
 !${row('client-secret', credentials.clientSecret, all.client_secret)}
 !${row('token-endpoint', credentials.tokenEndpoint, tokenEndpoint)}

@@ -82,8 +82,8 @@ export function serveAppliances(
   guard.page('/appliances/:name/remove', (req) =>
     withAppliance(req, administration, (appliance, { connections }) => {
       if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      const keepsConnection = findConnection(connections, appliance)?.own !== true;
-      return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, keepsConnection));
+      const { own, title = appliance.connection } = findConnection(connections, appliance) ?? {};
+      return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, own === true ? null : title));
     }),
   );
   // A shared connection is disconnected on its own page, which names all its appliances.
@@ -157,7 +157,7 @@ interface ApplianceView {
 /** The page of one appliance: its state, its actions and its history. */
 export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
   const { appliance, status, history, now } = view;
-  const { name, state } = appliance;
+  const { name, title, state } = appliance;
   const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
   const health = applianceHealth(
     appliance,
@@ -170,13 +170,13 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   const rows = { before: connectionRow(texts, connection), after: usageRows(texts, appliance, now) };
   const offered = connectionsFor(appliance, status);
   return {
-    title: name,
+    title,
     now,
     live: true,
     ...(state === 'pairing' && { reloadAfter: WAITING_RELOAD_SECONDS }),
     body: html`!${backLink('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
-<h1>${name}</h1>
+<h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
 !${renderNextAction(texts, session, appliance, health, offered)}
 !${renderLoginDetails(texts, details, true, now, rows)}</section>
@@ -196,8 +196,8 @@ function findConnection(
 /** Names a connection that is not only the appliance's own. */
 function connectionRow({ connectionChoice }: Texts, connection: ConnectionStatus | undefined): DetailRow[] {
   if (connection === undefined || connection.own) return [];
-  const { name } = connection;
-  return [[connectionChoice.label, html`<a class="back" href="${connectionPath(name)}">${name}</a>`]];
+  const { name, title } = connection;
+  return [[connectionChoice.label, html`<a class="back" href="${connectionPath(name)}">${title}</a>`]];
 }
 
 /** When the appliance got tokens, and how many. */

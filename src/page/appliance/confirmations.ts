@@ -1,5 +1,6 @@
 import { html } from 'ghtml';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
+import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { csrfForm, type InstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -45,7 +46,7 @@ export function confirmationPage(
  */
 export function secretRotationConfirmation(
   { appliance: texts }: Texts,
-  name: string,
+  { name, title }: Named,
   token: string,
   keys: 'none' | 'asked' | 'missing',
 ): Confirmation {
@@ -56,7 +57,7 @@ export function secretRotationConfirmation(
 <div class="field"><label class="tick"><input type="checkbox" name="replace_keys" value="yes"!${invalid}>${texts.rotateKeysLabel}</label>
 !${problem}</div>`;
   return {
-    heading: texts.rotateHeading(name),
+    heading: texts.rotateHeading(title),
     text: texts.rotateText,
     action: appliancePath(name, 'rotate-secret'),
     confirmLabel: texts.newSecret,
@@ -66,9 +67,9 @@ export function secretRotationConfirmation(
 }
 
 /** Asks whether to disconnect an appliance, which removes its grant. */
-export function unpairConfirmation({ appliance: texts }: Texts, { name }: ApplianceStatus): Confirmation {
+export function unpairConfirmation({ appliance: texts }: Texts, { name, title }: Named): Confirmation {
   return {
-    heading: texts.disconnectHeading(name),
+    heading: texts.disconnectHeading(title),
     text: texts.disconnectText,
     action: appliancePath(name, 'unpair'),
     confirmLabel: texts.disconnect,
@@ -78,17 +79,17 @@ export function unpairConfirmation({ appliance: texts }: Texts, { name }: Applia
 
 /**
  * Asks whether to remove an appliance; for one that waits for approval, that refuses its request.
- * @param keepsConnection whether its connection stays, because it is not only its own
+ * @param keptConnection the title of its connection, if that stays because it is not only its own; null otherwise
  */
 export function removalConfirmation(
   { appliance: texts, overview, connectionChoice }: Texts,
-  { name, connection, waitingForApproval }: ApplianceStatus,
-  keepsConnection: boolean,
+  { name, title, waitingForApproval }: ApplianceStatus,
+  keptConnection: string | null,
 ): Confirmation {
-  const removeText = keepsConnection ? connectionChoice.removeText(connection) : texts.removeText;
+  const removeText = keptConnection === null ? texts.removeText : connectionChoice.removeText(keptConnection);
   const isRejection = waitingForApproval !== undefined;
   return {
-    heading: isRejection ? texts.rejectHeading(name) : texts.removeHeading(name),
+    heading: isRejection ? texts.rejectHeading(title) : texts.removeHeading(title),
     text: isRejection ? texts.rejectText : removeText,
     action: appliancePath(name, 'remove'),
     confirmLabel: isRejection ? overview.reject : texts.remove,

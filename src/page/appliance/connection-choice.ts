@@ -36,10 +36,11 @@ export function connectionsFor(
 
 /** Names a connection and the appliances that use it. */
 export function connectionOption(
-  { name, appliances }: ConnectionStatus,
+  { name, title, applianceTitles }: ConnectionStatus,
   texts: Texts,
 ): { readonly value: string; readonly text: string } {
-  const text = appliances.length === 0 ? name : texts.connectionChoice.option(name, joinNames(appliances, texts));
+  const users = joinNames(applianceTitles, texts);
+  const text = applianceTitles.length === 0 ? title : texts.connectionChoice.option(title, users);
   return { value: name, text };
 }
 

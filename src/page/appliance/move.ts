@@ -49,9 +49,15 @@ export async function sendMoveFailure(
   if (!(error instanceof Failure && error.code === 'connection_mismatch')) return sendFailure(req, name, error);
   const { connectionChoice } = req.context.texts;
   const { appliances, connections } = await administration.status();
-  const scopeOf = (all: readonly { readonly name: string; readonly scope: string | null }[], wanted: string) =>
-    all.find((one) => one.name === wanted)?.scope ?? connectionChoice.noPermissions;
-  const text = connectionChoice.mismatch(name, scopeOf(appliances, name), connection, scopeOf(connections, connection));
+  const wanted = appliances.find((one) => one.name === name);
+  const offered = connections.find((one) => one.name === connection);
+  const { noPermissions } = connectionChoice;
+  const text = connectionChoice.mismatch(
+    wanted?.title ?? name,
+    wanted?.scope ?? noPermissions,
+    offered?.title ?? connection,
+    offered?.scope ?? noPermissions,
+  );
   return sendNothingChanged(req, text, name);
 }
 
@@ -63,12 +69,12 @@ export async function sendMoveFailure(
 function movePage(
   { texts }: PageContext,
   session: PageSession,
-  { name, connection }: ApplianceStatus,
+  { name, title, connection }: ApplianceStatus,
   current: ConnectionStatus | undefined,
   offered: readonly ConnectionStatus[],
 ): InstallerPage {
   const { connectionChoice: own, installer } = texts;
-  const heading = own.moveHeading(name);
+  const heading = own.moveHeading(title);
   const options = offered.map((one) => connectionOption(one, texts));
   const isConnected = current?.state !== 'unpaired' && current?.state !== 'pairing';
   const former = current?.own ? html`<p>${isConnected ? own.ownKept : own.ownRemoved}</p>` : '';
@@ -77,9 +83,9 @@ function movePage(
   return {
     title: heading,
     narrow: true,
-    body: html`!${backLink(appliancePath(name), name)}
+    body: html`!${backLink(appliancePath(name), title)}
 <h1>${heading}</h1>
-<p>${own.moveText(connection)}</p>
+<p>${own.moveText(current?.title ?? connection)}</p>
 !${offered.length === 0 ? html`<p>${own.noneFits}</p>` : html`!${former}!${csrfForm(session, appliancePath(name, 'move'), content, 'fields')}`}`,
   };
 }

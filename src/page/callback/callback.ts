@@ -179,13 +179,14 @@ function batchResultPage(
 ): PublicPage | null {
   const { result, batch: texts } = allTexts;
   const { connection } = paired;
+  const titleOf = (name: string) => batch.titles[name] ?? name;
   const { step } = pairing;
   if (step.kind !== 'ended') return null;
   const isPaired = step.result.kind === 'paired' || batch.connected.includes(connection);
   const current = batch.current?.connection ?? batch.next;
   const buttons = [
-    current !== null && current !== connection ? renderNextLoginForm(nonce, false, texts.next(current)) : '',
-    isPaired ? '' : renderNextLoginForm(nonce, true, texts.retry(connection)),
+    current !== null && current !== connection ? renderNextLoginForm(nonce, false, texts.next(titleOf(current))) : '',
+    isPaired ? '' : renderNextLoginForm(nonce, true, texts.retry(paired.title)),
   ].join('\n');
   const note = connectionNote(paired, allTexts);
   const about = note === '' ? '' : html`<p>${note}</p>`;
@@ -206,7 +207,9 @@ function batchResultPage(
   if (batch.skipped.length === 0) {
     return { heading: texts.allConnected(all), severity: 'good', body: html`<p>${texts.mayClosePage}</p>!${toHub}` };
   }
-  const skippedList = batch.skipped.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
+  const skippedList = batch.skipped.map(
+    ({ name, reason }) => html`<p><b>${titleOf(name)}</b>: ${texts.reasons[reason]}</p>`,
+  );
   return {
     heading: texts.someConnected(batch.connected.length, all),
     severity: 'neutral',

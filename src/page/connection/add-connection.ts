@@ -1,12 +1,17 @@
 import { html } from 'ghtml';
-import { checkConnectionName } from '../../core/connections/connection.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
+import { MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
+import {
+  createIdempotencyKey,
+  readIdempotencyKey,
+  renderPortalChoice,
+  validateLogin,
+} from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { sendConnectionFailure } from '../failures.ts';
-import { renderSelectField, renderTextField } from '../form-field.ts';
+import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { connectionPath } from '../paths.ts';
@@ -36,7 +41,7 @@ const EMPTY_FORM: ConnectionForm = { name: '', scope: '', portal: '' };
 
 /** Serves the form that adds a connection for appliances to share. */
 export function serveAddConnection(guard: AuthenticatedRoutes, { administration, random }: AddConnectionOptions): void {
-  const sentForms = new Map<string, Promise<unknown>>();
+  const sentForms = new Map<string, Promise<Named>>();
 
   function send(req: AuthenticatedRequest, status: number, key: string, typed: ConnectionForm, problems: FieldErrors) {
     const portals = administration.portals();
@@ -44,13 +49,13 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
   }
 
   /** Adds the connection of a form, unless the form was sent before. */
-  async function addOnce(formId: string, add: () => Promise<unknown>): Promise<void> {
+  async function addOnce(formId: string, add: () => Promise<Named>): Promise<Named> {
     const adding = sentForms.get(formId) ?? add();
     sentForms.set(formId, adding);
     const [oldest] = sentForms.keys();
     if (sentForms.size > MAX_REMEMBERED_FORMS && oldest !== undefined) sentForms.delete(oldest);
     try {
-      await adding;
+      return await adding;
     } catch (error) {
       sentForms.delete(formId);
       throw error;
@@ -68,13 +73,13 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
     };
     const { name, scope, portal } = typed;
     const key = readIdempotencyKey(form) ?? createIdempotencyKey(random);
-    const problems = validateLogin(typed, checkConnectionName, administration.portals(), context.texts);
+    const problems = validateLogin(typed, administration.portals(), context.texts);
     if (Object.keys(problems).length > 0) return send(submission, 400, key, typed, problems);
     try {
-      await addOnce(JSON.stringify([session.csrfToken, key, name]), () =>
+      const added = await addOnce(JSON.stringify([session.csrfToken, key, name]), () =>
         submission.administration.addConnection(name, scope || null, portal || null),
       );
-      return reply.redirect(connectionPath(name), 303);
+      return reply.redirect(connectionPath(added.name), 303);
     } catch (error) {
       const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
       return problem === null
@@ -118,11 +123,10 @@ function addConnectionPage(
   const name = { id: 'name', label: adding.name, hint: addConnection.nameHint, problem: problems.name };
   const scope = { id: 'scope', label: adding.scope, hint: addConnection.scopeHint, problem: problems.scope };
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal };
-  const portalOptions = portals.map((value) => ({ value, text: value }));
   const content = html`<input type="hidden" name="form" value="${key}">
-!${renderTextField(name, typed.name, 63, !isScopeFocused)}
+!${renderTextField(name, typed.name, MAX_TITLE_LENGTH, !isScopeFocused)}
+!${renderPortalChoice(portal, portals, typed.portal, texts)}
 !${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
-!${portals.length > 1 ? renderSelectField(portal, 'portal', portalOptions, typed.portal) : ''}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return {
     title: addConnection.title,

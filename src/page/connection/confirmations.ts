@@ -6,12 +6,14 @@ import { connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** Asks whether to disconnect a connection, which removes its grant. */
-export function disconnectConfirmation(texts: Texts, { name, appliances }: ConnectionStatus): Confirmation {
+export function disconnectConfirmation(texts: Texts, { name, title, applianceTitles }: ConnectionStatus): Confirmation {
   const { connection, appliance } = texts;
   return {
-    heading: connection.disconnectHeading(name),
+    heading: connection.disconnectHeading(title),
     text:
-      appliances.length === 0 ? connection.disconnectUnused : connection.disconnectText(joinNames(appliances, texts)),
+      applianceTitles.length === 0
+        ? connection.disconnectUnused
+        : connection.disconnectText(joinNames(applianceTitles, texts)),
     action: connectionPath(name, 'unpair'),
     confirmLabel: appliance.disconnect,
     cancelHref: connectionPath(name),
@@ -21,12 +23,15 @@ export function disconnectConfirmation(texts: Texts, { name, appliances }: Conne
 /**
  * Asks whether to remove a connection. Only the form that names its appliances permits to remove a connection in use.
  */
-export function connectionRemovalConfirmation(texts: Texts, { name, appliances }: ConnectionStatus): Confirmation {
+export function connectionRemovalConfirmation(
+  texts: Texts,
+  { name, title, applianceTitles }: ConnectionStatus,
+): Confirmation {
   const { connection, appliance } = texts;
-  const isUsed = appliances.length > 0;
+  const isUsed = applianceTitles.length > 0;
   return {
-    heading: connection.removeHeading(name),
-    text: isUsed ? connection.removeUsed(joinNames(appliances, texts)) : connection.removeUnused,
+    heading: connection.removeHeading(title),
+    text: isUsed ? connection.removeUsed(joinNames(applianceTitles, texts)) : connection.removeUnused,
     action: connectionPath(name, 'remove'),
     confirmLabel: appliance.remove,
     cancelHref: connectionPath(name),

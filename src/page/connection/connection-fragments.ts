@@ -27,11 +27,11 @@ export function renderConnectionCard(
   showsPortal: boolean,
   now: number,
 ): string {
-  const { name, appliances } = connection;
+  const { name, title, appliances } = connection;
   return html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="connection-${name}">
-<h3><a href="${connectionPath(name)}" id="open-connection-${name}">${texts.connection.title(name)}</a></h3>
+<h3><a href="${connectionPath(name)}" id="open-connection-${name}">${texts.connection.title(title)}</a></h3>
 <div>!${appliances.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
-!${renderUserList(texts, appliances, users, MAX_SHOWN_IN_CARD)}</div>
+!${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD)}</div>
 !${renderHealth(texts, health, false)}
 !${renderConnectAction(texts, session, connection, health)}
 !${renderLoginDetails(texts, connection, showsPortal, now)}</li>`;
@@ -59,16 +59,17 @@ export function renderConnectAction(
  */
 export function renderUserList(
   { connection: texts, states, batch }: Texts,
-  appliances: readonly string[],
+  { appliances, applianceTitles }: ConnectionStatus,
   conditions: ReadonlyMap<string, readonly Condition[]>,
   max: number,
 ): string {
   if (appliances.length === 0) return html`<p class="quiet">${texts.unused}</p>`;
-  const items = appliances.slice(0, max).map((name) => {
+  const items = appliances.slice(0, max).map((name, index) => {
+    const title = applianceTitles[index] ?? name;
     const notes = (conditions.get(name) ?? []).flatMap(({ code, connection }) =>
-      connection === null ? [] : html`<p>${states.conditions[code](name)}</p>`,
+      connection === null ? [] : html`<p>${states.conditions[code](title)}</p>`,
     );
-    return html`<li><a class="back" href="${appliancePath(name)}">${name}</a>!${notes}</li>`;
+    return html`<li><a class="back" href="${appliancePath(name)}">${title}</a>!${notes}</li>`;
   });
   const more = appliances.length > max ? html`<p class="quiet">${batch.more(appliances.length - max)}</p>` : '';
   return html`<ul class="users">!${items}</ul>!${more}`;

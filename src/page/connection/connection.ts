@@ -115,11 +115,11 @@ export function connectionPage(
   { texts }: PageContext,
   session: PageSession,
 ): InstallerPage {
-  const { name, state, appliances } = connection;
+  const { name, state } = connection;
   const conditions = groupByConnection(status.conditions).get(name) ?? [];
   const notices = status.notices.filter((notice) => notice.connection === name && notice.appliance === null);
   const health = connectionHealth(connection, conditions, notices, texts);
-  const title = texts.connection.title(name);
+  const title = texts.connection.title(connection.title);
   return {
     title,
     now,
@@ -132,7 +132,7 @@ export function connectionPage(
 !${renderConnectAction(texts, session, connection, health)}
 !${renderLoginDetails(texts, connection, true, now)}</section>
 <section class="stack" aria-labelledby="users"><h2 id="users">${texts.connection.usedBy}</h2>
-!${renderUserList(texts, appliances, groupByUser(status.conditions), MAX_SHOWN_USERS)}
+!${renderUserList(texts, connection, groupByUser(status.conditions), MAX_SHOWN_USERS)}
 <div class="actions"><a class="button" id="add-user" href="${addAppliancePath(name)}">${texts.connection.addAppliance}</a></div></section>
 </div>
 !${renderHistory(texts, history, now)}

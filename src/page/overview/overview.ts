@@ -80,7 +80,7 @@ export function overviewPage(
     ...applianceCards(status, texts, session, showsPortal, now),
     ...connectionCards(status, texts, session, showsPortal, now),
   ].toSorted((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity));
-  const { severity, headline } = hubHealth(conditions, status.appliances, texts);
+  const { severity, headline } = hubHealth(status, texts);
   const isWaiting =
     hub.registrationOpenFor !== undefined || status.connections.some(({ state }) => state === 'pairing');
   const shown = cards.filter(({ isAlwaysShown }, index) => index < MAX_SHOWN_CARDS || isAlwaysShown);
@@ -131,14 +131,14 @@ function applianceCards(
   const conditionsOf = groupByAppliance(status.conditions);
   const noticesOf = groupByAppliance(status.notices);
   return status.appliances.flatMap((appliance) => {
-    const { name, waitingForApproval } = appliance;
+    const { name, title, waitingForApproval } = appliance;
     const connection = connections.get(appliance.connection);
     if (connection?.own !== true && waitingForApproval === undefined) return [];
     const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
     const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
     const details = { ...appliance, ...connection };
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
-<h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
+<h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>
 !${renderHealth(texts, health, false)}
 !${renderNextAction(texts, session, appliance, health, offered)}
 !${renderLoginDetails(texts, details, showsPortal, now)}</li>`;

@@ -19,7 +19,7 @@ const MAX_SHOWN_ITEMS = 60;
 export function pairingBatchPage(
   req: AuthenticatedRequest,
   batch: PairingBatch,
-  current: (PairingView & Pick<PairedConnection, 'appliances'>) | null,
+  current: (PairingView & PairedConnection) | null,
   now: number,
 ): InstallerPage {
   const { batch: texts, installer } = req.context.texts;
@@ -35,32 +35,34 @@ export function pairingBatchPage(
 <h1>${texts.title}</h1>
 !${renderAccounts(req, batch)}
 !${current === null ? renderSummary(req, batch, all) : renderCurrentPairing(req, batch, current, all, now)}
-!${renderList(req, texts.connected, connected, (name) => renderItem(name, 'good', ''))}
+!${renderList(req, texts.connected, connected, (name) => renderItem(batch, name, 'good', ''))}
 !${renderList(req, texts.notConnected, failedFirst(skipped), (appliance) =>
       renderItem(
+        batch,
         appliance.name,
         'neutral',
         texts.reasons[appliance.reason],
-        renderRetryForm(req, appliance, current !== null),
+        renderRetryForm(req, batch, appliance, current !== null),
       ),
     )}`,
   };
 }
 
 /** The accounts, if there are several: a family may intend that, or a stranger has logged in. */
-function renderAccounts({ context }: AuthenticatedRequest, { differentAccounts }: PairingBatch): string {
+function renderAccounts({ context }: AuthenticatedRequest, batch: PairingBatch): string {
+  const { differentAccounts } = batch;
   if (differentAccounts.length === 0) return '';
   const { differentAccounts: heading } = context.texts.batch;
   const items = differentAccounts
     .slice(0, MAX_SHOWN_ITEMS)
-    .map(({ connection: appliance, account }) => html`<li>${appliance}: ${account}</li>`);
+    .map(({ connection, account }) => html`<li>${titleIn(batch, connection)}: ${account}</li>`);
   return html`<section class="stack" id="accounts"><p class="problem" role="alert">${heading}</p><ul>!${items}</ul></section>`;
 }
 
 function renderCurrentPairing(
   req: AuthenticatedRequest,
   { id, connected, next }: PairingBatch,
-  view: PairingView & Pick<PairedConnection, 'appliances'>,
+  view: PairingView & PairedConnection,
   all: number,
   now: number,
 ) {
@@ -71,16 +73,17 @@ function renderCurrentPairing(
       : html`<div class="actions">!${csrfForm(
           req.session,
           `${pairingBatchPath(id)}/next`,
-          html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.connection)}</button>`,
+          html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.title)}</button>`,
         )}</div>`;
   return html`<p class="quiet">${texts.progress(connected.length, all)}</p>
-<section class="card" id="pairing"><h2>${view.connection}</h2>
+<section class="card" id="pairing"><h2>${view.title}</h2>
 !${renderUsers(req.context.texts, view)}
 !${renderPairing(req, view, now)}
 !${skip}</section>`;
 }
 
-function renderSummary(req: AuthenticatedRequest, { id, connected, skipped, next }: PairingBatch, all: number): string {
+function renderSummary(req: AuthenticatedRequest, batch: PairingBatch, all: number): string {
+  const { id, connected, skipped, next } = batch;
   const { batch: texts } = req.context.texts;
   if (all === 0) return html`!${renderStatus('neutral', texts.noAppliances)}<p>${texts.noAppliancesText}</p>`;
   if (skipped.length === 0) return renderStatus('good', texts.allConnected(all));
@@ -91,13 +94,14 @@ function renderSummary(req: AuthenticatedRequest, { id, connected, skipped, next
       : csrfForm(
           req.session,
           `${pairingBatchPath(id)}/next`,
-          html`<button class="primary" id="next">${texts.next(next)}</button>`,
+          html`<button class="primary" id="next">${texts.next(titleIn(batch, next))}</button>`,
         );
   return html`!${renderStatus('warn', texts.someConnected(connected.length, all))}!${continueForm || ''}`;
 }
 
 function renderRetryForm(
   req: AuthenticatedRequest,
+  batch: PairingBatch,
   { name, pairing, reason }: SkippedConnection,
   isPairing: boolean,
 ): string {
@@ -105,7 +109,7 @@ function renderRetryForm(
   return csrfForm(
     req.session,
     `${pairingPath(pairing)}/fresh`,
-    html`<button id="again-${name}">${req.context.texts.batch.retry(name)}</button>`,
+    html`<button id="again-${name}">${req.context.texts.batch.retry(titleIn(batch, name))}</button>`,
   );
 }
 
@@ -126,8 +130,13 @@ function renderList<Item>(
   return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MAX_SHOWN_ITEMS).map(renderOne)}</ul>!${more}</section>`;
 }
 
-function renderItem(name: string, severity: 'good' | 'neutral', text: string, below = ''): string {
+function renderItem(batch: PairingBatch, name: string, severity: 'good' | 'neutral', text: string, below = ''): string {
   const reason = text === '' ? '' : html`<p class="quiet">${text}</p>`;
-  const link = html`<p class="state">!${icon(severity)}<a class="back" href="${connectionPath(name)}">${name}</a></p>`;
+  const link = html`<p class="state">!${icon(severity)}<a class="back" href="${connectionPath(name)}">${titleIn(batch, name)}</a></p>`;
   return html`<li><div class="stack">!${link}!${reason}!${below}</div></li>`;
+}
+
+/** What people call a connection. */
+function titleIn({ titles }: PairingBatch, connection: string): string {
+  return titles[connection] ?? connection;
 }

@@ -14,18 +14,15 @@ import { renderLoginLink } from './login-link.ts';
 /**
  * The page of one pairing.
  * @param now the hub's wall clock, in ms since 1970
- * @param appliances the names of the appliances that use the connection
  */
 export function pairingPage(
   req: AuthenticatedRequest,
-  view: PairingView,
+  view: PairingView & PairedConnection,
   now: number,
-  appliances: readonly string[],
 ): InstallerPage {
   const { texts } = req.context;
-  const { connection, batch } = view;
-  const paired = { ...view, appliances };
-  const isOwn = isOwnConnection(paired);
+  const { title: connection, batch } = view;
+  const isOwn = isOwnConnection(view);
   const title = isOwn ? texts.pairing.title(connection) : texts.pairing.loginTitle(connection);
   const back = isOwn ? connection : texts.connection.title(connection);
   return {
@@ -34,10 +31,10 @@ export function pairingPage(
     narrow: true,
     live: true,
     ...(isOpen(view) && { reloadAfter: RELOAD_SECONDS }),
-    body: html`!${batch === null ? backLink(pagePathOf(paired), back) : backLink(pairingBatchPath(batch.id), texts.batch.title)}
+    body: html`!${batch === null ? backLink(pagePathOf(view), back) : backLink(pairingBatchPath(batch.id), texts.batch.title)}
 <h1>${title}</h1>
-!${renderUsers(texts, paired)}
-<section class="card" id="pairing">!${renderPairing(req, paired, now)}</section>
+!${renderUsers(texts, view)}
+<section class="card" id="pairing">!${renderPairing(req, view, now)}</section>
 !${isOpen(view) ? '' : renderContinueLink(req, view)}`,
   };
 }
@@ -45,7 +42,7 @@ export function pairingPage(
 /** The appliances that use a shared connection. @returns HTML */
 export function renderUsers(texts: Texts, paired: PairedConnection): string {
   if (isOwnConnection(paired) || paired.appliances.length === 0) return '';
-  return html`<p class="quiet">${texts.connection.usedBy} ${joinNames(paired.appliances, texts)}</p>`;
+  return html`<p class="quiet">${texts.connection.usedBy} ${joinNames(paired.applianceTitles, texts)}</p>`;
 }
 
 function renderContinueLink({ context: { texts } }: AuthenticatedRequest, { batch }: PairingView): string {
@@ -63,11 +60,7 @@ export const RELOAD_SECONDS = 5;
  * @param now the hub's wall clock, in ms since 1970
  * @returns HTML
  */
-export function renderPairing(
-  req: AuthenticatedRequest,
-  view: PairingView & Pick<PairedConnection, 'appliances'>,
-  now: number,
-): string {
+export function renderPairing(req: AuthenticatedRequest, view: PairingView & PairedConnection, now: number): string {
   const { pairing: texts } = req.context.texts;
   const { status } = view;
   const cancel = view.batch === null ? texts.cancel : req.context.texts.batch.stop;

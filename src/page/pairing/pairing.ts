@@ -1,6 +1,6 @@
 import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
-import type { LanService } from '../../core/lan-service.ts';
+import type { LanService, PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { pagePathOf } from '../connection-names.ts';
@@ -32,10 +32,12 @@ export function servePairing(
     if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserToken(id));
   }
 
-  /** The names of the appliances that use a connection. */
-  async function appliancesOf(connection: string): Promise<readonly string[]> {
+  /** A connection by its name, with the appliances that use it. */
+  async function pairedConnection(connection: string): Promise<PairedConnection> {
     const { connections } = await administration.status();
-    return connections.find(({ name }) => name === connection)?.appliances ?? [];
+    const found = connections.find(({ name }) => name === connection);
+    const { title, appliances, applianceTitles } = found ?? { title: connection, appliances: [], applianceTitles: [] };
+    return { connection, title, appliances, applianceTitles };
   }
 
   guard.form('/appliances/:name/pair', (submission) =>
@@ -57,8 +59,8 @@ export function servePairing(
       await waitForLink(administration, timers, pathParameter(req, 'id'));
       const view = administration.getPairing(pathParameter(req, 'id'));
       setBrowserBinding(req, view);
-      const appliances = await appliancesOf(view.connection);
-      return sendInstallerPage(req, 200, pairingPage(req, view, clock.now().wall, appliances));
+      const paired = await pairedConnection(view.connection);
+      return sendInstallerPage(req, 200, pairingPage(req, { ...view, ...paired }, clock.now().wall));
     }),
   );
   guard.form('/pairings/:id/fresh', (submission) =>
@@ -82,7 +84,7 @@ export function servePairing(
       const { connection, batch } = administration.getPairing(id);
       await submission.administration.cancelPairing(id);
       if (batch !== null) return redirectTo(submission, pairingBatchPath(batch.id));
-      return redirectTo(submission, pagePathOf({ connection, appliances: await appliancesOf(connection) }));
+      return redirectTo(submission, pagePathOf(await pairedConnection(connection)));
     }),
   );
 
@@ -100,8 +102,8 @@ export function servePairing(
       const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
       if (current === null) return sendInstallerPage(req, 200, pairingBatchPage(req, batch, null, clock.now().wall));
       setBrowserBinding(req, current);
-      const appliances = await appliancesOf(current.connection);
-      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, { ...current, appliances }, clock.now().wall));
+      const paired = await pairedConnection(current.connection);
+      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, { ...current, ...paired }, clock.now().wall));
     }),
   );
   guard.form('/batches/:id/next', (submission) =>

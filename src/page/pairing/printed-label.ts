@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
+import type { Named } from '../../core/name.ts';
 import { labelSvg } from '../../system/label.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { connectionOf, handlePairingFailures } from '../failures.ts';
@@ -17,14 +18,14 @@ export function servePrintedLabels(guard: AuthenticatedRoutes, administration: A
       return sendInstallerPage(
         req,
         200,
-        labelPage(req, label.name, labelSvg({ ...label, caption, otherLink: addressLink })),
+        labelPage(req, label, labelSvg({ ...label, caption, otherLink: addressLink })),
       );
     }),
   );
   guard.page('/p/:name', (req) =>
     handlePairingFailures(req, async () => {
-      const { name } = administration.label(pathParameter(req, 'name'));
-      if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, name);
+      const { name, title } = administration.label(pathParameter(req, 'name'));
+      if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, { name, title });
       const id = await req.administration.getOrStartPairing(await connectionOf(administration, name));
       return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
@@ -32,13 +33,13 @@ export function servePrintedLabels(guard: AuthenticatedRoutes, administration: A
 }
 
 /** The page of a label. Only the label is printed. */
-function labelPage({ context }: AuthenticatedRequest, name: string, svg: string): InstallerPage {
+function labelPage({ context }: AuthenticatedRequest, { name, title }: Named, svg: string): InstallerPage {
   const { label: texts } = context.texts.pairing;
   return {
-    title: texts.title(name),
+    title: texts.title(title),
     narrow: true,
-    body: html`!${backLink(appliancePath(name), name)}
-<h1>${texts.title(name)}</h1>
+    body: html`!${backLink(appliancePath(name), title)}
+<h1>${texts.title(title)}</h1>
 <p>${texts.what}</p>
 <div class="door-label">!${svg}</div>
 <p class="hint">${texts.paper}</p>
@@ -46,14 +47,14 @@ function labelPage({ context }: AuthenticatedRequest, name: string, svg: string)
   };
 }
 
-function sendPairingConfirmation(req: AuthenticatedRequest, name: string): FastifyReply {
+function sendPairingConfirmation(req: AuthenticatedRequest, { name, title }: Named): FastifyReply {
   const { label: texts } = req.context.texts.pairing;
-  const heading = texts.heading(name);
+  const heading = texts.heading(title);
   const button = html`<button class="primary" id="go-on">${texts.button}</button>`;
   return sendInstallerPage(req, 200, {
     title: heading,
     narrow: true,
-    body: html`!${backLink(appliancePath(name), name)}<h1>${heading}</h1><p>${texts.text}</p>
+    body: html`!${backLink(appliancePath(name), title)}<h1>${heading}</h1><p>${texts.text}</p>
 !${csrfForm(req.session, appliancePath(name, 'pair'), button)}`,
   });
 }

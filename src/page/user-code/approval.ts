@@ -73,11 +73,11 @@ function approvalPage(
   account: string | null,
 ): InstallerPage {
   const { code, overview, connection } = texts;
-  const { appliance, pairing, appliances } = found;
+  const { applianceTitle, pairing, applianceTitles } = found;
   const heading = approvalHeading(found, code);
   const userCode = pairing.device?.userCode ?? '';
   const field = html`<input type="hidden" name="user_code" value="${userCode}">`;
-  const others = appliances.filter((name) => name !== appliance);
+  const others = applianceTitles.filter((title) => title !== applianceTitle);
   const rows = [
     ...(account === null ? [] : [[overview.account, account] as const]),
     [overview.scope, pairing.scope ?? overview.scopeByPortal] as const,

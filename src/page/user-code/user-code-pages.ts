@@ -82,8 +82,8 @@ export function approvalNeededPage(found: FoundDeviceFlow, { code }: Texts): Pub
 
 /** The question as a sentence. */
 export function approvalHeading(found: FoundDeviceFlow, code: Texts['code']): string {
-  const { appliance, connection } = found;
-  return isOwnConnection(found) ? code.mayUseOwn(appliance) : code.mayUse(appliance, connection);
+  const { applianceTitle, title } = found;
+  return isOwnConnection(found) ? code.mayUseOwn(applianceTitle) : code.mayUse(applianceTitle, title);
 }
 
 /** Whether this is the current user code of a pairing's device flow, in any spelling. */

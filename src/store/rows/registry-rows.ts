@@ -33,8 +33,8 @@ export function connectionRowIdentity({ id, name, portal, scope }: Omit<Connecti
 }
 
 /** A connection as a row. That of a damaged one stays damaged: it must not become valid because the hub writes it. */
-export function toConnectionRow({ origin, damaged, ...columns }: Connection, sealing: Sealing): ConnectionRow {
-  const content = JSON.stringify({ origin });
+export function toConnectionRow({ title, origin, damaged, ...columns }: Connection, sealing: Sealing): ConnectionRow {
+  const content = JSON.stringify({ title, origin });
   return { ...columns, sealed: damaged ? '' : sealing.seal(connectionRowIdentity(columns), content) };
 }
 
@@ -46,7 +46,7 @@ export function readConnection({ sealed, ...columns }: ConnectionRow, sealing: S
 
 /** The connection of an unreadable row. */
 export function unreadableConnection({ sealed: _, ...columns }: ConnectionRow): Connection {
-  return { ...columns, origin: 'added', damaged: true };
+  return { ...columns, title: columns.name, origin: 'added', damaged: true };
 }
 
 const applianceContent = v.object(applianceAttributes);
@@ -83,7 +83,8 @@ export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
 /** The appliance of an unreadable row: it can't authenticate. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
   const credentials = { kind: 'none', damaged: true } as const;
-  return { ...cleartextColumns(row), credentials, origin: 'added', waiting: null, softwareId: null };
+  const rest = { credentials, origin: 'added', waiting: null, softwareId: null } as const;
+  return { ...cleartextColumns(row), title: row.name, ...rest };
 }
 
 function cleartextColumns({ id, name, client_id, connection }: ApplianceRow) {

@@ -68,10 +68,11 @@ const publicKeys = v.pipe(
 export const damaged = v.exactOptional(v.literal(true));
 
 /** The attributes of a connection, except its name, portal and scope. */
-export const connectionAttributes = { origin: v.picklist(['implicit', 'added', 'declared']) };
+export const connectionAttributes = { title: v.string(), origin: v.picklist(['implicit', 'added', 'declared']) };
 
 /** The attributes of an appliance, except its names and its connection. */
 export const applianceAttributes = {
+  title: v.string(),
   credentials: v.variant('kind', [
     v.object({ kind: v.literal('secret'), hash: v.string() }),
     v.object({ kind: v.literal('keys'), keys: publicKeys }),

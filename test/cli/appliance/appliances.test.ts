@@ -11,6 +11,7 @@ test('appliance add --json shows the credentials once, under the documented memb
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(added.stdout)).toEqual({
     name: 'wallbox',
+    title: 'wallbox',
     client_id: hub.administration.appliances.get('wallbox')?.clientId,
     client_secret: hub.administration.issued.at(-1),
     token_endpoint: 'https://192.168.1.7:8443/oauth/token',

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/messages.ts';
+import { connectionsOnWire } from '../../control/status-samples.ts';
 import { waitingForApproval } from '../../support/registration-samples.ts';
 import { shareFakeAdministration } from '../command.ts';
 
@@ -34,7 +34,7 @@ describe('latchkey connection', () => {
     setUpShared();
     const listed = await hub.latchkey('connection', 'list', '--json');
     expect(listed).toMatchObject({ status: 0, stderr: '' });
-    expect(JSON.parse(listed.stdout)).toEqual(toWire(administration.connections()));
+    expect(JSON.parse(listed.stdout)).toEqual(connectionsOnWire(administration.connections()));
     expect(JSON.parse((await hub.latchkey('status', '--json')).stdout).connections).toEqual(JSON.parse(listed.stdout));
     expect((await hub.latchkey('connection', 'list', '--names')).stdout).toBe('heating\nwallbox\n');
   });
@@ -96,7 +96,7 @@ describe('appliances of a shared connection', () => {
     const json = await hub.latchkey('appliance', 'add', 'thermostat', '--connection', 'heating', '--json');
     expect(json).toMatchObject({ status: 0, stderr: '' });
     expect(Object.keys(JSON.parse(json.stdout))).toEqual([
-      ...['name', 'client_id', 'client_secret', 'token_endpoint', 'ca_fingerprint'],
+      ...['name', 'title', 'client_id', 'client_secret', 'token_endpoint', 'ca_fingerprint'],
     ]);
     expect(administration.appliances.get('thermostat')?.connection).toBe('heating');
     administration.setConnection({ name: 'heating', state: 'active' });

@@ -93,7 +93,7 @@ describe('commands for a shared connection', () => {
       /lamp is for the portal away, .* at home/,
     ],
     [['appliance', 'move', 'wallbox', '--connection', 'nothing'], /no connection nothing: "latchkey connection list"/],
-    [['connection', 'remove', 'a/b'], /is not a valid connection name/],
+    [['connection', 'remove', 'a/b'], /there is no connection a\/b/],
     [['token', 'thermostat'], /the appliance thermostat uses the connection heating: name that one instead/],
   ])('the command %j fails with one clear line', async (args, problem) => {
     const { status, stdout, stderr } = await startOn(hub, ...args).ended;

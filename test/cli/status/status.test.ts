@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/messages.ts';
 import type { ProblemCode } from '../../../src/core/reports/problem.ts';
+import { connectionsOnWire } from '../../control/status-samples.ts';
 import { runShell, shareFakeAdministration, startOnTerminal } from '../command.ts';
 
 const hub = shareFakeAdministration();
@@ -19,7 +20,8 @@ test('status --json prints the documented members, and appliance list --json its
   const wallbox = hub.administration.set({ name: 'wallbox', state: 'pairing', authorizeUrl });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
-  expect(JSON.parse(status.stdout)).toEqual(toWire(await hub.administration.status()));
+  const { connections, ...rest } = await hub.administration.status();
+  expect(JSON.parse(status.stdout)).toEqual({ ...toWire(rest), connections: connectionsOnWire(connections) });
   expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([toWire(wallbox)]);
 });
 
@@ -91,6 +93,15 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
   expect(JSON.parse(json.stdout).notices).toEqual(hub.administration.notices);
   expect((await hub.latchkey('appliance', 'list')).status).toBe(0);
   hub.administration.notices = [];
+});
+
+test('status shows what an appliance is called beside the name that commands take', async () => {
+  hub.administration.set({ name: 'warmepumpe-keller', title: 'Wärmepumpe Keller' });
+  const { stdout } = await hub.latchkey('appliance', 'list');
+  expect(stdout).toMatch(/^APPLIANCE +TITLE +STATE/);
+  expect(stdout).toMatch(/^warmepumpe-keller +Wärmepumpe +unpaired/m);
+  expect(stdout).toMatch(/\nWärmepumpe Keller is not paired yet\. .*or run "latchkey pair warmepumpe-keller"/);
+  hub.administration.appliances.delete('warmepumpe-keller');
 });
 
 test('status shows when each appliance got its last token, and how many it got', async () => {

@@ -210,9 +210,9 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
 
     // The parent may show the page below another path, for example in a new session of its own.
     await page.evaluate((source) => document.querySelector('iframe')?.setAttribute('src', source), `${PREFIXES[1]}/`);
-    await frame.getByText('The wallbox is connected.').waitFor();
+    await frame.getByText('wallbox is connected.').waitFor();
     await testHub.hub.addAppliance('heater');
-    await frame.getByText('The heater is not connected yet.').waitFor();
+    await frame.getByText('heater is not connected yet.').waitFor();
     await frame.getByRole('link', { name: 'wallbox' }).first().click();
     await frame.getByRole('button', { name: 'Refresh now' }).click();
     await frame.getByText('Access refreshed').waitFor();
@@ -221,7 +221,7 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
     await frame.getByText('Disconnected, by Anna Müller').waitFor();
     await frame.getByRole('link', { name: 'Remove' }).click();
     await frame.getByRole('button', { name: 'Remove' }).click();
-    await frame.getByText('The heater is not connected yet.').waitFor();
+    await frame.getByText('heater is not connected yet.').waitFor();
     expect(frameUrl(page)).toBe(`${nginx.origin}${PREFIXES[1]}/`);
     expect((await testHub.hub.status()).appliances.map(({ name }) => name)).toEqual(['heater']);
     await waitFor(() =>

@@ -80,7 +80,7 @@ describe('latchkey connection', () => {
     await hub.addAppliance('heater', 'RemoteControl');
     const before = await hub.status();
     const cases: readonly [command: string, message: RegExp][] = [
-      ['connection add Heating', /is not a valid connection name/],
+      [`connection add ${'x'.repeat(65)}`, /is not a valid connection name/],
       ['connection add shared', /there is a connection shared already/],
       ['connection add other --portal nowhere', /there is no portal nowhere/],
       ['connection remove shared', /user uses the connection shared: move or remove it first, or add --yes/],

@@ -69,11 +69,19 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
   using store = await openStore(directory, jweSealing(key), Date.now);
   const ids = Array.from({ length: CONNECTIONS }, () => systemRandom.uuid());
   await store.saveRegistry({
-    addedConnections: ids.map((id) => ({ id, name: `a-${id}`, portal: 'home', scope: null, origin: 'implicit' })),
+    addedConnections: ids.map((id) => ({
+      id,
+      name: `a-${id}`,
+      title: `a-${id}`,
+      portal: 'home',
+      scope: null,
+      origin: 'implicit',
+    })),
     addedAppliances: ids.map((id) => ({
       id,
       clientId: id,
       name: `a-${id}`,
+      title: `a-${id}`,
       connection: id,
       credentials: { kind: 'none' },
       origin: 'added',

@@ -17,6 +17,7 @@ const siteServer = useSiteServer();
 const SHARED: Connection = {
   id: '88888888-8888-4888-8888-888888888888',
   name: 'netatmo',
+  title: 'Netatmo',
   portal: 'home',
   scope: 'Monitoring',
   origin: 'added',

@@ -38,7 +38,14 @@ const CLOCKS = { A: { uptime: 5_000_000, wall: 7_200_000 }, B: { uptime: 90_000_
 const NO_SEALING: Sealing = { seal: (_row, text) => text, open: (_row, text) => text };
 
 /** What the login of another program is imported to. */
-const OF_IMPORT: Connection = { id: CONNECTION, name: CONNECTION, portal: 'home', scope: null, origin: 'added' };
+const OF_IMPORT: Connection = {
+  id: CONNECTION,
+  name: CONNECTION,
+  title: CONNECTION,
+  portal: 'home',
+  scope: null,
+  origin: 'added',
+};
 
 /** A hub's plan for its next refresh. */
 interface Plan {

@@ -9,6 +9,7 @@ import { type ContractStore, describeStores, type StorePlace } from './contract-
 const SHARED: Connection = {
   id: '88888888-8888-4888-8888-888888888888',
   name: 'netatmo',
+  title: 'Netatmo',
   portal: 'home',
   scope: 'Monitoring RemoteControl',
   origin: 'added',
@@ -68,14 +69,14 @@ describeStores('the registry', (newPlace) => {
         await store.saveRegistry({ addedConnections: [SHARED] });
       }
       await place.runSql(`UPDATE connections SET name = 'mine' WHERE name = '${SHARED.name}'`);
-      const damaged: Connection = { ...SHARED, name: 'mine', origin: 'added', damaged: true };
+      const damaged: Connection = { ...SHARED, name: 'mine', title: 'mine', origin: 'added', damaged: true };
       {
         await using store = await place.open();
         expect(await store.connections()).toEqual([damaged]);
         expect(await store.saveRegistry({ updatedConnections: [{ ...damaged, name: 'ours' }] })).toBe(true);
       }
       await using store = await place.open();
-      expect(await store.connections()).toEqual([{ ...damaged, name: 'ours' }]);
+      expect(await store.connections()).toEqual([{ ...damaged, name: 'ours', title: 'ours' }]);
     });
 
     test('a removed connection takes its grant, its pairings and its history with it, and no others', async () => {

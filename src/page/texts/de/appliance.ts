@@ -4,6 +4,7 @@ export const appliance: typeof english.appliance = {
   state: 'Zustand',
   refreshNow: 'Jetzt erneuern',
   clientId: 'Client-ID',
+  commandName: 'Name in Befehlen',
   manage: 'Ändern',
   newSecret: 'Neues Passwort',
   doorLabel: 'Etikett für die Schranktür',
@@ -28,7 +29,7 @@ export const appliance: typeof english.appliance = {
   notFound: 'Gerät nicht gefunden',
   notFoundText: (name) => `Der Hub kennt ${name} nicht. Vielleicht hat jemand das Gerät entfernt.`,
   backToOverview: 'Zur Übersicht',
-  backToAppliance: (name) => `Zu ${name}`,
+  backToAppliance: 'Zum Gerät',
   failures: {
     appliance_declared:
       'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',
@@ -47,16 +48,18 @@ export const appliance: typeof english.appliance = {
 export const addAppliance: typeof english.addAppliance = {
   title: 'Gerät hinzufügen',
   name: 'Name',
-  nameHint: 'Kleinbuchstaben a–z, Ziffern und „-“, zum Beispiel „wallbox“ oder „waermepumpe-2“; höchstens 63 Zeichen.',
+  nameHint: 'Wie es am Schrank steht, zum Beispiel „Wärmepumpe Keller“; höchstens 64 Zeichen.',
   scope: 'Berechtigungen',
   scopeHint:
     'Welche Berechtigungen das Gerät am Portal braucht (in vielen Anleitungen „Scope“), zum Beispiel „Monitoring RemoteControl“. Das Feld darf leer bleiben.',
   portal: 'Portal',
   add: 'Hinzufügen',
+  choosePortal: 'Bitte wählen',
+  portalMissing: 'Wählen Sie das Portal dieses Geräts.',
   nameMissing: 'Geben Sie einen Namen ein.',
   nameInvalid:
-    'Dieser Name ist nicht möglich. Erlaubt sind Kleinbuchstaben a–z, Ziffern und „-“, am Anfang ein Buchstabe oder eine Ziffer; höchstens 63 Zeichen.',
-  nameTaken: 'Ein Gerät mit diesem Namen gibt es schon. Wählen Sie einen anderen Namen.',
+    'Dieser Name ist nicht möglich. Erlaubt sind höchstens 64 Buchstaben, Ziffern, Leerzeichen und Satzzeichen.',
+  nameTaken: 'Ein Gerät mit diesem oder fast demselben Namen gibt es schon. Wählen Sie einen anderen Namen.',
   scopeInvalid:
     'Die Eingabe ist zu lang oder enthält ein unzulässiges Zeichen. Geben Sie die Berechtigungen durch Leerzeichen getrennt ein, ohne Anführungszeichen und Umlaute.',
   portalUnknown: 'Dieses Portal steht nicht in der Konfiguration des Hubs. Wählen Sie ein anderes.',

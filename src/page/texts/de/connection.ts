@@ -21,7 +21,7 @@ export const connection: typeof english.connection = {
     `Der Hub löscht die Anmeldung. Jedes dieser Geräte braucht dann eine eigene Anmeldung: ${appliances}. Ihre Passwörter bleiben gültig.`,
   notFound: 'Anmeldung nicht gefunden',
   notFoundText: (name) => `Der Hub kennt die Anmeldung „${name}“ nicht. Vielleicht hat jemand sie entfernt.`,
-  backTo: (name) => `Zur Anmeldung „${name}“`,
+  backTo: 'Zur Anmeldung',
   failures: {
     connection_declared:
       'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort entfernen.',
@@ -35,7 +35,7 @@ export const connection: typeof english.connection = {
 export const addConnection: typeof english.addConnection = {
   title: 'Gemeinsame Anmeldung hinzufügen',
   text: 'Eine Anmeldung am Portal für mehrere Geräte. Fügen Sie sie hier hinzu, lassen Sie die Geräte sie nutzen und melden Sie sich einmal an.',
-  nameHint: 'Zum Beispiel „netatmo“: Kleinbuchstaben a–z, Ziffern und „-“; höchstens 63 Zeichen.',
+  nameHint: 'Zum Beispiel „Netatmo“ oder „Solar Dach“; höchstens 64 Zeichen.',
   nameTaken:
     'Eine Anmeldung mit diesem Namen gibt es schon. Die eigene Anmeldung eines Geräts heißt wie das Gerät. Wählen Sie einen anderen Namen.',
   scopeHint:

@@ -80,7 +80,7 @@ export const health: typeof english.health = {
   useRequested: 'Ein Gerät fragt, ob es diese Anmeldung nutzen darf.',
   comparisonCode: 'Code',
   registrantAddress: 'IP-Adresse',
-  softwareId: 'Name laut Gerät',
+  softwareId: 'Programm',
   scopeChanged:
     'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu am Portal an, damit sie gelten.',
   missingPermissions: (names) =>
@@ -118,6 +118,13 @@ export const health: typeof english.health = {
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:
       'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, suchen Sie das Gerät, von dem das kam („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und trennen Sie es von Ihrem Netzwerk.',
+  },
+  notices: {
+    hub: 'Der Hub',
+    over: (about) => `${about}: Das ist erledigt`,
+    test: 'Das ist ein Test: Meldungen dieses Hubs kommen hier an',
+    open: (url) => `Siehe ${url}`,
+    nothing: 'Nichts',
   },
   warnings: {
     token_ending: (appliance) =>

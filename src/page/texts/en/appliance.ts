@@ -6,6 +6,7 @@ export const appliance = {
   state: 'State',
   refreshNow: 'Refresh now',
   clientId: 'Client ID',
+  commandName: 'Name in commands',
   manage: 'Change',
   newSecret: 'New secret',
   doorLabel: 'Label for the cabinet door',
@@ -30,7 +31,7 @@ export const appliance = {
   notFound: 'Appliance not found',
   notFoundText: (name: string) => `The hub does not know ${name}. Perhaps somebody has removed it.`,
   backToOverview: 'To the overview',
-  backToAppliance: (name: string) => `To ${name}`,
+  backToAppliance: 'To the appliance',
   /** Why an action failed. */
   failures: {
     appliance_declared: 'The hub’s configuration file declares this appliance, so it can only be changed there.',
@@ -49,16 +50,17 @@ export const appliance = {
 export const addAppliance = {
   title: 'Add an appliance',
   name: 'Name',
-  nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63 characters.',
+  nameHint: 'What stands on the cabinet, such as “Heat pump cellar”; at most 64 characters.',
   scope: 'Permissions',
   scopeHint:
     'The permissions that the appliance needs at the portal (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
   portal: 'Portal',
   add: 'Add',
   nameMissing: 'Type a name.',
-  nameInvalid:
-    'This name is not possible. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63 characters.',
-  nameTaken: 'There is already an appliance with this name. Choose another name.',
+  choosePortal: 'Choose…',
+  portalMissing: 'Choose the portal of this appliance.',
+  nameInvalid: 'This name is not possible. Use at most 64 letters, digits, spaces and signs.',
+  nameTaken: 'There is already an appliance with this name, or with almost the same. Choose another name.',
   scopeInvalid:
     'This is too long or has a character that is not allowed. Type the permissions with spaces between them, without quotes or accents.',
   portalUnknown: 'This portal is not in the hub’s configuration. Choose another one.',

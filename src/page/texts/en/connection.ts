@@ -1,7 +1,7 @@
 /** A login that several appliances can share: the hub calls it a connection. */
 export const connection = {
   /** Where a sentence names it in place of its appliances. */
-  quoted: (name: string) => `login “${name}”`,
+  quoted: (name: string) => `the login “${name}”`,
   title: (name: string) => `Login “${name}”`,
   /** Names the login after a sentence about its appliances. */
   about: (name: string) => `This is about the login “${name}”.`,
@@ -22,7 +22,7 @@ export const connection = {
     `The hub deletes the login. Each of these appliances then needs a login of its own: ${appliances}. Their secrets stay valid.`,
   notFound: 'Login not found',
   notFoundText: (name: string) => `The hub does not know the login “${name}”. Perhaps somebody has removed it.`,
-  backTo: (name: string) => `To the login “${name}”`,
+  backTo: 'To the login',
   /** Why an action on a login failed, if an appliance’s reason has other words. */
   failures: {
     connection_declared: 'The hub’s configuration file declares this login, so it can only be removed there.',
@@ -36,7 +36,7 @@ export const connection = {
 export const addConnection = {
   title: 'Add a login to share',
   text: 'One login at the portal for several appliances. Add it here, let the appliances use it, and log in once.',
-  nameHint: 'Such as “netatmo”: small letters a–z, digits and “-”; at most 63 characters.',
+  nameHint: 'Such as “Netatmo” or “Solar roof”; at most 64 characters.',
   nameTaken:
     'There is already a login with this name. The own login of an appliance has the appliance’s name. Choose another name.',
   scopeHint:

@@ -45,24 +45,24 @@ export const health = {
     database_unavailable: () =>
       'The hub cannot reach the database that it shares with other hubs. It continues automatically as soon as it can.',
     refused: (appliance: string) =>
-      `The portal has ended the access. Log in at the portal again to connect the ${appliance}.`,
+      `The portal has ended the access. Log in at the portal again to connect ${appliance}.`,
     credentials_untried: () =>
       'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>
-      `Since the last login for the ${appliance}, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect the ${appliance}.`,
+      `Since the last login for ${appliance}, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect ${appliance}.`,
     grant_damaged: (appliance: string) =>
-      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in at the portal again.`,
+      `The stored access of ${appliance} was damaged on the hub’s disk. Log in at the portal again.`,
     connection_damaged: (appliance: string) =>
-      `The stored data of the login for the ${appliance} was damaged on the hub’s disk, or somebody changed it there, so the hub gives no access with it. Remove this login on the hub, and log in at the portal again.`,
+      `The stored data of the login for ${appliance} was damaged on the hub’s disk, or somebody changed it there, so the hub gives no access with it. Remove this login on the hub, and log in at the portal again.`,
     login_ending: (appliance: string) =>
-      `The portal ends this login soon, as it ends every login after some time. Log in again before then to keep the ${appliance} connected.`,
+      `The portal ends this login soon, as it ends every login after some time. Log in again before then to keep ${appliance} connected.`,
     permissions_missing: (appliance: string) =>
-      `The ${appliance} is connected, but the portal did not grant all permissions that were asked for.`,
+      `${appliance} is connected, but the portal did not grant all permissions that were asked for.`,
     approval_needed: (appliance: string) =>
-      `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
-    not_paired: (appliance: string) => `Log in at the portal once to connect the ${appliance}.`,
-    pairing_failed: (appliance: string) => `The last attempt to connect the ${appliance} failed.`,
-    login_open: (appliance: string) => `Somebody has to log in at the portal to connect the ${appliance}.`,
+      `${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
+    not_paired: (appliance: string) => `Log in at the portal once to connect ${appliance}.`,
+    pairing_failed: (appliance: string) => `The last attempt to connect ${appliance} failed.`,
+    login_open: (appliance: string) => `Somebody has to log in at the portal to connect ${appliance}.`,
     portal_awaited: () =>
       'There is nothing to do: the hub keeps asking. The login link appears here as soon as the portal sends it.',
     without_credentials: () =>
@@ -70,9 +70,9 @@ export const health = {
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
     appliance_silent: (appliance: string) =>
-      `The ${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
+      `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>
-      `The ${appliance} asks for its access much more often than it needs to. There is nothing to do: the hub answers it as usual.`,
+      `${appliance} asks for its access much more often than it needs to. There is nothing to do: the hub answers it as usual.`,
   } satisfies Readonly<Record<ApplianceConditionCode | ConnectionConditionCode, (appliance: string) => string>>,
   /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
@@ -92,7 +92,7 @@ export const health = {
   useRequested: 'An appliance asks whether it may use this login.',
   comparisonCode: 'Code',
   registrantAddress: 'IP address',
-  softwareId: 'Name that it gives itself',
+  softwareId: 'Software',
   scopeChanged: 'The configuration now asks for other permissions. Log in at the portal again to apply them.',
   missingPermissions: (names: string) => `Missing: ${names}. If they are needed, log in again and allow them.`,
   withoutRefreshToken:
@@ -129,10 +129,18 @@ export const health = {
     wrong_setup_codes:
       'Somebody has typed wrong setup codes on this page. If it was not you, find that device (“sudo latchkey status” on the hub shows its address) and disconnect it from your network.',
   } satisfies Readonly<Record<HubConditionCode, string>>,
+  /** Notices by command and webhook; the English ones have messages of their own. */
+  notices: {
+    hub: 'The hub',
+    over: (about: string) => `${about}: this is over`,
+    test: 'This is a test: notices from this hub arrive here',
+    open: (url: string) => `See ${url}`,
+    nothing: 'Nothing',
+  },
   /** Warnings that the state does not show. */
   warnings: {
     token_ending: (appliance: string) =>
-      `The access of the ${appliance} ends soon, because the hub could not refresh it. The text below says whether you can do something.`,
+      `The access of ${appliance} ends soon, because the hub could not refresh it. The text below says whether you can do something.`,
     refresh_failing: () => 'Its access has not been refreshed for a day.',
   } satisfies Partial<Record<NoticeCode, (appliance: string) => string>>,
 };

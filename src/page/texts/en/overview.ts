@@ -3,20 +3,20 @@ export const overview = {
   title: 'Overview',
   /** The hub's health, in one sentence. */
   noAppliances: 'There are no appliances yet.',
-  oneConnected: (appliance: string) => `The ${appliance} is connected.`,
+  oneConnected: (appliance: string) => `${appliance} is connected.`,
   allConnected: (count: number) =>
     count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`,
-  needsLogin: (appliance: string) => `The ${appliance} needs a new login.`,
-  needsFirstLogin: (appliance: string) => `The ${appliance} is not connected yet.`,
-  needsApproval: (appliance: string) => `The ${appliance} is waiting for your approval.`,
-  needsAttention: (appliance: string) => `The ${appliance} needs attention.`,
+  needsLogin: (appliance: string) => `${appliance} needs a new login.`,
+  needsFirstLogin: (appliance: string) => `${appliance} is not connected yet.`,
+  needsApproval: (appliance: string) => `${appliance} is waiting for your approval.`,
+  needsAttention: (appliance: string) => `${appliance} needs attention.`,
   severalNeedAttention: (count: number) => `${count} appliances need attention.`,
   severalNotConnected: (count: number) => `${count} appliances are not connected yet.`,
-  waitsForLogin: (appliance: string) => `The ${appliance} is waiting for the login.`,
+  waitsForLogin: (appliance: string) => `${appliance} is waiting for the login.`,
   severalWaitForLogin: (count: number) => `${count} appliances are waiting for the login.`,
-  waitsForPortal: (appliance: string) => `The ${appliance} is waiting for the portal.`,
+  waitsForPortal: (appliance: string) => `${appliance} is waiting for the portal.`,
   severalWaitForPortal: (count: number) => `${count} appliances are waiting for the portal.`,
-  notRefreshed: (appliance: string) => `The access of the ${appliance} could not be refreshed; the hub keeps trying.`,
+  notRefreshed: (appliance: string) => `The access of ${appliance} could not be refreshed; the hub keeps trying.`,
   severalNotRefreshed: (count: number) =>
     `The access of ${count} appliances could not be refreshed; the hub keeps trying.`,
   /** The same about a login that several appliances share. */

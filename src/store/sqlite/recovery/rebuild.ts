@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import { deriveApplianceName } from '../../../core/appliances/registration.ts';
 import { isExcludedFromBackup } from '../../../core/backup-contents.ts';
+import { deriveName } from '../../../core/name.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
 import { type ApplianceRow, type ConnectionRow, connectionRow, toConnectionRow } from '../../rows/registry-rows.ts';
@@ -113,8 +113,8 @@ function recreateConnection(
   const { issuer, requestedScope: scope } = grant;
   const user = appliances.find(({ connection }) => connection === id);
   const taken = new Set(names.values());
-  const name = deriveApplianceName(user?.name ?? issuer.name, (candidate) => taken.has(candidate));
-  const recreated = toConnectionRow({ id, name, portal: issuer.name, scope, origin: 'added' }, sealing);
+  const name = deriveName(user?.name ?? issuer.name, 'connection', (candidate) => taken.has(candidate));
+  const recreated = toConnectionRow({ id, name, title: name, portal: issuer.name, scope, origin: 'added' }, sealing);
   return v.is(connectionRow, recreated) ? [recreated] : [];
 }
 
