@@ -47,13 +47,13 @@ a { color: var(--link); text-underline-offset: .15em; }
 [hidden] { display: none !important; }
 .skip { position: absolute; left: 1rem; top: .5rem; z-index: 2; min-height: 2.75rem; padding: .75rem 1rem; background: var(--card); transform: translateY(-300%); }
 .skip:focus { transform: none; }
-.top { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; max-width: 64rem; margin: 0 auto; padding: .5rem 1rem; }
+.top { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; max-width: 84rem; margin: 0 auto; padding: .5rem 1rem; }
 .top a { flex: 1 1 8rem; min-width: 0; min-height: 2.75rem; display: flex; align-items: center; gap: .6rem; color: inherit; font-weight: 650; text-decoration: none; }
 .top svg { flex: none; width: 1.75rem; height: 1.75rem; fill: none; stroke: var(--link); stroke-width: 2.2; stroke-linecap: round; stroke-linejoin: round; }
 .top button { width: auto; border-color: transparent; background: none; padding: .5rem .75rem; font-size: 1rem; }
-main { max-width: 64rem; margin: 0 auto; padding: .5rem 1rem 2rem; display: grid; gap: 1.25rem; grid-template-columns: minmax(0, 1fr); }
+main { max-width: 84rem; margin: 0 auto; padding: .5rem 1rem 2rem; display: grid; gap: 1.25rem; grid-template-columns: minmax(0, 1fr); }
 main.narrow { max-width: 40rem; }
-.bottom { max-width: 64rem; margin: 0 auto; padding: 0 1rem 2rem; font-size: .9375rem; color: var(--quiet); }
+.bottom { max-width: 84rem; margin: 0 auto; padding: 0 1rem 2rem; font-size: .9375rem; color: var(--quiet); }
 .offline { position: sticky; top: 0; z-index: 1; padding: .6rem 1rem; text-align: center; background: var(--text); color: var(--page); }
 .stack { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); justify-items: stretch; }
 .cards { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); padding: 0; list-style: none; align-items: start; }
@@ -72,6 +72,7 @@ main.narrow { max-width: 40rem; }
 .facts { display: grid; gap: .35rem; } .facts div { display: flex; flex-wrap: wrap; gap: 0 .75rem; justify-content: space-between; align-items: baseline; }
 .facts dt { color: var(--quiet); } .facts dd { margin-left: auto; text-align: right; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; align-items: center; } .actions > * { flex: 1 1 12rem; }
+.ending { border-top: 1px solid var(--line); padding-top: 1.25rem; margin-top: .5rem; }
 .button, button { display: flex; align-items: center; justify-content: center; gap: .5rem; width: 100%; min-height: 3rem; padding: .6rem 1.1rem; border: 2px solid var(--link);
   border-radius: .75rem; background: none; color: var(--link); font: 600 1.0625rem/1.25 system-ui, sans-serif; text-align: center; text-decoration: none; cursor: pointer; }
 .primary { background: var(--link); color: var(--on-link); } .danger { border-color: var(--bad); color: var(--bad); } .danger.primary { background: var(--bad); color: var(--card); }

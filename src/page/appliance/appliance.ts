@@ -27,6 +27,7 @@ import {
   renderHealth,
   renderLoginDetails,
   renderNextAction,
+  renderRows,
 } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { connectionsFor } from './connection-choice.ts';
@@ -215,32 +216,38 @@ function renderManagement(
   appliance: ApplianceStatus,
   { isShared, canMove }: { readonly isShared: boolean; readonly canMove: boolean },
 ): string {
-  const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged, withoutRefreshToken } =
-    appliance;
+  const { name, title, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
+  const { withoutRefreshToken } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waitingForApproval !== undefined;
-  const buttons: string[] = [];
+  const daily: string[] = [];
   // Those of a shared connection are on its own page, because they concern its other appliances too.
   if (hasGrant && !isShared && withoutRefreshToken !== true)
-    buttons.push(
+    daily.push(
       csrfForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined && !isShared) {
-    buttons.push(
+    daily.push(
       csrfForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
   const link = (action: string, text: string, style = '') =>
     html`<a class="button ${style}" id="${action}" href="${appliancePath(name, action)}">${text}</a>`;
-  if (!declared && !isWaiting && !credentialsDamaged) buttons.push(link('rotate-secret', texts.newSecret));
-  if (!isWaiting) buttons.push(link('label', texts.doorLabel));
-  if (!declared && !isWaiting && !credentialsDamaged && canMove) buttons.push(link('move', connectionChoice.move));
-  if ((hasGrant || state === 'pairing') && !isShared) buttons.push(link('unpair', texts.disconnect, 'danger'));
-  if (!declared && !isWaiting) buttons.push(link('remove', texts.remove, 'danger'));
-  const id = html`<dl class="facts"><div><dt>${texts.clientId}</dt><dd><code>${clientId}</code></dd></div></dl>`;
+  const rare = [link('label', texts.doorLabel)];
+  if (!declared && !credentialsDamaged) rare.push(link('rotate-secret', texts.newSecret));
+  if (!declared && !credentialsDamaged && canMove) rare.push(link('move', connectionChoice.move));
+  const ending: string[] = [];
+  if ((hasGrant || state === 'pairing') && !isShared) ending.push(link('unpair', texts.disconnect, 'danger'));
+  if (!declared) ending.push(link('remove', texts.remove, 'danger'));
+  const ids = [[texts.clientId, clientId] as const, ...(title === name ? [] : [[texts.commandName, name] as const])];
+  const rows = renderRows(ids.map(([label, value]) => [label, html`<code>${value}</code>`]));
+  const id = html`<dl class="facts">!${rows}</dl>`;
   if (isWaiting) return id;
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}
-!${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}
-!${id}</section>`;
+!${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
+<details id="more"><summary>${texts.more}</summary>
+<div class="actions">!${rare}</div>
+!${id}</details>
+!${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -150,14 +150,15 @@ function renderManagement(
     csrfForm(session, connectionPath(name, action), html`<button id="${action}">${text}</button>`);
   const link = (action: string, text: string) =>
     html`<a class="button danger" id="${action}" href="${connectionPath(name, action)}">${text}</a>`;
-  const buttons: string[] = [];
-  if (hasGrant && withoutRefreshToken !== true) buttons.push(button('refresh', texts.refreshNow));
+  const daily: string[] = [];
+  if (hasGrant && withoutRefreshToken !== true) daily.push(button('refresh', texts.refreshNow));
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined)
-    buttons.push(button('pair', overview.connectAgain));
-  if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect));
-  if (!declared) buttons.push(link('remove', texts.remove));
-  if (buttons.length === 0 && !declared) return '';
+    daily.push(button('pair', overview.connectAgain));
+  const ending: string[] = [];
+  if (hasGrant || state === 'pairing') ending.push(link('unpair', texts.disconnect));
+  if (!declared) ending.push(link('remove', texts.remove));
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${own.declared}</p>` : ''}
-!${buttons.length === 0 ? '' : html`<div class="actions">!${buttons}</div>`}</section>`;
+!${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
+!${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -206,7 +206,7 @@ function renderActions(
     '/pair-all',
     html`<button class="primary" id="pair-all">${overview.connectAll}</button>`,
   );
-  return html`<div class="stack"><div class="actions">!${all}!${add}</div><p class="hint">${overview.connectAllHint}</p></div>`;
+  return html`<div class="actions">!${all}<p class="hint">${overview.connectAllHint}</p></div><div class="actions">!${add}</div>`;
 }
 
 function renderRegistration(

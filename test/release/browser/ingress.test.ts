@@ -204,6 +204,7 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
     await frame.getByRole('link', { name: 'wallbox' }).first().click();
     await frame.getByText('Connected after a login, by Anna Müller').waitFor();
     await visit.takeScreenshot('ingress-connected');
+    await frame.getByText('More').click();
     await frame.getByRole('link', { name: 'Label for the cabinet door' }).click();
     await frame.getByRole('button', { name: 'Print' }).waitFor();
     expect(frameUrl(page)).toBe(`${nginx.origin}${PREFIXES[0]}/appliances/wallbox/label`);

@@ -110,6 +110,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
     await page.locator('.history li').nth(1).waitFor();
     await expectUsable(visit, `installer-${look}-appliance`);
 
+    await page.locator('#more summary').click();
     await page.locator('#rotate-secret').click();
     await expectUsable(visit, `installer-${look}-rotate`);
     await page.locator('#yes').click();

@@ -6,6 +6,7 @@ export const appliance: typeof english.appliance = {
   clientId: 'Client-ID',
   commandName: 'Name in Befehlen',
   manage: 'Ändern',
+  more: 'Mehr',
   newSecret: 'Neues Passwort',
   doorLabel: 'Etikett für die Schranktür',
   disconnect: 'Trennen',
@@ -53,9 +54,9 @@ export const addAppliance: typeof english.addAppliance = {
   scopeHint:
     'Welche Berechtigungen das Gerät am Portal braucht (in vielen Anleitungen „Scope“), zum Beispiel „Monitoring RemoteControl“. Das Feld darf leer bleiben.',
   portal: 'Portal',
-  add: 'Hinzufügen',
   choosePortal: 'Bitte wählen',
   portalMissing: 'Wählen Sie das Portal dieses Geräts.',
+  add: 'Hinzufügen',
   nameMissing: 'Geben Sie einen Namen ein.',
   nameInvalid:
     'Dieser Name ist nicht möglich. Erlaubt sind höchstens 64 Buchstaben, Ziffern, Leerzeichen und Satzzeichen.',

@@ -8,6 +8,8 @@ export const appliance = {
   clientId: 'Client ID',
   commandName: 'Name in commands',
   manage: 'Change',
+  /** What a person seldom needs. */
+  more: 'More',
   newSecret: 'New secret',
   doorLabel: 'Label for the cabinet door',
   disconnect: 'Disconnect',
@@ -55,10 +57,10 @@ export const addAppliance = {
   scopeHint:
     'The permissions that the appliance needs at the portal (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
   portal: 'Portal',
-  add: 'Add',
-  nameMissing: 'Type a name.',
   choosePortal: 'Choose…',
   portalMissing: 'Choose the portal of this appliance.',
+  add: 'Add',
+  nameMissing: 'Type a name.',
   nameInvalid: 'This name is not possible. Use at most 64 letters, digits, spaces and signs.',
   nameTaken: 'There is already an appliance with this name, or with almost the same. Choose another name.',
   scopeInvalid:
