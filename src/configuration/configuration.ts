@@ -11,14 +11,13 @@ import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { Failure } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
-import type { HooksConfiguration } from '../notify/hooks.ts';
 import { machineName } from '../system/container.ts';
 import { readSecret, withoutSurroundingSpace } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
 import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './home-assistant-options.ts';
-import { readNotify } from './notify.ts';
+import { type NotifyConfiguration, readNotify } from './notify.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
 import type { configurationSchema } from './schema.ts';
@@ -53,7 +52,7 @@ export interface Configuration {
   readonly appliances: readonly DeclaredAppliance[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
   /** The command and the webhook for notices. */
-  readonly notify: HooksConfiguration;
+  readonly notify: NotifyConfiguration;
   /** The address that serves metrics and health checks; null if turned off. */
   readonly metrics: SocketAddress | null;
   /**

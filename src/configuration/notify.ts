@@ -7,6 +7,12 @@ import { parseSigningKey } from '../notify/webhook-signature.ts';
 import type { readSecret } from '../system/secret-file.ts';
 import type { configurationSchema } from './schema.ts';
 
+/** The section `[notify]`. */
+export interface NotifyConfiguration extends HooksConfiguration {
+  /** Of the messages, BCP 47. */
+  readonly language: 'en' | 'de';
+}
+
 /** What is needed to read the section `[notify]`. */
 interface NotifyContext {
   /** The base of relative paths. */
@@ -23,10 +29,11 @@ interface NotifyContext {
 
 /** Reads the section `[notify]`. */
 export async function readNotify(
-  { command, webhook, webhook_secret_file: file }: v.InferOutput<typeof configurationSchema>['notify'],
+  { command, webhook, webhook_secret_file: file, language }: v.InferOutput<typeof configurationSchema>['notify'],
   context: NotifyContext,
-): Promise<HooksConfiguration> {
+): Promise<NotifyConfiguration> {
   return {
+    language,
     command: resolveCommand(command, context.directory),
     webhook: webhook ? new Secret(webhook) : null,
     webhookSecret: file === undefined ? null : await readWebhookSecret(file, context),

@@ -137,11 +137,13 @@ const ingress = v.strictObject(
   TABLE,
 );
 
+const LANGUAGE = '"en" or "de"';
 const notify = v.strictObject(
   {
     command: v.optional(command),
     webhook: v.optional(webhook),
     webhook_secret_file: v.optional(text(SECRET_FILE)),
+    language: v.optional(v.picklist(['en', 'de'], LANGUAGE), 'en'),
   },
   TABLE,
 );

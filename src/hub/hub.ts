@@ -16,6 +16,7 @@ import { startLanServer } from '../lan/server.ts';
 import { AddressChangeHandler } from '../mdns/networks/address-change-handler.ts';
 import { Counters } from '../metrics/counters.ts';
 import { openHooks } from '../notify/hooks.ts';
+import { translateNotice } from '../page/notice-text.ts';
 import { openPages } from '../page/pages.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { createNtpCheck } from '../system/ntp.ts';
@@ -190,7 +191,10 @@ export async function startHub(
   });
 
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
-  const withSender = (report: NoticeReport) => ({ ...report, hub: endpoints.noticeSender() });
+  const withSender = (report: NoticeReport) => {
+    const sender = endpoints.noticeSender();
+    return { ...translateNotice(report, configuration.notify.language, broker, sender.page), hub: sender };
+  };
   const administration = openHubAdministration({
     broker,
     startedAt: started,

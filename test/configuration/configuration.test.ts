@@ -424,7 +424,8 @@ describe('environment variables of the configuration', () => {
     expect(overridden.webhook?.reveal()).toBe('https://u:p@notify.example/x');
     const signed = (await load('notify.webhook_secret_file = "webhook.secret"', {})).notify;
     expect(signed.webhookSecret?.reveal()).toBe(WEBHOOK_SECRET);
-    expect((await load('', {})).notify).toEqual({ command: null, webhook: null, webhookSecret: null });
+    const none = { command: null, webhook: null, webhookSecret: null, language: 'en' };
+    expect((await load('', {})).notify).toEqual(none);
   });
 
   it('environment variables can define a portal', async () => {
@@ -499,7 +500,7 @@ describe('the defaults of the configuration', () => {
       connections: [],
       appliances: [],
       pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
-      notify: { command: null, webhook: null, webhookSecret: null },
+      notify: { command: null, webhook: null, webhookSecret: null, language: 'en' },
       metrics: { host: '127.0.0.1', port: 9480 },
       ingress: null,
       credentialsDirectory: undefined,

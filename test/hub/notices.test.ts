@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import type { NoticeMessage } from '../../src/core/health/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubClient } from '../lan/hub-client.ts';
+import { root } from '../project/checkout.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -14,6 +15,10 @@ import { setUpOnce } from '../support/set-up.ts';
 
 /** A secret that a webhook's address and a hook's arguments may contain. */
 const SECRETS = { path: 'ntfy-topic-7f3a9c2e51', argument: 'bot-token-4be81d07a9' };
+
+const NOTICES_PAGE = join(root, 'docs/notices.md');
+/** The notice that the page shows. */
+const SAMPLE = /```json\n\{"status":"raised".*?\n```/s;
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -85,6 +90,14 @@ test('a revoked grant is reported on every surface after one refresh, with the a
   await eventually(async () => posted.length > 0 && (await byCommand()).length > 0);
   expect(posted).toMatchObject([{ ...raised, hub: { id, name: 'Test hub', page } }]);
   expect(await byCommand()).toEqual(posted);
+  const sample = JSON.stringify(posted[0])
+    .replaceAll(page, 'https://192.168.1.7:8443/')
+    .replaceAll(id, 'latchkey-1a2b3c')
+    .replaceAll('Test hub', 'Cellar hub')
+    .replace(/"since":"[^"]*"/, '"since":"2031-04-05T06:07:08Z"');
+  const document = await readFile(NOTICES_PAGE, 'utf8');
+  // Otherwise run this test with -u.
+  await expect(document.replace(SAMPLE, () => `\`\`\`json\n${sample}\n\`\`\``)).toMatchFileSnapshot(NOTICES_PAGE);
   expect(hub.events('notice')).toMatchObject([{ ...raised, level: 'error' }]);
 });
 

@@ -116,7 +116,7 @@ export async function setUpDemo(
     connections: [],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
-    notify: { command: null, webhook: null, webhookSecret: null },
+    notify: { command: null, webhook: null, webhookSecret: null, language: 'en' },
     metrics: null,
     ingress: null,
     site: null,

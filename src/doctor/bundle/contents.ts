@@ -66,6 +66,7 @@ export function redactedConfiguration({
     notify: {
       command: notify.command?.[0] ?? null,
       webhook: notify.webhook === null ? null : new URL(notify.webhook.reveal()).origin,
+      language: notify.language,
     },
     credentials: credentials ?? null,
   };
