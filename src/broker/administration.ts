@@ -4,6 +4,7 @@ import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
+import type { PortalAdministration } from '../core/portals/portal-administration.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { assertNotDeclared } from './appliances/appliance-failures.ts';
@@ -36,11 +37,10 @@ export interface HubLinks {
 export type BrokerAdministration = Omit<
   Administration,
   | 'asUser'
+  | keyof PortalAdministration
   | 'status'
   | 'testNotices'
-  | 'describePortals'
   | 'removeHub'
-  | 'checkPortal'
   | 'caStatus'
   | 'rotateCa'
   | 'setOldCaLifetime'
@@ -180,6 +180,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     },
     async openRegistration(seconds) {
       checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
+      // Each appliance that registers gets a connection at the default portal.
+      if (seconds > 0) connections.resolvePortal(null);
       registrations.setOpenFor(seconds * 1000);
       if (seconds > 0) log.warn('registration_opened', { expires_in: seconds, user });
       else log.info('registration_closed', { user });

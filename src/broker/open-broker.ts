@@ -142,15 +142,17 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const previouslyKnown = predecessor?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
   await migrateRenamedPortals(connections, portals, store, log);
   const own = await OwnDeclarations.load(store);
-  const reassignedIds = await reconcile(ports.declarations, store, {
+  const context = {
     connections,
     appliances,
     own,
-    identityOf: (portal) => portals.get(portal)?.identity,
+    identityOf: (portal: string) => portals.get(portal)?.identity,
     random,
     log,
-  });
-  await own.save(ports.declarations);
+  };
+  // A connection is at a portal: what is declared waits until there is one.
+  const reassignedIds = portals.names.length === 0 ? [] : await reconcile(ports.declarations, store, context);
+  if (portals.names.length > 0) await own.save(ports.declarations);
 
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const referenceClock = new ReferenceClock({ clock, log }, predecessor?.referenceClock);

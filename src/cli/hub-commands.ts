@@ -1,15 +1,7 @@
 import { Command } from 'commander';
 import type { SetupCodeResponse } from '../control/messages.ts';
-import type { ReloadOutcome } from '../core/administration.ts';
 import { howToApplyCorrection } from '../core/portals/identity.ts';
-import { systemTimers } from '../system/clock.ts';
-import {
-  configPathOf,
-  connectHub,
-  isHubUnavailable,
-  RESTART_POLL_INTERVAL,
-  RESTART_TIMEOUT,
-} from './hub-connection.ts';
+import { configPathOf, connectHub, LOST_RELOAD, waitForReload } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
@@ -41,9 +33,7 @@ export function reloadCommand(): Command {
         case 'failed':
           return reportFailure(outcome.message);
         default:
-          return reportFailure(
-            'the hub restarted during the reload: its log says why (with systemd: "sudo journalctl -u latchkey")',
-          );
+          return reportFailure(LOST_RELOAD);
       }
     });
 }
@@ -65,22 +55,6 @@ async function changedServiceCredentials(command: Command): Promise<string[] | n
 async function startReload(command: Command): Promise<string> {
   await using hub = await connectHub(command);
   return (await hub.request('reload')).reload;
-}
-
-/** Waits until the reload has ended. The control socket is closed and opened again meanwhile. */
-async function waitForReload(id: string, command: Command): Promise<ReloadOutcome> {
-  for (let gone = 0; ; ) {
-    await systemTimers.sleep(RESTART_POLL_INTERVAL);
-    try {
-      await using hub = await connectHub(command);
-      const outcome = await hub.request('reloadOutcome', { id });
-      if (outcome.state !== 'under_way') return outcome;
-      gone = 0;
-    } catch (error) {
-      gone += RESTART_POLL_INTERVAL;
-      if (!isHubUnavailable(error) || gone > RESTART_TIMEOUT) throw error;
-    }
-  }
 }
 
 interface SetupCodeOptions {

@@ -1,9 +1,18 @@
 import type { Command } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 import { Failure } from '../core/failure.ts';
+import type { ReloadOutcome } from '../core/reload.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
 import { version } from '../system/version.ts';
 import { printable, printStderr } from './terminal/output.ts';
+
+/** How often a hub that restarts is asked, in ms. */
+const RESTART_POLL_INTERVAL = 250;
+/** How long a hub may be unreachable during its restart, in ms: a slow disk makes for a slow start. */
+const RESTART_TIMEOUT = 60_000;
+/** What to say of a reload whose outcome the hub does not know. */
+export const LOST_RELOAD =
+  'the hub restarted during the reload: its log says why (with systemd: "sudo journalctl -u latchkey")';
 
 /**
  * Connects to the running hub over its control socket.
@@ -31,11 +40,6 @@ export function isHubUnavailable(error: unknown): boolean {
   return error instanceof Failure && (error.code === 'hub_not_running' || error.code === 'hub_stopping');
 }
 
-/** How often a hub that restarts is asked, in ms. */
-export const RESTART_POLL_INTERVAL = 250;
-/** How long a hub may be unreachable during its restart, in ms: a slow disk makes for a slow start. */
-export const RESTART_TIMEOUT = 60_000;
-
 /** Waits until the hub has restarted. @throws Failure `hub_not_running` or `hub_stopping` if it does not come back */
 export async function waitForRestart(command: Command): Promise<void> {
   const clock = systemClock('');
@@ -50,6 +54,22 @@ export async function waitForRestart(command: Command): Promise<void> {
     } catch (error) {
       if (!isHubUnavailable(error) || passed > RESTART_TIMEOUT) throw error;
       wasGone = true;
+    }
+  }
+}
+
+/** Waits until the reload has ended. The control socket is closed and opened again meanwhile. */
+export async function waitForReload(id: string, command: Command): Promise<ReloadOutcome> {
+  for (let gone = 0; ; ) {
+    await systemTimers.sleep(RESTART_POLL_INTERVAL);
+    try {
+      await using hub = await connectHub(command);
+      const outcome = await hub.request('reloadOutcome', { id });
+      if (outcome.state !== 'under_way') return outcome;
+      gone = 0;
+    } catch (error) {
+      gone += RESTART_POLL_INTERVAL;
+      if (!isHubUnavailable(error) || gone > RESTART_TIMEOUT) throw error;
     }
   }
 }

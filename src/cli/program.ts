@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   connection: async () => (await import('./connection/connection.ts')).connectionCommand(),
   invite: async () => (await import('./appliance/registration.ts')).inviteCommand(),
   registration: async () => (await import('./appliance/registration.ts')).registrationCommand(),
+  portal: async () => (await import('./portals/portal.ts')).portalCommand(),
   portals: async () => (await import('./portals/portals.ts')).portalsCommand(),
   pair: async () => (await import('./pair/pair.ts')).pairCommand(),
   unpair: async () => (await import('./connection/grant.ts')).unpairCommand(),

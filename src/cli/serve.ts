@@ -95,13 +95,16 @@ async function otherHubHint(error: unknown, { config }: ServeOptions): Promise<s
 
 /** A SIGHUP that arrived before this needs no reload: the configuration has only just been read. */
 async function createReloads(running: Configuration, { config }: ServeOptions): Promise<ReloadCoordinator> {
-  const [{ loadConfiguration, requirePortal }, { ReloadCoordinator }, { systemRandom }] = await Promise.all([
+  const [{ loadConfiguration }, { ReloadCoordinator }, { systemRandom }] = await Promise.all([
     import('../configuration/configuration.ts'),
     import('../daemon/reloads.ts'),
     import('../system/random.ts'),
   ]);
-  const read = async () => requirePortal(await loadConfiguration(config, process.env));
-  return new ReloadCoordinator(running, read, () => systemRandom.uuid());
+  return new ReloadCoordinator(
+    running,
+    () => loadConfiguration(config, process.env),
+    () => systemRandom.uuid(),
+  );
 }
 
 /** The variables for the examples of docs/appliances.md, as a line for a shell. */
@@ -125,9 +128,9 @@ async function loadServeConfiguration(
   parts: AsyncDisposableStack,
   log: Log,
 ): Promise<Configuration> {
-  const { loadConfiguration, requirePortal } = await import('../configuration/configuration.ts');
+  const { loadConfiguration } = await import('../configuration/configuration.ts');
   const configuration = await loadConfiguration(options.config, process.env);
-  if (options.testMode !== true) return requirePortal(configuration);
+  if (options.testMode !== true) return configuration;
   const { startTestPortal } = await import('./test-mode.ts');
   const { emulator, user, changed } = await startTestPortal(parts, configuration, log);
   printStderr(

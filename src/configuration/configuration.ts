@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type * as v from 'valibot';
 import {
@@ -16,7 +15,7 @@ import { readSecret, withoutSurroundingSpace } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
-import { appOptionsSource, describeOptionProblem, isAppOptionsFile } from './home-assistant-options.ts';
+import { appOptionsSource, describeOptionProblem } from './home-assistant-options.ts';
 import { type NotifyConfiguration, readNotify } from './notify.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
@@ -45,7 +44,7 @@ export interface Configuration {
      */
     readonly certificate: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
   };
-  /** The first is the default. */
+  /** The declared portals; the first is the default. */
   readonly portals: readonly PortalConfiguration[];
   /** The declared connections and appliances. */
   readonly connections: readonly DeclaredConnection[];
@@ -209,7 +208,7 @@ export async function readConfiguration(
 /** The problem of a value from which white space was removed. */
 const TRIMMED = 'there is white space around the value, which the hub ignores: remove it';
 /** The keys of a portal that people paste, and whose values never begin or end with white space. */
-const PASTED_KEYS: ReadonlySet<string> = new Set([
+export const PASTED_KEYS: ReadonlySet<string> = new Set([
   ...['client_id', 'base_url', 'frontend_url', 'issuer', 'redirect_uri'],
   ...['authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint', 'revocation_endpoint'],
 ]);
@@ -239,32 +238,6 @@ function trimPastedValues(raw: RawTable, onTrimmed: (key: string) => void): RawT
       ),
     }),
   };
-}
-
-/**
- * Rejects a configuration without a portal: the hub would have nothing to do.
- * @throws Failure `config_invalid`
- */
-export function requirePortal(configuration: Configuration): Configuration {
-  if (configuration.portals.length > 0) return configuration;
-  if (!existsSync(configuration.file)) {
-    throw new Failure(
-      'config_invalid',
-      `the configuration file ${configuration.file} does not exist: create it, name another one with --config, or try Latchkey out with "latchkey serve --test-mode"`,
-    );
-  }
-  if (isAppOptionsFile(configuration.file)) {
-    throw new InvalidKeyFailure(
-      appOptionsSource(configuration.file),
-      'portals',
-      'no portal is configured; add one in the configuration of the app',
-    );
-  }
-  throw new InvalidKeyFailure(
-    configuration.file,
-    'portals',
-    'no portal is configured; add a section [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
-  );
 }
 
 /** Reports an address to listen on whose port another key uses. @param others ports by key; 0 is any free one */

@@ -36,8 +36,6 @@ const PORTAL_KEYS = [
 /** The variables of the presets, each of which has only one. */
 const VARIABLES = ['project_id', 'region', 'tenant'];
 const PORTAL_OPTIONS = ['name', ...PORTAL_KEYS, ...VARIABLES, 'client_secret'];
-/** A portal with one of these is an ordinary OAuth 2.0 server. */
-const OAUTH2_KEYS = ['issuer', 'authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint'];
 
 /** As in the schema of the app's options. */
 const PORTAL_NAME = /^[a-z][a-z0-9-]{0,30}$/;
@@ -108,8 +106,6 @@ function readPortal(
     else problems.set(`portals.${name}.${option}`, unknownOption(PORTAL_OPTIONS));
   }
   if (Object.keys(variables).length > 0) portal['variables'] = variables;
-  if (portal['preset'] === undefined && OAUTH2_KEYS.some((key) => Object.hasOwn(portal, key)))
-    portal['type'] = 'oauth2';
   if (secret !== undefined) {
     // Not the value: it would be a secret in a message.
     if (typeof secret !== 'string' || /[\r\n]/.test(withoutSurroundingSpace(secret))) {

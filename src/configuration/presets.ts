@@ -12,6 +12,14 @@ export interface UsedPreset {
   readonly readAnswer: ReadAnswer | null;
 }
 
+/** Only an ordinary OAuth 2.0 server has one of these. */
+const AUTHORIZATION_SERVER_KEYS = [
+  'issuer',
+  'authorization_endpoint',
+  'token_endpoint',
+  'device_authorization_endpoint',
+];
+
 /** A configuration whose portals are complete. */
 interface CompletedConfiguration {
   /** Each portal has its type, and what its preset fills in. One with an error in its preset is left out. */
@@ -36,7 +44,10 @@ export async function completePortals(
   const catalogue = needsPreset ? await loadCatalogue() : null;
   const completed = Object.entries(portals).flatMap(([name, table]): [string, unknown][] => {
     if (!isTable(table)) return [[name, table]];
-    if (table['preset'] === undefined || catalogue === null) return [[name, { type: 'helper', ...table }]];
+    if (table['preset'] === undefined || catalogue === null) {
+      const isOAuth2 = AUTHORIZATION_SERVER_KEYS.some((key) => Object.hasOwn(table, key));
+      return [[name, { type: isOAuth2 ? 'oauth2' : 'helper', ...table }]];
+    }
     const key = `portals.${name}`;
     const preset = typeof table['preset'] === 'string' ? catalogue.findCloud(table['preset']) : undefined;
     if (preset === undefined) {

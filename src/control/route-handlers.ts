@@ -4,6 +4,7 @@ import type { Administration, IssuedCredentials } from '../core/administration.t
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
+import type { PortalAddition } from '../core/portals/portal-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
@@ -25,7 +26,7 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 
 /** Members of requests whose values never appear in an error. */
-const SECRET_MEMBERS = ['address', 'copy', 'passphrase', 'refresh_token'];
+const SECRET_MEMBERS = ['address', 'client_secret', 'copy', 'passphrase', 'refresh_token'];
 
 /** Handles a route. `afterwards` runs a callback when the response has been sent, or the client has disconnected. */
 type Handler<Name extends RouteName> = (
@@ -69,6 +70,20 @@ function createHandlers(administration: Administration): Handlers {
     removeHub: ({ name }) => administration.removeHub(name),
     portals: async () => ({ portals: toWire(await administration.describePortals()) }),
     checkPortal: async ({ name }) => ({ checks: await administration.checkPortal(name) }),
+    async addPortal({ client_secret: secret, ...portal }, afterwards) {
+      const added = await administration.addPortal({
+        ...portal,
+        clientSecret: secret === null ? null : new Secret(secret),
+      });
+      if (added.kind !== 'added') throw portalNotAdded(portal.name, added);
+      afterwards(added.reload.start);
+      return { reload: added.reload.id, checks: added.checks };
+    },
+    async removePortal({ name }, afterwards) {
+      const { id, start } = await administration.removePortal(name);
+      afterwards(start);
+      return { reload: id };
+    },
     testNotices: () => administration.testNotices(),
     authority: () => administration.caStatus(),
     rotateAuthority: ({ keep }) => administration.rotateCa(keep),
@@ -139,6 +154,16 @@ function createHandlers(administration: Administration): Handlers {
     },
     reloadOutcome: ({ id }) => administration.reloadOutcome(id),
   };
+}
+
+/** The failure for a portal that was not added. */
+function portalNotAdded(name: string, addition: Exclude<PortalAddition, { kind: 'added' }>): Failure {
+  if (addition.kind === 'invalid') {
+    const [[key, problem] = ['', 'it is not valid']] = addition.problems;
+    return new Failure('request_invalid', `${name} was not added: ${key}: ${problem}`);
+  }
+  const detail = addition.checks.find(({ name: check, result }) => check === 'client' && result === 'fail')?.detail;
+  return new Failure('client_rejected', `${name} was not added: ${detail}`);
 }
 
 /**

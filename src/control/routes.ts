@@ -1,9 +1,10 @@
 import * as v from 'valibot';
-import type { Backup, CaStatus, ReloadOutcome, SnapshotReport } from '../core/administration.ts';
+import type { Backup, CaStatus, SnapshotReport } from '../core/administration.ts';
 import type { HookTestResult } from '../core/health/notice.ts';
 import type { PairingFailureReason } from '../core/pairings/pairing.ts';
 import type { PairingBatch } from '../core/pairings/pairing-batch.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
+import type { ReloadOutcome } from '../core/reload.ts';
 import type { HistoryEntry } from '../core/reports/history.ts';
 import type {
   ApplianceResponse,
@@ -64,6 +65,15 @@ export const routes = {
     { name: text },
     returns<{ readonly checks: readonly PortalCheck[] }>(),
   ),
+  /** `keys`: those of a table `[portals.NAME]`, without files. `replace`: whether it may replace an added portal. */
+  addPortal: route(
+    'POST',
+    '/v1/portals',
+    { name: text, keys: v.record(text, v.unknown()), client_secret: textOrNull, replace: flag },
+    returns<{ readonly reload: string; readonly checks: readonly PortalCheck[] }>(),
+    202,
+  ),
+  removePortal: route('DELETE', '/v1/portals/:name', { name: text }, returns<{ readonly reload: string }>(), 202),
   testNotices: route('POST', '/v1/notices/test', {}, returns<readonly HookTestResult[]>()),
   authority: route('GET', '/v1/ca', {}, authority),
   /** `keep`: for how many seconds appliances that trust only the old CA are still served. */

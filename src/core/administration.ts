@@ -8,7 +8,8 @@ import type { HubProblemCode } from './health/hub-conditions.ts';
 import type { HookTestResult, Notice } from './health/notice.ts';
 import type { Named } from './name.ts';
 import type { PairingAdministration } from './pairings/pairing-administration.ts';
-import type { PortalCheck, PortalStatus } from './portals/portal-status.ts';
+import type { PortalAdministration } from './portals/portal-administration.ts';
+import type { PreparedReload, ReloadOutcome } from './reload.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
 import type { StatusField } from './status-field.ts';
@@ -186,24 +187,15 @@ export interface StoreKeyRotationResult {
   readonly isCredential: boolean;
 }
 
-/** A reload whose configuration is valid. */
-export interface PreparedReload {
-  readonly id: string;
-  /** Replaces this hub by one with the new configuration. Call it after the client has got the id. */
-  start(): void;
-}
-
-/** The state of a reload; `unknown` if the daemon was restarted since. */
-export type ReloadOutcome =
-  | { readonly state: 'under_way' | 'done' | 'unknown' }
-  /** The hub runs with the previous configuration. */
-  | { readonly state: 'failed'; readonly message: string };
-
 /**
  * The operations for people at the hub. Every method may reject with a Failure `appliance_unknown`, `name_invalid` or
  * `store_unwritable`, and with the codes that its docstring names.
  */
-export interface Administration extends SetupCodeAdministration, ConnectionAdministration, PairingAdministration {
+export interface Administration
+  extends SetupCodeAdministration,
+    ConnectionAdministration,
+    PairingAdministration,
+    PortalAdministration {
   /**
    * The same operations in the name of a user, for the log and the history.
    * @param user the name, as a reverse proxy reports it
@@ -219,12 +211,6 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
   removeHub(name: string): Promise<void>;
   /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;
-  /** The names of the configured portals, the default one first. */
-  portals(): readonly string[];
-  /** The configured portals. May wait for a portal that was never reached. */
-  describePortals(): Promise<readonly PortalStatus[]>;
-  /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */
-  checkPortal(name: string): Promise<readonly PortalCheck[]>;
   caStatus(): CaStatus;
   /**
    * Creates a new CA.
@@ -272,7 +258,7 @@ export interface Administration extends SetupCodeAdministration, ConnectionAdmin
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`
    */
   invite(request: InviteRequest): Promise<IssuedInvite>;
-  /** Opens registration for all appliances for so many seconds; 0 closes it. @throws Failure `not_allowed` */
+  /** Opens registration for all appliances for so many seconds; 0 closes it. @throws Failure `not_allowed`, `portal_unknown` */
   openRegistration(seconds: number): Promise<RegistrationEndpoint>;
   /**
    * Creates a new store key, and seals everything with it.

@@ -17,10 +17,10 @@ export const MAX_TITLE_LENGTH = 64;
 const TITLE = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_TITLE_LENGTH}}$`, 'u');
 
 /**
- * Checks the name of an appliance or a connection, and returns it.
+ * Checks the name of an appliance, a connection or a portal, and returns it.
  * @throws Failure `name_invalid`
  */
-export function checkName(what: 'appliance' | 'connection', name: string): string {
+export function checkName(what: 'appliance' | 'connection' | 'portal', name: string): string {
   if (NAME.test(name)) return name;
   throw new Failure(
     'name_invalid',

@@ -1,7 +1,7 @@
 import type { Configuration } from '../configuration/configuration.ts';
-import type { PreparedReload, ReloadOutcome } from '../core/administration.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
+import type { PreparedReload, ReloadControl, ReloadOutcome } from '../core/reload.ts';
 
 /** A reload whose configuration is valid. */
 export interface Reload {
@@ -15,7 +15,7 @@ const MAX_OUTCOMES = 20;
 /**
  * The reloads of a daemon, one at a time. A changed configuration is read and checked, and then waits to be applied.
  */
-export class ReloadCoordinator {
+export class ReloadCoordinator implements ReloadControl {
   readonly #readConfiguration: () => Promise<Configuration>;
   readonly #newId: () => string;
   readonly #outcomes = new Map<string, ReloadOutcome>();
@@ -52,7 +52,23 @@ export class ReloadCoordinator {
    * Reads and checks the configuration. Nothing changes until the reload is started.
    * @throws Failure `config_invalid`; `not_allowed` while another reload is in progress or the hub must not be replaced
    */
-  async prepare(): Promise<PreparedReload> {
+  prepare(): Promise<PreparedReload> {
+    return this.#prepare(async () => {
+      const configuration = await this.#readConfiguration();
+      rejectUnreloadableChanges(this.#running, configuration);
+      return configuration;
+    });
+  }
+
+  /** See {@link ReloadControl.prepareAfter}. */
+  prepareAfter(change: () => Promise<void>): Promise<PreparedReload> {
+    return this.#prepare(async () => {
+      await change();
+      return this.#running;
+    });
+  }
+
+  async #prepare(configure: () => Promise<Configuration>): Promise<PreparedReload> {
     if (this.#isReading || this.#pending !== null) {
       throw new Failure('not_allowed', 'the hub is already applying another configuration: try again afterwards');
     }
@@ -60,8 +76,7 @@ export class ReloadCoordinator {
     try {
       const obstacle = await this.#reloadGuard();
       if (obstacle !== null) throw new Failure('not_allowed', obstacle);
-      const configuration = await this.#readConfiguration();
-      rejectUnreloadableChanges(this.#running, configuration);
+      const configuration = await configure();
       const reload = { id: this.#newId(), configuration };
       this.#pending = reload;
       this.#recordOutcome(reload.id, { state: 'under_way' });

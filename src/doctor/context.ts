@@ -5,7 +5,7 @@ import { controlSocketCandidates, locateConfigurationFile } from '../configurati
 import type { PortalConfiguration } from '../configuration/portals.ts';
 import { InvalidKeyFailure } from '../configuration/validation.ts';
 import { type ControlClient, connectControlClient } from '../control/client.ts';
-import type { StatusResponse } from '../control/messages.ts';
+import type { PortalsResponse, StatusResponse } from '../control/messages.ts';
 import { listControlSockets } from '../control/socket-file.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
@@ -17,9 +17,9 @@ import { didYouMean } from '../system/did-you-mean.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { execProgram, readUnit, type SystemdUnit, serviceEnvironment } from './systemd-unit.ts';
 
-/** The status that the running hub reports, or why there is none. */
+/** The status that the running hub reports with its portals (null if it did not say), or why there is none. */
 type HubProbe =
-  | ({ readonly kind: 'running' } & StatusResponse)
+  | ({ readonly kind: 'running'; readonly portals: PortalsResponse['portals'] | null } & StatusResponse)
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
 /** The input of all checks: the hub's configuration, the running hub and the machine. */
@@ -187,7 +187,12 @@ async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient
 
 async function probeHub(options: DoctorOptions): Promise<HubProbe> {
   try {
-    return { kind: 'running', ...(await withHub(options, (hub) => hub.request('status'))) };
+    const [status, { portals }] = await Promise.all([
+      withHub(options, (hub) => hub.request('status')),
+      // It may take long if a portal can't be reached.
+      withHub(options, (hub) => hub.request('portals')).catch(() => ({ portals: null })),
+    ]);
+    return { kind: 'running', ...status, portals };
   } catch (error) {
     const code = error instanceof Failure ? error.code : '';
     const kind = code === 'hub_not_running' ? 'not_running' : code === 'not_allowed' ? 'forbidden' : 'silent';

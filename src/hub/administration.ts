@@ -5,31 +5,25 @@ import type { NoticeInput } from '../broker/reports/notices.ts';
 import { collectNoticeInput } from '../broker/status/notice-input.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
-import type { Administration, PreparedReload, ReloadOutcome } from '../core/administration.ts';
+import type { Administration } from '../core/administration.ts';
 import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { HookTestResult, NoticeReport } from '../core/health/notice.ts';
 import { testReport } from '../core/health/notice-policy.ts';
+import type { ReloadControl } from '../core/reload.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { openHubProblems } from './hub-problems.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
-import type { Portals } from './portals.ts';
+import { createPortalAdministration, type PortalAdministrationContext } from './portals/portal-administration.ts';
 import { findHubToRemove, siteStatus } from './site/site-status.ts';
-
-/** The reloads of the daemon that runs the hub. */
-export interface ReloadControl {
-  /** @param obstacle returns why the hub must not be replaced now; null if it may be */
-  setReloadGuard(obstacle: () => Promise<string | null>): void;
-  /** @throws Failure `config_invalid`, `not_allowed` */
-  prepare(): Promise<PreparedReload>;
-  outcome(id: string): ReloadOutcome;
-}
 
 /** What {@link openHubAdministration} needs. */
 export interface HubAdministrationContext {
+  /** What only the operations on portals need. */
+  readonly portalContext: Omit<PortalAdministrationContext, 'connections' | 'reached' | 'reloads' | 'clock' | 'log'>;
   readonly broker: Broker;
   /** When the daemon was started. */
   readonly startedAt: Instant;
@@ -40,7 +34,6 @@ export interface HubAdministrationContext {
   readonly caRotation: CaRotation;
   /** Delivers a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
-  readonly portals: Portals;
   readonly store: HubStore;
   /** Null on a site, which has neither snapshots nor a key that one hub can replace. */
   readonly local: (LocalStore & { takeSnapshot(): Promise<void> }) | null;
@@ -70,7 +63,7 @@ function notOnSite(why: string, advice: string): Failure {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, portals, store, local, caRotation: rotation, leaf, advertising } = context;
+  const { broker, endpoints, portalContext, store, local, caRotation: rotation, leaf, advertising } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
@@ -81,12 +74,15 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     local,
     leaf,
     advertising,
-    portals,
+    portals: portalContext.portals,
     startedAt: rfc3339(context.startedAt.wall),
     nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
     isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,
   });
   const administration = createBrokerAdministration(broker, endpoints);
+  const { portalsReached: reached } = broker;
+  const portalAdministration = (user?: string) =>
+    createPortalAdministration({ ...portalContext, connections, reached, reloads: context.reloads, clock, log }, user);
 
   /**
    * The current status of the hub, its connections and its appliances. What is added or removed meanwhile may be
@@ -110,16 +106,6 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     return { connections: logins.map(([, status]) => status), appliances: statuses, problems, facts };
   }
 
-  /** @throws Failure `portal_unknown` */
-  function inspectPortal(name: string) {
-    const portal = portals.inspect(name);
-    if (portal !== undefined) return portal;
-    throw new Failure(
-      'portal_unknown',
-      `there is no portal ${name}: "latchkey portals" lists those of the configuration`,
-    );
-  }
-
   // A reload would lose a grant that could not be written yet.
   context.reloads?.setReloadGuard(async () => {
     const codes = (await collectStatus()).problems.map(({ code }) => code);
@@ -132,7 +118,12 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
 
   const hubAdministration: HubAdministration = {
     ...administration,
-    asUser: (user) => ({ ...hubAdministration, ...createBrokerAdministration(broker, endpoints, user) }),
+    ...portalAdministration(),
+    asUser: (user) => ({
+      ...hubAdministration,
+      ...createBrokerAdministration(broker, endpoints, user),
+      ...portalAdministration(user),
+    }),
     async status() {
       const { fingerprint, old } = rotation.report();
       const { problems, facts, ...statuses } = await collectStatus();
@@ -169,16 +160,6 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       await site.removeHub(id);
       log.info('hub_removed', { hub: id });
     },
-    describePortals: () =>
-      Promise.all(
-        portals.names.map(async (name) => {
-          const { type, ...inspected } = inspectPortal(name);
-          const { login, redirectUri } = await inspected.describeLogin();
-          const reached = broker.portalsReached.get(name);
-          return { name, type, login, redirectUri, reached: reached === undefined ? null : rfc3339(reached.wall) };
-        }),
-      ),
-    checkPortal: async (name) => inspectPortal(name).check(() => clock.now().wall),
     noticeFacts: async () => (await collectStatus()).facts,
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     caStatus: () => rotation.report(),

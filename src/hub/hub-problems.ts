@@ -9,7 +9,7 @@ import { keysOf } from '../core/keys.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { LocalStore } from './hub-store.ts';
-import type { Portals } from './portals.ts';
+import type { Portals } from './portals/connect-portals.ts';
 import { findMissingHubs } from './site/site-status.ts';
 
 /** How many appliances a problem names. */

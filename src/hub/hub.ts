@@ -9,6 +9,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { NoticeReport } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
+import type { ReloadControl } from '../core/reload.ts';
 import { IngressServer } from '../lan/ingress-server.ts';
 import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
@@ -23,7 +24,7 @@ import { createNtpCheck } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { yieldToEventLoop } from '../system/slices.ts';
 import { version } from '../system/version.ts';
-import { openHubAdministration, type ReloadControl } from './administration.ts';
+import { openHubAdministration } from './administration.ts';
 import { openControlSocket } from './control-socket.ts';
 import { drain, type HandoverState, hasSameAdvertisement } from './handover.ts';
 import { createHubAdvertiser } from './hub-advertiser.ts';
@@ -34,7 +35,8 @@ import { openMetrics } from './metrics.ts';
 import { openNetwork } from './network.ts';
 import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
-import { connectPortals } from './portals.ts';
+import { AddedPortals } from './portals/added-portals.ts';
+import { connectPortals } from './portals/connect-portals.ts';
 import { openStoreUpkeep } from './store-upkeep.ts';
 
 /** A running hub. Disposing of it sends the mDNS goodbye, waits for requests to the portal, and closes the store. */
@@ -98,17 +100,10 @@ export async function startHub(
   // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
   await yieldToEventLoop();
   const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
-  const portals = parts.use(
-    await connectPortals(configuration.portals, {
-      clock,
-      timers,
-      random,
-      store,
-      log,
-      address: () => lan.current.address?.address ?? null,
-      httpPort: ports.http,
-    }),
-  );
+  const added = await AddedPortals.load(store, configuration.portals, log);
+  const configured = [...configuration.portals, ...added.portals];
+  const redirects = { timers, random, address: () => lan.current.address?.address ?? null, httpPort: ports.http };
+  const portals = parts.use(await connectPortals(configured, { ...redirects, clock, store, log }));
 
   const broker = parts.use(
     await openBroker({
@@ -174,7 +169,8 @@ export async function startHub(
   });
   leaf.onAnchorChange(() => void advertising.announce());
   broker.onNews(async ({ settings, all }) => {
-    if ((all || settings.size > 0) && (await identity.ca.isReplaced())) restarting.resolve();
+    if (!all && settings.size === 0) return;
+    if ((await identity.ca.isReplaced()) || (await added.isReplaced())) restarting.resolve();
   });
   store.watch({
     restored: () => {
@@ -204,7 +200,7 @@ export async function startHub(
     caRotation: rotation,
     leaf,
     tryHooks: (report) => hooks.sendTest(withSender(report)),
-    portals,
+    portalContext: { ...redirects, portals, configured, added, httpsPort: ports.https },
     store,
     local: upkeep.local,
     advertising,

@@ -22,7 +22,7 @@ import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/history.
 import { Secret } from '../../src/core/secret.ts';
 import type { Store } from '../../src/core/store.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
-import { connectPortals, type Portals } from '../../src/hub/portals.ts';
+import { connectPortals, type Portals } from '../../src/hub/portals/connect-portals.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../src/portal/oauth2/oauth2-portal.ts';
 import type { OAuth2Settings } from '../../src/portal/oauth2/settings.ts';

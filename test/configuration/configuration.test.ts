@@ -3,12 +3,7 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Configuration,
-  loadConfiguration,
-  readConfiguration,
-  requirePortal,
-} from '../../src/configuration/configuration.ts';
+import { type Configuration, loadConfiguration, readConfiguration } from '../../src/configuration/configuration.ts';
 import { controlSocketCandidates } from '../../src/configuration/file.ts';
 import type { HelperPortalConfiguration } from '../../src/configuration/portals.ts';
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
@@ -527,14 +522,6 @@ describe('the defaults of the configuration', () => {
     expect(await directories(xdg)).toEqual(['/xdg/latchkey', '/xdg/latchkey/control.sock']);
     expect((await load('hub.state_dir = "/own"', { ...systemd, ...xdg })).stateDirectory).toBe('/own');
     expect((await load('hub.control_socket = "/own.sock"', systemd)).controlSocket).toBe('/own.sock');
-  });
-
-  it('only a portal is required in the configuration', async () => {
-    expect(() => requirePortal({ file, portals: [] } as unknown as Configuration)).toThrow(
-      /latchkey\.toml: portals: no portal is configured; add a section \[portals\.home\]/,
-    );
-    const configuration = await load(portal());
-    expect(requirePortal(configuration)).toBe(configuration);
   });
 });
 

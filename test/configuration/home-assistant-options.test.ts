@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadConfiguration, readConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
+import { loadConfiguration, readConfiguration } from '../../src/configuration/configuration.ts';
 import { controlSocketCandidates } from '../../src/configuration/file.ts';
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -161,13 +161,6 @@ describe("the options of Home Assistant's app", () => {
   it.each(['[]', '{"portals": ['])('one line rejects a file that contains no options: %j', async (text) => {
     expect(await errorMessage(text)).toBe(
       `${file} must contain the app's options as a JSON object; a configuration file in TOML must not end with .json`,
-    );
-  });
-
-  it('options without a portal are rejected with one line', async () => {
-    const configuration = await load({ name: 'Cellar hub', portals: [] });
-    expect(() => requirePortal(configuration)).toThrow(
-      `the app's options (${file}): portals: no portal is configured; add one in the configuration of the app`,
     );
   });
 });

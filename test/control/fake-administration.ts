@@ -125,6 +125,9 @@ export class FakeAdministration implements Administration {
   testNotices = unscripted;
   portals = unscripted;
   describePortals = unscripted;
+  cloudChoices = unscripted;
+  addPortal = unscripted;
+  removePortal = unscripted;
 
   async checkPortal() {
     await this.portal;

@@ -215,7 +215,10 @@ let machine: Promise<DoctorContext> | undefined;
 
 async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
   machine ??= createDoctorContext({ file: '/nowhere/latchkey.toml', env: {} });
-  const context: DoctorContext = { ...(await machine), hub: { kind: 'running', ...statusResponse(status) } };
+  const context: DoctorContext = {
+    ...(await machine),
+    hub: { kind: 'running', portals: [], ...statusResponse(status) },
+  };
   const found = await Promise.all([checkAppliances(context), checkHub(context), checkStore(context)]);
   return found.flat();
 }

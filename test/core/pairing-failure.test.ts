@@ -19,7 +19,7 @@ const reasons: Record<PairingFailureReason, RegExp> = {
   misconfigured:
     /client_id and client secret; correct portals\.home\.client_id, or the client secret in \/x, run "latchkey reload" and then run "latchkey pair wallbox"/,
   client_unknown:
-    /does not know this client_id; correct portals\.home\.client_id .*run "latchkey reload" and then run "latchkey pair wallbox/,
+    /does not know this client_id; correct portals\.home\.client_id, run "latchkey reload" and then run "latchkey pair wallbox/,
 };
 
 test.each(PAIRING_FAILURE_REASONS)('a pairing failure %s is explained with its cause and what to do', (reason) => {

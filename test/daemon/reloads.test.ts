@@ -36,3 +36,28 @@ it.each([
 it('a reload with another user or password of the same database is accepted', async () => {
   expect((await prepare(URL, 'postgresql://other:two@localhost/home')).id).toBe('id');
 });
+
+it('a change of the store is made only if its reload can follow, and the next hub has the same configuration', async () => {
+  const running = configuration(null);
+  const reloads = new ReloadCoordinator(
+    running,
+    async () => configuration(null),
+    () => 'id',
+  );
+  const changes: string[] = [];
+  const change = (name: string) => reloads.prepareAfter(async () => void changes.push(name));
+  await expect(
+    reloads.prepareAfter(async () => {
+      throw new Error('the disk is full');
+    }),
+  ).rejects.toThrow('the disk is full');
+  const [first, second] = await Promise.allSettled([change('first'), change('second')]);
+  expect([first.status, second.status, changes]).toEqual(['fulfilled', 'rejected', ['first']]);
+  await expect(change('third')).rejects.toThrow('already applying');
+  if (first.status === 'fulfilled') first.value.start();
+  const reload = await reloads.requested;
+  expect(reload.configuration).toBe(running);
+  reloads.settle(reload, null);
+  await change('fourth');
+  expect(changes).toEqual(['first', 'fourth']);
+});

@@ -3,7 +3,7 @@ import { withResponseListeners } from '../../src/broker/portal-availability.ts';
 import { emulatorCloudConfiguration } from '../../src/cli/test-mode.ts';
 import type { HelperPortalConfiguration, PortalConfiguration } from '../../src/configuration/portals.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { connectPortals } from '../../src/hub/portals.ts';
+import { connectPortals } from '../../src/hub/portals/connect-portals.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expect, test } from 'vitest';
-import type { CredentialsResponse } from '../../src/control/messages.ts';
+import type { CredentialsResponse, PortalsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
@@ -56,7 +56,7 @@ test('two hubs that are to refresh a grant at once send one refresh, and issue o
   expect(emulator.grants()).toMatchObject([{ generation: 2, revoked: false }]);
 });
 
-test('what one hub changes, the other has: appliances, the CA, for which it starts again once, and the setup code', async () => {
+test('what one hub changes, the other has: appliances, the setup code, and the CA and portals, for each of which it starts again once', async () => {
   const wallbox = await cellar.addAppliance('wallbox', null, null, 'heater');
   expect((await attic.requestToken(wallbox)).status).toBe(200);
   await attic.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
@@ -66,7 +66,12 @@ test('what one hub changes, the other has: appliances, the CA, for which it star
   // News of a setting that is not the CA's.
   const { code } = await attic.setupCode({ rotate: true });
   await eventually(async () => (await cellar.setupCode()).code === code);
-  expect([attic, cellar].map((hub) => hub.events('hub_restarting').length)).toEqual([0, 1]);
+  const { baseUrl: base_url, frontendUrl: frontend_url, clientId: client_id, clientSecret: client_secret } = emulator;
+  const portal = { name: 'second', keys: { base_url, frontend_url, client_id }, client_secret };
+  await attic.ask((control) => control.request('addPortal', portal));
+  for (const hub of [attic, cellar])
+    await eventually(async () => (await hub.json<PortalsResponse>('portals').catch(() => null))?.portals.length === 2);
+  expect([attic, cellar].map((hub) => hub.events('hub_restarting').length)).toEqual([0, 2]);
 });
 
 test('hubs whose database is away issue the tokens that they have, say so, and go on when it is back', async () => {

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { loadConfiguration, requirePortal } from '../../src/configuration/configuration.ts';
+import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { runDaemon } from '../../src/daemon/daemon.ts';
 import { ReloadCoordinator } from '../../src/daemon/reloads.ts';
 import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
@@ -23,7 +23,7 @@ export async function startInProcessDaemon(
   env: NodeJS.ProcessEnv,
   log: string,
 ): Promise<InProcessDaemon> {
-  const read = async () => requirePortal(await loadConfiguration(file, env));
+  const read = () => loadConfiguration(file, env);
   const configuration = await read();
   const ending = Promise.withResolvers<NodeJS.Signals>();
   const up = Promise.withResolvers<void>();

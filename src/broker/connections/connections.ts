@@ -40,6 +40,9 @@ export class SharedRecords {
 /** The most connections on one hub. */
 const MAX_CONNECTIONS = 1000;
 
+/** What to do if the hub has no portal. */
+const NO_PORTAL = 'no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"';
+
 type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'catchUp'>;
 
 /** The hub's connections, by id and name. */
@@ -117,7 +120,8 @@ export class Connections {
     const [first] = this.portals;
     const chosen = portal ?? first;
     if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
-    throw new Failure('portal_unknown', `there is no portal ${chosen}; configured portals: ${this.portals.join(', ')}`);
+    const found = this.portals.length === 0 ? NO_PORTAL : `configured portals: ${this.portals.join(', ')}`;
+    throw new Failure('portal_unknown', chosen === undefined ? found : `there is no portal ${chosen}; ${found}`);
   }
 
   hasPortal(portal: string): boolean {

@@ -14,7 +14,7 @@ interface Options {
 export function portalsCommand(): Command {
   return new Command('portals')
     .description(
-      'the portals of the configuration: "latchkey portals" alone lists them, and with --catalogue the presets for known clouds',
+      'the portals of the hub: "latchkey portals" alone lists them, and with --catalogue the presets for known clouds',
     )
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(checkCommand());
@@ -23,7 +23,7 @@ export function portalsCommand(): Command {
 /** `latchkey portals [list]` and `latchkey portals --catalogue` */
 function listCommand(): Command {
   return new Command('list')
-    .description('list the configured portals: how one logs in, and the redirect URI to register there')
+    .description('list the portals: how one logs in, and the redirect URI to register there')
     .option(
       '--catalogue',
       'list the presets for known clouds instead: what to register where, and what is known of them',
@@ -49,7 +49,7 @@ async function listPortals({ catalogue, json }: Options, command: Command): Prom
   await using hub = await connectHub(command);
   const response = await hub.request('portals');
   if (json === true) printJson(response);
-  else print(portalsText(response));
+  else print(portalsText(response.portals));
 }
 
 /** How one logs in at a portal; null while that is not known. */
@@ -60,11 +60,15 @@ const LOGINS: Readonly<Record<NonNullable<PortalsResponse['portals'][number]['lo
   poll: 'by a link, without a redirect',
 };
 
-function portalsText({ portals }: PortalsResponse): string {
+/** The portals, as text. */
+export function portalsText(portals: PortalsResponse['portals']): string {
+  if (portals.length === 0)
+    return 'No cloud is chosen yet. Choose one: latchkey portal add NAME --preset PRESET ("latchkey portals --catalogue" lists the presets)';
   return portals
-    .map(({ name, type, login, redirect_uri: redirectUri, reached }) =>
+    .map(({ name, type, preset, added, login, redirect_uri: redirectUri, reached }) =>
       alignColumns([
-        [name, type],
+        [name, preset === undefined ? type : `${type}, preset ${preset}`],
+        ['  declared', added === true ? 'no: added by a person' : 'by the configuration'],
         ['  login', login === null ? 'not known until the portal is reached' : LOGINS[login]],
         ['  redirect URI', redirectUri === null ? 'none' : printable(redirectUri)],
         ['  reached', reached ?? 'not since the start'],
@@ -79,7 +83,7 @@ function checkCommand(): Command {
     .description(
       'check a portal without a login: its discovery, endpoints, TLS and clock, and whether it accepts the hub as its client',
     )
-    .argument('<name>', "the portal's name in the configuration")
+    .argument('<name>', "the portal's name")
     .option('--json', 'print JSON')
     .action(async (name: string, { json }: Options, command: Command) => {
       await using hub = await connectHub(command);

@@ -24,6 +24,23 @@ export async function readRefreshToken(question: string): Promise<Secret> {
 }
 
 /**
+ * Reads a client secret from standard input: one line, without an echo if a person types it.
+ * @param question is shown on a terminal
+ * @returns null if it is empty: the client has none
+ * @throws Failure `request_invalid` if it is not one line
+ */
+export async function readClientSecret(question: string): Promise<Secret | null> {
+  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
+  const secret = text.trim();
+  if (secret === '') return null;
+  if (!/[\r\n]/.test(secret) && secret.length <= MAX_TOKEN_LENGTH) return new Secret(secret);
+  throw new Failure(
+    'request_invalid',
+    'standard input is not one client secret, and nothing was done: give the secret alone, on one line',
+  );
+}
+
+/**
  * Reads the address on which a browser ended from standard input, without an echo if a person pastes it.
  * @param question is shown on a terminal
  * @throws Failure `request_invalid` if it is not one line

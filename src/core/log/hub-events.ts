@@ -1,4 +1,6 @@
-import { error, event, number, optional, retryIn, text, whatToDo } from './table.ts';
+import { error, event, number, optional, retryIn, text, user, whatToDo } from './table.ts';
+
+const portal = text('name of the portal');
 
 /** The daemon, from its start to its end. */
 export const hubEvents = {
@@ -66,10 +68,28 @@ export const hubEvents = {
       error,
     },
   ),
+  portal_added: event('info', 'A person has added a portal, or entered its data again; the hub starts again with it.', {
+    portal,
+    user,
+  }),
+  portal_removed: event('info', 'A person has removed an added portal; the hub starts again without it.', {
+    portal,
+    user,
+  }),
+  added_portal_invalid: event(
+    'error',
+    'The hub can not use a portal that a person has added, for example after a restore by an earlier version. It stays stored: remove it and add it again, or install the version that it is from.',
+    { detail: text('the key, and what is wrong') },
+  ),
+  added_portal_hidden: event(
+    'warn',
+    'The configuration declares a portal with the name of an added one, and its portal is the one that counts. The added one stays stored.',
+    { portal },
+  ),
   portal_metadata_missing: event(
     'warn',
     'The hub could not get the metadata of a portal, which names its endpoints, and has none from before. It keeps trying.',
-    { portal: text("the portal's name in the configuration"), detail: text('why') },
+    { portal, detail: text('why') },
   ),
   emulator_started: event('info', 'The portal emulator of test mode is up.', {
     base_url: text('URL of its API'),

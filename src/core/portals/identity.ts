@@ -23,15 +23,16 @@ export interface CredentialLocation {
 
 /**
  * A reload reads files again, but systemd passes a credential only when it starts the service, Home Assistant writes the
- * options of an app only when it starts the app, and test mode reads nothing again.
+ * options of an app only when it starts the app, and test mode reads nothing again. Those of an added portal are in no file.
  */
-export type ApplyMethod = 'reload' | 'service_restart' | 'app_restart' | 'new_start';
+export type ApplyMethod = 'reload' | 'service_restart' | 'app_restart' | 'new_start' | 'enter_again';
 
 const APPLY_INSTRUCTIONS: Record<ApplyMethod, string> = {
   reload: 'run "latchkey reload"',
   service_restart: 'restart the hub ("sudo systemctl restart latchkey")',
   app_restart: 'restart the app in Home Assistant',
   new_start: 'stop the hub and start it again',
+  enter_again: 'enter both again (on the hub\'s page, or with "latchkey portal add … --replace")',
 };
 
 /** How a person makes corrected credentials take effect, in the imperative. */
@@ -41,12 +42,18 @@ export function howToApplyCorrection({ appliedBy = 'reload' }: Pick<CredentialLo
 
 /** The same for the client_id alone, which a systemd credential never contains. */
 export function clientIdApplyMethod({ appliedBy }: Pick<CredentialLocation, 'appliedBy'>): ApplyMethod {
-  return appliedBy === 'app_restart' ? appliedBy : 'reload';
+  return appliedBy === 'app_restart' || appliedBy === 'enter_again' ? appliedBy : 'reload';
+}
+
+/** The client_id with its location, as part of a sentence. */
+export function describeClientId({ portal, appliedBy }: CredentialLocation): string {
+  return appliedBy === 'enter_again' ? `the client ID of ${portal}` : `portals.${portal}.client_id`;
 }
 
 /** The client_id and the client secret with their locations, as part of a sentence. */
-export function describeCredentials({ portal, secretFile }: CredentialLocation, conjunction: 'and' | 'or'): string {
-  return `portals.${portal}.client_id, ${conjunction} the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}`;
+export function describeCredentials(location: CredentialLocation, conjunction: 'and' | 'or'): string {
+  const { secretFile } = location;
+  return `${describeClientId(location)}, ${conjunction} the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}`;
 }
 
 /** A configured portal. */

@@ -1,3 +1,5 @@
+import type { CredentialLocation } from './identity.ts';
+
 /** How a person logs in at a portal, and what has to be registered there for that. */
 export interface PortalLogin {
   /**
@@ -15,6 +17,10 @@ export interface PortalStatus extends PortalLogin {
   readonly type: 'helper' | 'oauth2';
   /** RFC 3339 UTC: when it last responded in normal service; null if it has not since the daemon was started. */
   readonly reached: string | null;
+  /** The name of its preset; left out if it has none. */
+  readonly preset?: string;
+  /** A person has added it, and can remove it; left out if the configuration declares it. */
+  readonly added?: true;
 }
 
 /** The result of one check of a portal. `warn`: something that may become a failure, or that could not be checked. */
@@ -36,9 +42,16 @@ export interface MovedEndpoint {
   readonly to: string;
 }
 
-/** What has happened, and how a person confirms it. @param portal its name */
-export function describeMovedEndpoint(portal: string, { key, from, to }: MovedEndpoint): string {
-  return `the portal ${portal} has moved its ${key} from ${from} to ${new URL(to).origin}, and the hub does not follow before a person has confirmed it: if the cloud says the same, set portals.${portal}.${key} = "${to}" and run "latchkey reload"`;
+/** What has happened, and how a person confirms it. */
+export function describeMovedEndpoint(
+  { portal, appliedBy }: CredentialLocation,
+  { key, from, to }: MovedEndpoint,
+): string {
+  const confirm =
+    appliedBy === 'enter_again'
+      ? 'enter its data again (on the hub\'s page, or with "latchkey portal add … --replace")'
+      : `set portals.${portal}.${key} = "${to}" and run "latchkey reload"`;
+  return `the portal ${portal} has moved its ${key} from ${from} to ${new URL(to).origin}, and the hub does not follow before a person has confirmed it: if the cloud says the same, ${confirm}`;
 }
 
 /** What people can ask a portal, beside its service. No method throws because of the portal or the network. */

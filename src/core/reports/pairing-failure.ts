@@ -3,6 +3,7 @@ import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/p
 import {
   type CredentialLocation,
   clientIdApplyMethod,
+  describeClientId,
   describeCredentials,
   howToApplyCorrection,
 } from '../portals/identity.ts';
@@ -111,7 +112,7 @@ export function explainPairingFailure(
     case 'client_unknown':
       return {
         cause: 'the portal does not know this client_id',
-        advice: `correct portals.${credentialLocation.portal}.client_id in the configuration, ${howToApplyCorrection({ appliedBy: clientIdApplyMethod(credentialLocation) })} and then run ${again} again`,
+        advice: `correct ${describeClientId(credentialLocation)}, ${howToApplyCorrection({ appliedBy: clientIdApplyMethod(credentialLocation) })} and then run ${again} again`,
       };
   }
 }

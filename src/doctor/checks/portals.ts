@@ -7,10 +7,12 @@ import { type DoctorContext, isTestMode } from '../context.ts';
 export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
   const { probes, configuration, configurationFailures, hub, env, wall } = context;
   if (isTestMode(hub)) return [ok("in test mode the portal is an emulator in the hub's own process")];
-  const skipped = unprobedPortals(context);
+  const skipped = [...unprobedPortals(context), ...addedPortals(context)];
   if (configuration.portals.length + skipped.length === 0) {
     if (configurationFailures.length > 0) return [configurationInvalid('the portals')];
-    return [fail(`${configuration.file} has no portal: add a section [portals.home]`)];
+    if (hub.kind !== 'running' || hub.portals === null)
+      return [ok('the configuration has none; those that a person has added are known only to the running hub')];
+    return [warn('no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"')];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, but the hub uses no proxy)`;
@@ -35,6 +37,17 @@ function unprobedPortals({ configuration, configurationFailures, hub }: DoctorCo
     const isHealthy = states.includes('active') && states.every((state) => state === 'active' || state === 'unpaired');
     const addition = isHealthy ? '; the running hub reports no problem with it' : '';
     return { ...configurationInvalid(`the connection to ${name}`, addition), name: `.${name}` };
+  });
+}
+
+/** Names the portals that people have added: their data is in the store, so only the hub can check them. */
+function addedPortals({ hub }: DoctorContext): CheckResult[] {
+  const added = hub.kind === 'running' ? (hub.portals?.filter((portal) => portal.added) ?? []) : [];
+  return added.map(({ name }) => {
+    return {
+      ...ok(`was added on the hub's page or with a command: "latchkey portals check ${name}" checks it`),
+      name: `.${name}`,
+    };
   });
 }
 

@@ -94,8 +94,8 @@ export async function checkConfiguration({
   const { file, portals, connections, appliances } = configuration;
   if (isTestMode(hub))
     return [ok(`in test mode the hub has its own portal and state; all other settings are from ${file}, or defaults`)];
-  if (portals.length === 0) return [fail(`${file} is missing or has no portal: add a section [portals.home]`)];
-  const summary = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}${connections.length === 0 ? '' : `, connections: ${connections.length}`}`;
+  const names = portals.map(({ name }) => name).join(', ');
+  const summary = `${file}: portals: ${names || 'none'}; declared appliances: ${appliances.length}${connections.length === 0 ? '' : `, connections: ${connections.length}`}`;
   const secrets =
     unreadableSecrets.length === 0 ? [] : [permissionDenied(`the secrets ${unreadableSecrets.join(', ')}`)];
   const warnings = (configuration.warnings ?? []).map((message) => warn(message));

@@ -1,6 +1,6 @@
 import type { PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
-import { type CredentialLocation, clientIdApplyMethod } from '../../core/portals/identity.ts';
+import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';
@@ -75,9 +75,11 @@ export function credentialsAdvice(
 ): string[] {
   const { corrections } = states;
   const { portal, secretFile, appliedBy = 'reload' } = location;
-  if (reason === 'client_unknown')
-    return [corrections.clientId(portal, corrections.apply[clientIdApplyMethod(location)])];
-  return reason === 'misconfigured' ? [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])] : [];
+  if (reason !== 'client_unknown' && reason !== 'misconfigured') return [];
+  if (appliedBy === 'enter_again') return [corrections.enterAgain(portal)];
+  if (reason === 'misconfigured') return [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])];
+  const apply = corrections.apply[appliedBy === 'app_restart' ? appliedBy : 'reload'];
+  return [corrections.clientId(portal, apply)];
 }
 
 function failureMessage(

@@ -64,7 +64,7 @@ async function checkDiscovery({ settings, credentialLocation, metadata }: CheckC
   if (issuer === null) return { name, result: 'ok', detail: 'not needed: the configuration names the endpoints' };
   const problem = await metadata.check();
   const { moved } = metadata;
-  if (moved !== null) return { name, result: 'fail', detail: describeMovedEndpoint(credentialLocation.portal, moved) };
+  if (moved !== null) return { name, result: 'fail', detail: describeMovedEndpoint(credentialLocation, moved) };
   if (problem === null) return { name, result: 'ok', detail: `${issuer} describes its endpoints` };
   const advice = `check the internet connection and portals.${credentialLocation.portal}.issuer`;
   return { name, result: 'fail', detail: `${problem.replace(/^discovery: /, '')}: ${advice}` };

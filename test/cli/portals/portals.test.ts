@@ -191,6 +191,47 @@ test('portals check fails at a portal whose certificate is not trusted', async (
   );
 });
 
+test('portal add takes the secret from standard input, and removes what it added; the same twice is no error', async () => {
+  await using emulator = await startCloud();
+  await using hub = await startHub('');
+  const config = ['--config', join(hub.directory, 'latchkey.toml')];
+  const keys = ['--issuer', emulator.frontendUrl, '--client-id', 'secret-client', '--login', 'redirect'];
+  const add = (secret: string, ...args: string[]) =>
+    runLatchkey(['portal', 'add', 'cloud', ...keys, ...args, ...config], {}, secret);
+  expect((await startOn(hub, 'portals').ended).stdout).toMatch(/^No cloud is chosen yet\. .*latchkey portal add/);
+  const refused = await add('another-secret');
+  expect(refused).toMatchObject({ status: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^latchkey: cloud was not added: the portal does not accept .*\n$/);
+  expect(refused.stderr).not.toContain('another-secret');
+
+  const added = await add('the-right-secret\n');
+  expect(added).toMatchObject({ status: 0, stderr: '' });
+  expect(added.stdout).toMatch(/^ok {2}discovery .*\nok {2}client +the portal accepts the hub/s);
+  expect(added.stdout).toContain('cloud is added.');
+  const shown = { name: 'cloud', type: 'oauth2', login: 'redirect', reached: null, added: true };
+  const again = await add('the-right-secret', '--json');
+  expect(JSON.parse(again.stdout)).toEqual({ ...shown, redirect_uri: `http://127.0.0.1:${hub.httpPort}/callback` });
+  expect(await add('another-secret', '--client-id', 'public-client')).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^latchkey: there is a portal cloud already: .*--replace/),
+  });
+  expect((await startOn(hub, 'portals').ended).stdout).toMatch(/declared +no: added by a person/);
+
+  expect(await startOn(hub, 'portal', 'remove', 'cloud').ended).toMatchObject({
+    status: 0,
+    stderr: 'cloud is removed.\n',
+  });
+  expect(await jsonOn(hub, 'portals')).toEqual({ portals: [] });
+  for (const args of [
+    ['--variable', 'tenant'],
+    ['--preset', 'nowhere'],
+  ])
+    expect(await runLatchkey(['portal', 'add', 'x', ...args, ...config], {}, '')).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^latchkey: .*(NAME=VALUE|must be the name of a preset)/),
+    });
+});
+
 test('portals --catalogue describes every preset, and where the presets come from, without a hub', async () => {
   const env = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' };
   const { status, stdout, stderr } = await runLatchkey(['portals', '--catalogue'], env);

@@ -93,7 +93,6 @@ describe.concurrent('a reload of the configuration', () => {
       [/https_port = \d+/, 'https_port = "x"', 'lan.https_port'],
       ['state_dir = "', 'state_dir = "/tmp', "hub.state_dir can't change while the hub runs: restart it"],
       ['[hub]', '[hub]\ncontrol_socket = "x.sock"', "hub.control_socket can't change while the hub runs: restart it"],
-      [/\[portals.home\].*/s, '', 'portals: no portal is configured'],
       ['[hub]', '[hub', 'line 1'],
     ];
     for (const [from, to, message] of cases) {

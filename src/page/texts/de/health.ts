@@ -70,6 +70,8 @@ export const health: typeof english.health = {
       app_restart: 'starten Sie die App in Home Assistant neu',
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
+    enterAgain: (portal) =>
+      `Tippen Sie auf der Übersicht auf „Ihre Clouds“ und geben Sie die Client-ID und das Client-Secret von ${portal} neu ein.`,
     clientId: (portal, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach ${apply}.`,
     credentials: (portal, secretFile, apply) =>

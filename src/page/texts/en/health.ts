@@ -81,7 +81,10 @@ export const health = {
       service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
       app_restart: 'restart the app in Home Assistant',
       new_start: 'stop the hub and start it again',
-    } satisfies Readonly<Record<ApplyMethod, string>>,
+    } satisfies Readonly<Record<Exclude<ApplyMethod, 'enter_again'>, string>>,
+    /** Of a portal that was added. */
+    enterAgain: (portal: string) =>
+      `Tap “Your clouds” on the overview, and enter the client ID and the client secret of ${portal} again.`,
     clientId: (portal: string, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id. Then ${apply}.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>

@@ -1,24 +1,24 @@
-import type { ConnectedPortal, ConnectedPortals } from '../broker/ports.ts';
+import type { ConnectedPortal, ConnectedPortals } from '../../broker/ports.ts';
 import type {
   HelperPortalConfiguration,
   OAuth2PortalConfiguration,
   PortalConfiguration,
-} from '../configuration/portals.ts';
-import type { Clock, Timers } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
-import { samePortal } from '../core/portals/identity.ts';
+} from '../../configuration/portals.ts';
+import type { Clock, Timers } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { samePortal } from '../../core/portals/identity.ts';
 import {
   describeMovedEndpoint,
   type InspectedPortal,
   type PortalCheck,
   type PortalStatus,
-} from '../core/portals/portal-status.ts';
-import type { Random } from '../core/random.ts';
-import type { Store } from '../core/store.ts';
-import { HelperPortal } from '../portal/helper/helper-portal.ts';
-import type { OAuth2Portal } from '../portal/oauth2/oauth2-portal.ts';
-import type { MetadataCache } from '../portal/oauth2/server-metadata.ts';
-import { urlHost } from '../system/addresses.ts';
+} from '../../core/portals/portal-status.ts';
+import type { Random } from '../../core/random.ts';
+import type { Store } from '../../core/store.ts';
+import { HelperPortal } from '../../portal/helper/helper-portal.ts';
+import type { OAuth2Portal } from '../../portal/oauth2/oauth2-portal.ts';
+import type { MetadataCache } from '../../portal/oauth2/server-metadata.ts';
+import { urlHost } from '../../system/addresses.ts';
 
 /** The configured portals, connected. */
 export interface Portals extends ConnectedPortals, AsyncDisposable {
@@ -29,7 +29,7 @@ export interface Portals extends ConnectedPortals, AsyncDisposable {
 }
 
 /** What the portals work with. */
-interface PortalsContext {
+export interface PortalsContext {
   /** The hub's address on the home network, null while there is none. */
   address(): string | null;
   /** The port that receives the redirects. */
@@ -78,9 +78,9 @@ export async function connectPortals(
     names: [...connected.keys()],
     get: (name) => connected.get(name),
     get moved() {
-      const messages = [...connected].flatMap(([name, { portal }]) => {
+      const messages = [...connected.values()].flatMap(({ portal, credentialLocation }) => {
         const { movedEndpoint } = portal;
-        return movedEndpoint === null ? [] : describeMovedEndpoint(name, movedEndpoint);
+        return movedEndpoint === null ? [] : describeMovedEndpoint(credentialLocation, movedEndpoint);
       });
       return messages.length === 0 ? null : messages.join('; ');
     },
@@ -129,7 +129,7 @@ async function connectOAuth2Portal(
   { address, httpPort, store, log, ...environment }: PortalsContext,
 ): Promise<OAuth2Portal> {
   // A hub without such a portal does not need the library that it uses.
-  const { OAuth2Portal } = await import('../portal/oauth2/oauth2-portal.ts');
+  const { OAuth2Portal } = await import('../../portal/oauth2/oauth2-portal.ts');
   const portal = new OAuth2Portal({
     settings,
     credentialLocation,
@@ -151,9 +151,14 @@ function callbackAddress(address: string | null, port: number): string | null {
   return address && `http://${urlHost(address)}:${port}/callback`;
 }
 
+/** The store's setting with the metadata of a portal; empty for none. */
+export function metadataSetting(portal: string): string {
+  return `metadata of ${portal}`;
+}
+
 /** A portal's metadata as a setting of the store. */
 function metadataCache(portal: string, store: PortalsContext['store']): MetadataCache {
-  const setting = `metadata of ${portal}`;
+  const setting = metadataSetting(portal);
   let saved: string | null = null;
   return {
     async load() {

@@ -1,0 +1,75 @@
+import type { PreparedReload } from '../reload.ts';
+import type { Secret } from '../secret.ts';
+import type { PortalCheck, PortalStatus } from './portal-status.ts';
+
+/** A portal that a person wants to add. */
+export interface NewPortal {
+  readonly name: string;
+  /** The keys of a table `[portals.NAME]`, not validated, without those that name files. */
+  readonly keys: Readonly<Record<string, unknown>>;
+  /** Null if the client has none. */
+  readonly clientSecret: Secret | null;
+  /** Whether it may replace an added portal with this name. */
+  readonly replace: boolean;
+}
+
+/** The result of adding a portal. In every case but `added`, nothing was stored. */
+export type PortalAddition =
+  /** The check may have found something else that is wrong, such as a portal that can't be reached. */
+  | { readonly kind: 'added'; readonly checks: readonly PortalCheck[]; readonly reload: PreparedReload }
+  /** The problem of each wrong key; that of the secret is `client_secret`. */
+  | { readonly kind: 'invalid'; readonly problems: ReadonlyMap<string, string> }
+  /** The portal does not accept the client ID with this secret. */
+  | { readonly kind: 'client_rejected'; readonly checks: readonly PortalCheck[] };
+
+/** A known cloud, as a person chooses it. */
+export interface CloudChoice {
+  /** The name of its preset. */
+  readonly name: string;
+  readonly title: string;
+  /** What appliances. */
+  readonly summary: string;
+  /** How one registers an app at the cloud, in English; null if there is nothing to register, and no client ID to enter. */
+  readonly register: { readonly url: string; readonly steps: readonly string[] } | null;
+  readonly clientSecret: 'required' | 'optional' | 'none';
+  readonly variables: readonly CloudVariable[];
+  /** The redirect URI to register there; null if there is none, or while the hub has no address. */
+  readonly redirectUri: string | null;
+  /**
+   * Whose redirect URI that is. `hub`: the hub's own, which follows its address; `configured`: one that the portal's key
+   * `redirect_uri` must name; `preset`: that of the preset.
+   */
+  readonly redirectFrom: 'hub' | 'configured' | 'preset';
+}
+
+/** Something that an installer enters for a cloud besides the client. */
+interface CloudVariable {
+  readonly name: string;
+  /** Completes "must be", in English. */
+  readonly description: string;
+  /** Null if it must be entered. */
+  readonly usual: string | null;
+}
+
+/** The operations on portals. */
+export interface PortalAdministration {
+  /** The names of the portals, the default one first. */
+  portals(): readonly string[];
+  /** The portals. May wait for one that was never reached. */
+  describePortals(): Promise<readonly PortalStatus[]>;
+  /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */
+  checkPortal(name: string): Promise<readonly PortalCheck[]>;
+  /** The clouds of the catalogue, by name, and the hub's own redirect URI; null while it has no address. */
+  cloudChoices(): Promise<{ readonly clouds: readonly CloudChoice[]; readonly redirectUri: string | null }>;
+  /**
+   * Checks a portal, and stores it for the next hub of this process.
+   * @throws Failure `name_invalid`, `portal_declared`, `portal_exists`; `not_allowed` if another reload is under way or the
+   * hub can't be replaced
+   */
+  addPortal(portal: NewPortal): Promise<PortalAddition>;
+  /**
+   * Removes an added portal, for the next hub of this process.
+   * @throws Failure `portal_unknown`, `portal_declared`, `portal_in_use`; `not_allowed` as above
+   */
+  removePortal(name: string): Promise<PreparedReload>;
+}

@@ -1,0 +1,137 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Connections } from '../../broker/connections/connections.ts';
+import { addedPortal, readAddedPortals } from '../../configuration/added-portals.ts';
+import type { PortalConfiguration } from '../../configuration/portals.ts';
+import { rfc3339 } from '../../core/clock.ts';
+import { joinNames } from '../../core/connections/connection.ts';
+import { Failure } from '../../core/failure.ts';
+import { checkName } from '../../core/name.ts';
+import type { PortalAdministration } from '../../core/portals/portal-administration.ts';
+import type { ReloadControl } from '../../core/reload.ts';
+import type { AddedPortals } from './added-portals.ts';
+import { connectPortals, metadataSetting, type Portals, type PortalsContext } from './connect-portals.ts';
+
+/** What {@link openPortalAdministration} needs. */
+export interface PortalAdministrationContext extends Omit<PortalsContext, 'store'> {
+  readonly portals: Portals;
+  /** The portals of the configuration, and those that people have added. */
+  readonly configured: readonly PortalConfiguration[];
+  readonly added: AddedPortals;
+  readonly connections: Pick<Connections, 'list' | 'portals'>;
+  /** When each portal last responded. */
+  readonly reached: ReadonlyMap<string, { readonly wall: number }>;
+  readonly httpsPort: number;
+  /** Absent if the hub can't be replaced by one with other portals. */
+  readonly reloads: ReloadControl | undefined;
+}
+
+/** Creates the operations on portals. @param user who does them, for the log */
+export function createPortalAdministration(context: PortalAdministrationContext, user?: string): PortalAdministration {
+  const { portals, configured, added, connections, reached, clock, log } = context;
+  const isDeclared = (name: string) => configured.some((portal) => portal.name === name) && !added.names.has(name);
+
+  /** @throws Failure `portal_unknown` */
+  function inspectPortal(name: string) {
+    const portal = portals.inspect(name);
+    if (portal !== undefined) return portal;
+    throw new Failure('portal_unknown', `there is no portal ${name}: "latchkey portals" lists the existing ones`);
+  }
+
+  /** @throws Failure `portal_declared` */
+  function assertNotDeclared(name: string): void {
+    if (!isDeclared(name)) return;
+    throw new Failure(
+      'portal_declared',
+      `the configuration of the hub declares the portal ${name}: change it there, and run "latchkey reload"`,
+    );
+  }
+
+  /** @throws Failure `portal_in_use` */
+  function assertUnused(name: string): void {
+    const users = connections.list().flatMap((connection) => (connection.portal === name ? [connection.name] : []));
+    if (users.length === 0) return;
+    throw new Failure(
+      'portal_in_use',
+      `${joinNames(users)} ${users.length === 1 ? 'logs' : 'log'} in at the portal ${name}: remove ${users.length === 1 ? 'it' : 'them'} first ("latchkey appliance remove", "latchkey connection remove")`,
+    );
+  }
+
+  /** @throws Failure `not_allowed`, and whatever `change` throws */
+  async function reloadAfter(change: () => Promise<void>) {
+    if (context.reloads !== undefined) return context.reloads.prepareAfter(change);
+    throw new Failure('not_allowed', 'a hub in test mode has the portal of its emulator, and no others');
+  }
+
+  return {
+    portals: () => connections.portals,
+    describePortals: () =>
+      Promise.all(
+        portals.names.map(async (name) => {
+          const { type, ...inspected } = inspectPortal(name);
+          const { login, redirectUri } = await inspected.describeLogin();
+          const at = reached.get(name);
+          const configuration = configured.find((portal) => portal.name === name);
+          const preset = configuration?.type === 'oauth2' ? configuration.preset : null;
+          return {
+            ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
+            ...(preset !== null && { preset }),
+            ...(added.names.has(name) && { added: true as const }),
+          };
+        }),
+      ),
+    checkPortal: async (name) => inspectPortal(name).check(() => clock.now().wall),
+    async cloudChoices() {
+      const { describeClouds } = await import('../../configuration/cloud-choices.ts');
+      return describeClouds(context);
+    },
+    async addPortal({ name, keys, clientSecret, replace }) {
+      checkName('portal', name);
+      assertNotDeclared(name);
+      const table = addedPortal(keys, clientSecret);
+      const assertFree = (existing: object | undefined) => {
+        // The same one again: a form or a command that was sent twice.
+        if (existing === undefined || replace || isDeepStrictEqual(existing, table)) return;
+        throw new Failure(
+          'portal_exists',
+          `there is a portal ${name} already: choose another name, or add --replace to enter its data again`,
+        );
+      };
+      assertFree((await added.read())[name]);
+      const { portals: found, problems } = await readAddedPortals({ [name]: table });
+      const [configuration] = found;
+      if (configuration === undefined) {
+        const members = [...problems].map(([key, problem]) => [key.replace(`portals.${name}.`, ''), problem] as const);
+        return { kind: 'invalid', problems: new Map(members) };
+      }
+      await using tried = await connectPortals([configuration], { ...context, store: NO_STORE });
+      const checks = (await tried.inspect(name)?.check(() => clock.now().wall)) ?? [];
+      if (checks.some((check) => check.name === 'client' && check.result === 'fail'))
+        return { kind: 'client_rejected', checks };
+      // The data that a person has entered counts, not what the portal said of its endpoints before.
+      const reload = await reloadAfter(() =>
+        added.change((stored) => {
+          assertFree(stored[name]);
+          return { ...stored, [name]: table };
+        }, metadataSetting(name)),
+      );
+      log.info('portal_added', { portal: name, user });
+      return { kind: 'added', checks, reload };
+    },
+    async removePortal(name) {
+      assertNotDeclared(name);
+      assertUnused(name);
+      const reload = await reloadAfter(() =>
+        added.change(({ [name]: removed, ...others }) => {
+          if (removed === undefined) inspectPortal(name);
+          assertUnused(name);
+          return others;
+        }),
+      );
+      log.info('portal_removed', { portal: name, user });
+      return reload;
+    },
+  };
+}
+
+/** A portal that is only tried leaves nothing in the store. */
+const NO_STORE: PortalsContext['store'] = { setting: async () => null, saveSetting: async () => undefined };
