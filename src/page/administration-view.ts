@@ -6,5 +6,13 @@ import type { Administration } from '../core/administration.ts';
  */
 export type AdministrationView = Pick<
   Administration,
-  'status' | 'portals' | 'history' | 'label' | 'getPairing' | 'getBatch' | 'followPairing'
+  | 'status'
+  | 'portals'
+  | 'describePortals'
+  | 'cloudChoices'
+  | 'history'
+  | 'label'
+  | 'getPairing'
+  | 'getBatch'
+  | 'followPairing'
 >;

@@ -21,6 +21,7 @@ import { LiveUpdates } from './live-updates.ts';
 import { serveOverview } from './overview/overview.ts';
 import { pageContext } from './page-context.ts';
 import { servePairing } from './pairing/pairing.ts';
+import { servePortals } from './portals/portals.ts';
 import { serveScripts } from './scripts.ts';
 import { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
@@ -74,6 +75,7 @@ export function openPages(options: PagesOptions): Pages {
     serveAppliances(guard, options);
     serveAddConnection(guard, options);
     serveConnections(guard, options);
+    servePortals(guard, options);
     servePairing(guard, options);
     serveDeviceFlowApproval(guard, options);
   }

@@ -25,6 +25,11 @@ export function addAppliancePath(connection?: string): string {
   return connection === undefined ? '/appliances/add' : `/appliances/add?login=${encodeURIComponent(connection)}`;
 }
 
+/** The form that adds a portal. @param cloud the name of a preset, `helper` or `other` */
+export function addPortalPath(cloud: string): string {
+  return `/portals/add?cloud=${encodeURIComponent(cloud)}`;
+}
+
 /** The page of a user code. */
 export function userCodePath(userCode: string): string {
   return `/pair?user_code=${encodeURIComponent(userCode)}`;

@@ -44,6 +44,8 @@ export function serveAddAppliance(
   }
 
   guard.page('/appliances/add', async (req) => {
+    // The overview has the clouds to choose from.
+    if (administration.portals().length === 0) return req.reply.redirect('/', 303);
     const connection = readQuery(req.request)?.get('login') ?? '';
     return send(req, 200, createIdempotencyKey(random), { ...EMPTY_FORM, connection }, {});
   });
@@ -179,18 +181,37 @@ interface ApplianceChoices {
 /** Error texts, by field. */
 type FieldErrors = Partial<Record<keyof ApplianceForm, string>>;
 
-/**
- * The form that adds an appliance.
- * @param token the idempotency key: a form that is sent twice adds one appliance
- */
+/** The page with the form that adds an appliance. */
 export function addAppliancePage(
   { texts }: PageContext,
   session: PageSession,
   token: string,
-  { portals, connections }: ApplianceChoices,
+  choices: ApplianceChoices,
   typed: ApplianceForm,
   problems: FieldErrors,
 ): InstallerPage {
+  return {
+    title: texts.adding.title,
+    narrow: true,
+    body: html`!${backLink('/', texts.installer.overview)}
+<h1>${texts.adding.title}</h1>
+!${renderApplianceForm(texts, session, token, choices, typed, problems)}`,
+  };
+}
+
+/**
+ * The form that adds an appliance.
+ * @param token the idempotency key: a form that is sent twice adds one appliance
+ * @returns HTML
+ */
+export function renderApplianceForm(
+  texts: Texts,
+  session: PageSession,
+  token: string,
+  { portals, connections }: ApplianceChoices,
+  typed: ApplianceForm = EMPTY_FORM,
+  problems: FieldErrors = {},
+): string {
   const { adding, connectionChoice } = texts;
   const isScopeFocused = problems.scope !== undefined && problems.name === undefined;
   const name = { id: 'name', label: adding.name, hint: adding.nameHint, problem: problems.name };
@@ -203,11 +224,5 @@ export function addAppliancePage(
 !${renderPortalChoice(portal, portals, typed.portal, texts)}
 !${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
-  return {
-    title: adding.title,
-    narrow: true,
-    body: html`!${backLink('/', texts.installer.overview)}
-<h1>${adding.title}</h1>
-!${csrfForm(session, '/appliances/add', content, 'fields')}`,
-  };
+  return csrfForm(session, '/appliances/add', content, 'fields');
 }

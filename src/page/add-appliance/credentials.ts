@@ -3,11 +3,12 @@ import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
+import { connectableConnections } from '../appliance/connection-choice.ts';
 import { icon, qrSvg } from '../elements.ts';
 import { failurePage, sendFailure, withAppliance } from '../failures.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
-import { appliancePath, credentialsPath } from '../paths.ts';
+import { addAppliancePath, appliancePath, credentialsPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
 import type { CachedCredentials } from './credentials-cache.ts';
@@ -61,11 +62,12 @@ export function serveCredentials(
     const cached = await cache.find(session, form, name);
     if (cached !== null) {
       const done = `${credentialsPath(form, name)}/done`;
-      const { appliances, connections } = await administration.status();
-      const appliance = appliances.find((one) => one.name === cached.credentials.name);
+      const status = await administration.status();
+      const appliance = status.appliances.find((one) => one.name === cached.credentials.name);
       const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
-      const login = connections.find((one) => isConnected && one.name === appliance.connection);
-      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, login?.title));
+      const login = status.connections.find((one) => isConnected && one.name === appliance.connection);
+      const hasOthers = connectableConnections(status).length > 1;
+      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, login?.title, hasOthers));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
@@ -75,7 +77,8 @@ export function serveCredentials(
   guard.form('/credentials/:form/:name/done', async (submission) => {
     const name = pathParameter(submission, 'name');
     cache.delete(submission.session, pathParameter(submission, 'form'), name);
-    return submission.reply.redirect(appliancePath(name), 303);
+    const next = submission.form.get('next') === 'add' ? addAppliancePath() : appliancePath(name);
+    return submission.reply.redirect(next, 303);
   });
 }
 
@@ -84,6 +87,7 @@ export function serveCredentials(
  * --json` prints.
  * @param done the path of the form for "Done"
  * @param connected the title of the appliance's connection, if that is connected already; otherwise null
+ * @param hasOthers whether other connections also wait to be connected
  */
 export function credentialsPage(
   { credentials: issued, isNewAppliance }: CachedCredentials,
@@ -91,6 +95,7 @@ export function credentialsPage(
   session: PageSession,
   done: string,
   connected: string | null = null,
+  hasOthers = false,
 ): InstallerPage {
   const { credentials } = texts.adding;
   const { name, title, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
@@ -111,7 +116,10 @@ export function credentialsPage(
 <button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
   const needsLogin = isNewAppliance && connected === null;
   const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
-  const connect = html`<button class="primary" id="connect">${credentials.connectNext(title)}</button>`;
+  const another = html`<button name="next" value="add" id="another">${credentials.addAnother}</button>`;
+  const connectLabel = hasOthers ? texts.overview.connectAll : credentials.connectNext(title);
+  const connect = html`<button class="primary" id="connect">${connectLabel}</button>`;
+  const connectPath = hasOthers ? '/pair-all' : appliancePath(name, 'pair');
   return {
     title: credentials.title(title),
     narrow: true,
@@ -127,6 +135,6 @@ export function credentialsPage(
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>
 !${qrSvg(JSON.stringify(all), credentials.qr) ?? ''}
 <p class="hint">${credentials.qrHint}</p></section>
-<div class="actions">!${needsLogin ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
+<div class="actions">!${needsLogin ? csrfForm(session, connectPath, connect) : ''}!${isNewAppliance ? csrfForm(session, done, another) : ''}!${csrfForm(session, done, doneButton)}</div>`,
   };
 }

@@ -9,14 +9,29 @@ import type { Texts } from '../texts/en.ts';
 /** Connections in a list: a page with more would be too heavy for a phone. */
 const MAX_OFFERED = 100;
 
-/** The connections that a new appliance can share, those that are shared already first. */
-export function sharableConnections({
+/** The connections that are not only those of appliances that wait for approval. */
+function approvedConnections({
   connections,
   appliances,
 }: Pick<StatusReport, 'connections' | 'appliances'>): readonly ConnectionStatus[] {
   const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
-  return connections
-    .filter(({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)))
+  return connections.filter(({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)));
+}
+
+/** The connections that "Connect all" connects. */
+export function connectableConnections(
+  status: Pick<StatusReport, 'connections' | 'appliances'>,
+): readonly ConnectionStatus[] {
+  return approvedConnections(status).filter(
+    ({ state }) => state === 'unpaired' || state === 'pairing' || state === 'needs_pairing',
+  );
+}
+
+/** The connections that a new appliance can share, those that are shared already first. */
+export function sharableConnections(
+  status: Pick<StatusReport, 'connections' | 'appliances'>,
+): readonly ConnectionStatus[] {
+  return approvedConnections(status)
     .toSorted((a, b) => Number(a.own ?? false) - Number(b.own ?? false))
     .slice(0, MAX_OFFERED);
 }

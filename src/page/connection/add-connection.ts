@@ -62,7 +62,11 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
     }
   }
 
-  guard.page('/connections/add', async (req) => send(req, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
+  guard.page('/connections/add', async (req) => {
+    // The overview has the clouds to choose from.
+    if (administration.portals().length === 0) return req.reply.redirect('/', 303);
+    return send(req, 200, createIdempotencyKey(random), EMPTY_FORM, {});
+  });
 
   guard.form('/connections/add', async (submission) => {
     const { form, reply, session, context } = submission;

@@ -2,6 +2,7 @@ import { html } from 'ghtml';
 import { HUB_FIELDS, type HubStatus, type SiteHubStatus, type StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
+import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
 import type { AdministrationView } from '../administration-view.ts';
@@ -12,13 +13,14 @@ import {
   renderNextAction,
   renderRows,
 } from '../appliance/appliance-fragments.ts';
-import { connectionsFor } from '../appliance/connection-choice.ts';
+import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
 import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
+import { renderCloudList } from '../portals/cloud-list.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -48,7 +50,8 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
     const status = await administration.status();
     const { wall } = clock.now();
     const portals = administration.portals();
-    return sendInstallerPage(req, 200, overviewPage(status, req.context, req.session, portals, wall));
+    const clouds = portals.length === 0 ? (await administration.cloudChoices()).clouds : [];
+    return sendInstallerPage(req, 200, overviewPage(status, req.context, req.session, portals, wall, clouds));
   });
   for (const [path, seconds] of [
     ['/registration/open', REGISTRATION_SECONDS],
@@ -65,6 +68,7 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
  * The overview: the hub's health, and each appliance.
  * @param portals the names of the configured portals
  * @param now the hub's wall clock, in ms since 1970
+ * @param clouds those to choose from if there is no portal
  */
 export function overviewPage(
   status: StatusReport,
@@ -72,6 +76,7 @@ export function overviewPage(
   session: PageSession,
   portals: readonly string[],
   now: number,
+  clouds: readonly CloudChoice[] = [],
 ): InstallerPage {
   const { overview } = texts;
   const { hub, conditions } = status;
@@ -99,15 +104,33 @@ export function overviewPage(
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${headline}</h1></div>
 !${renderHubConditions(texts, conditions)}
 !${renderRegistrationWarning(texts, hub)}
-!${cards.length === 0 ? html`<p>${overview.addFirst}</p>` : ''}
-!${renderActions(texts, session, status)}
+!${portals.length === 0 ? renderCloudChoice(texts, clouds) : renderAdding(texts, session, status)}
 !${cards.length === 0 ? '' : list}
-!${renderRegistration(texts, session, hub, now)}
-!${renderConnectByCode(texts, hub, ingress !== undefined)}
-<p><a class="back" id="add-connection" href="/connections/add">${texts.addConnection.title}</a></p>
+!${portals.length === 0 ? '' : renderMore(texts, session, hub, ingress !== undefined, now)}
 !${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>` : ''}
 !${renderAbout(texts, status, now)}`,
   };
+}
+
+/** Nothing else can be done before a cloud is chosen. */
+function renderCloudChoice(texts: Texts, clouds: readonly CloudChoice[]): string {
+  const { choose, chooseText } = texts.portal;
+  return html`<section class="stack" aria-labelledby="choose-cloud"><h2 id="choose-cloud">${choose}</h2><p>${chooseText}</p>
+!${renderCloudList(texts, clouds)}</section>`;
+}
+
+/** What adds and connects appliances. */
+function renderAdding(texts: Texts, session: PageSession, status: StatusReport): string {
+  const isEmpty = status.appliances.length + status.connections.length === 0;
+  return html`!${isEmpty ? html`<p>${texts.overview.addFirst}</p>` : ''}!${renderActions(texts, session, status)}`;
+}
+
+/** Other ways to add appliances, and the pages of logins and clouds. */
+function renderMore(texts: Texts, session: PageSession, hub: HubStatus, isProxied: boolean, now: number): string {
+  return html`!${renderRegistration(texts, session, hub, now)}
+!${renderConnectByCode(texts, hub, isProxied)}
+<p><a class="back" id="add-connection" href="/connections/add">${texts.addConnection.title}</a></p>
+<p><a class="back" id="portals" href="/portals">${texts.portal.manage}</a></p>`;
 }
 
 /** An item of the list on the overview. */
@@ -191,16 +214,11 @@ function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 
 function renderActions(
   { overview }: Texts,
   session: PageSession,
-  { connections, appliances }: Pick<StatusReport, 'connections' | 'appliances'>,
+  status: Pick<StatusReport, 'connections' | 'appliances'>,
 ): string {
-  const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
-  const connectable = connections.filter(
-    ({ state, appliances: users }) =>
-      (users.length === 0 || users.some((name) => !waiting.has(name))) &&
-      (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
-  );
-  const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
-  if (connectable.length < 2) return html`<div class="actions">!${add}</div>`;
+  const isFirst = status.appliances.length === 0;
+  const add = html`<a class="button ${isFirst ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
+  if (connectableConnections(status).length < 2) return html`<div class="actions">!${add}</div>`;
   const all = csrfForm(
     session,
     '/pair-all',

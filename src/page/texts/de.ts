@@ -5,6 +5,7 @@ import { footer, landing, layout, shortLink } from './de/layout.ts';
 import { loginResult, portalCode, userCode } from './de/login.ts';
 import { overview } from './de/overview.ts';
 import { pairing, pairingBatch } from './de/pairing.ts';
+import { portal } from './de/portal.ts';
 import { signedInBrowsers, signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';
 
@@ -31,6 +32,7 @@ export const de: Texts = {
   overview,
   states: health,
   pairing,
+  portal,
   portalCode,
   batch: pairingBatch,
   shortLink,

@@ -5,6 +5,7 @@ import { footer, landing, layout, shortLink } from './en/layout.ts';
 import { loginResult, portalCode, userCode } from './en/login.ts';
 import { overview } from './en/overview.ts';
 import { pairing, pairingBatch } from './en/pairing.ts';
+import { portal } from './en/portal.ts';
 import { signedInBrowsers, signIn } from './en/sign-in.ts';
 
 /** All texts of the pages in English, by part of the page. */
@@ -26,6 +27,7 @@ export const en = {
   overview,
   states: health,
   pairing,
+  portal,
   portalCode,
   batch: pairingBatch,
   shortLink,

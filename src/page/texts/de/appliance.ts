@@ -77,6 +77,7 @@ export const addAppliance: typeof english.addAppliance = {
     qrHint:
       'Für Geräte mit Kamera oder für die App, mit der das Gerät eingerichtet wird. Der QR-Code enthält das Passwort: Zeigen Sie ihn sonst niemandem.',
     connectNext: (appliance) => `${appliance} jetzt verbinden`,
+    addAnother: 'Weiteres Gerät hinzufügen',
     done: 'Fertig',
     gone: 'Diese Zugangsdaten werden nicht mehr angezeigt',
     goneText:

@@ -79,6 +79,7 @@ export const addAppliance = {
     qrHint:
       'For appliances with a camera, or an app that sets them up. It contains the secret: do not show it to anybody else.',
     connectNext: (appliance: string) => `Connect ${appliance} now`,
+    addAnother: 'Add another appliance',
     done: 'Done',
     gone: 'These credentials are no longer shown',
     goneText:

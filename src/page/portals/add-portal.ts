@@ -1,0 +1,204 @@
+import type { FastifyReply } from 'fastify';
+import { html } from 'ghtml';
+import { Failure } from '../../core/failure.ts';
+import type { NewPortal } from '../../core/portals/portal-administration.ts';
+import type { PortalCheck } from '../../core/portals/portal-status.ts';
+import type { Random } from '../../core/random.ts';
+import type { PreparedReload } from '../../core/reload.ts';
+import { Secret } from '../../core/secret.ts';
+import type { PageSession } from '../../core/setup-access.ts';
+import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
+import type { AdministrationView } from '../administration-view.ts';
+import { icon } from '../elements.ts';
+import { failurePage } from '../failures.ts';
+import { renderTextField } from '../form-field.ts';
+import { readQuery } from '../http.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+import { type CloudForm, findCloudForm } from './cloud-form.ts';
+
+/** The most characters of what people enter. */
+const MAX_LENGTH = 2000;
+
+/** What the pages of portals need. */
+export interface PortalPagesOptions {
+  readonly administration: AdministrationView;
+  readonly random: Random;
+}
+
+/** The form as it was sent: which portal it is about, and what was typed in each field. */
+interface TypedPortal {
+  readonly cloud: string;
+  readonly name: string;
+  /** Whether it replaces the data of a portal that was added. */
+  readonly again: boolean;
+  readonly fields: ReadonlyMap<string, string>;
+}
+
+/** Error texts, by field. */
+type FieldErrors = Readonly<Record<string, string>>;
+
+/** Serves the form that adds a portal, or takes the data of an added one again. */
+export function serveAddPortal(guard: AuthenticatedRoutes, { administration, random }: PortalPagesOptions): void {
+  guard.page('/portals/add', async (req) => {
+    const query = readQuery(req.request);
+    const cloud = query?.get('cloud') ?? '';
+    const form = await findCloudForm(cloud, administration, req.context.texts);
+    if (form === null) return req.reply.redirect('/portals', 303);
+    const again = query?.get('again');
+    const name = again ?? freeName(form.usualName, administration.portals());
+    const typed = { cloud, name, again: again !== undefined, fields: new Map() };
+    return sendInstallerPage(req, 200, addPortalPage(req.context, req.session, form, typed, {}));
+  });
+
+  guard.form('/portals/add', async (submission) => {
+    const { form: sent, context, session } = submission;
+    const { texts } = context;
+    const cloud = sent.get('cloud') ?? '';
+    const form = await findCloudForm(cloud, administration, texts);
+    if (form === null) return submission.reply.redirect('/portals', 303);
+    const typed = { cloud, name: sent.get('name') ?? '', again: sent.get('again') === 'yes', fields: sent };
+    const answer = (status: number, problems: FieldErrors) =>
+      sendInstallerPage(submission, status, addPortalPage(context, session, form, typed, problems));
+    const missing = form.fields.filter(({ key, isRequired }) => isRequired && enteredIn(sent, key) === '');
+    if (missing.length > 0)
+      return answer(400, Object.fromEntries(missing.map(({ key }) => [key, texts.portal.missing])));
+    try {
+      const result = await submission.administration.addPortal(newPortal(form, typed));
+      if (result.kind === 'client_rejected') return answer(409, { client_id: texts.portal.rejected });
+      if (result.kind === 'invalid')
+        return answer(400, Object.fromEntries([...result.problems.keys()].map((key) => [key, texts.portal.invalid])));
+      // Before the first portal there can be no appliance that the form would have to offer a login of.
+      const isFirst = administration.portals().length === 0;
+      const applianceForm = isFirst
+        ? renderApplianceForm(texts, session, createIdempotencyKey(random), { portals: [], connections: [] })
+        : null;
+      startAfter(submission.reply, result.reload);
+      return sendInstallerPage(submission, 200, addedPage(texts, form.title, result.checks, applianceForm));
+    } catch (error) {
+      return sendPortalFailure(submission, error);
+    }
+  });
+}
+
+/** Replaces the hub when the browser has got the response. */
+export function startAfter({ raw }: FastifyReply, { start }: PreparedReload): void {
+  raw.once('close', start);
+}
+
+/** Sends a page that says why nothing was changed. @throws `error` itself if it is not a {@link Failure} */
+export function sendPortalFailure(req: AuthenticatedRequest, error: unknown): FastifyReply {
+  if (!(error instanceof Failure)) throw error;
+  const { appliance, portal } = req.context.texts;
+  const failures: Readonly<Record<string, string>> = { ...appliance.failures, ...portal.failures };
+  const text = failures[error.code] ?? appliance.failures.other;
+  return sendInstallerPage(
+    req,
+    409,
+    failurePage(appliance.nothingChanged, text, { href: '/portals', text: portal.manage }),
+  );
+}
+
+/** The first of the names `usual`, `usual-2`, … that no portal has. */
+function freeName(usual: string, taken: readonly string[]): string {
+  for (let count = 1; ; count += 1) {
+    const name = count === 1 ? usual : `${usual}-${count}`;
+    if (!taken.includes(name)) return name;
+  }
+}
+
+function enteredIn(fields: ReadonlyMap<string, string>, key: string): string {
+  return (fields.get(key) ?? '').trim();
+}
+
+function newPortal({ keys, fields: known }: CloudForm, { name, again, fields }: TypedPortal): NewPortal {
+  const entered = known.map(({ key }) => [key, enteredIn(fields, key)] as const).filter(([, value]) => value !== '');
+  const isVariable = (key: string) => key.startsWith('variables.');
+  const variables = entered.flatMap(([key, value]) =>
+    isVariable(key) ? [[key.slice('variables.'.length), value]] : [],
+  );
+  const plain = entered.filter(([key]) => !isVariable(key) && key !== 'client_secret');
+  const secret = enteredIn(fields, 'client_secret');
+  return {
+    name,
+    keys: {
+      ...keys,
+      ...Object.fromEntries(plain),
+      ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
+    },
+    clientSecret: secret === '' ? null : new Secret(secret),
+    replace: again,
+  };
+}
+
+/** The form: what to do at the cloud, and what to enter here. A secret that was typed is not shown again. */
+function addPortalPage(
+  { texts }: PageContext,
+  session: PageSession,
+  { title, fields, register, redirectUri }: CloudForm,
+  { cloud, name, again, fields: typed }: TypedPortal,
+  problems: FieldErrors,
+): InstallerPage {
+  const { portal } = texts;
+  const heading = again ? portal.againHeading(title) : portal.addHeading(title);
+  const rendered = fields.map(({ key, label, hint, usual }) => {
+    const value = key === 'client_secret' ? '' : (typed.get(key) ?? usual);
+    return renderTextField({ id: key, label, hint, problem: problems[key] }, value, MAX_LENGTH, false);
+  });
+  const content = html`<input type="hidden" name="cloud" value="${cloud}"><input type="hidden" name="name" value="${name}">
+!${again ? html`<input type="hidden" name="again" value="yes">` : ''}
+!${rendered}
+<div class="actions"><button class="primary" id="submit">${portal.add}</button></div>`;
+  const steps = register?.steps.map(
+    (step) => html`<li>${step.replaceAll('{redirect_uri}', redirectUri ?? portal.redirect)}</li>`,
+  );
+  const atCloud = html`<h2>${portal.registerHeading}</h2>
+!${register === null ? '' : html`<p><a class="back" href="${register.url}" target="_blank" rel="noopener noreferrer">${portal.registerAt}</a></p>`}
+!${steps === undefined ? '' : html`<ol class="steps" lang="en">!${steps}</ol>`}
+!${renderRedirectUri(texts, redirectUri)}
+<h2>${portal.enterHeading}</h2>`;
+  const isNothingToRegister = register === null && redirectUri === null;
+  return {
+    title: heading,
+    narrow: true,
+    body: html`!${backLink('/portals', portal.manage)}
+<h1>${heading}</h1>
+!${isNothingToRegister ? html`<p>${portal.nothingToRegister}</p>` : atCloud}
+!${csrfForm(session, '/portals/add', content, 'fields')}`,
+  };
+}
+
+/** The redirect URI to register, with a button that copies it. */
+function renderRedirectUri({ portal, installer }: Texts, redirectUri: string | null): string {
+  if (redirectUri === null) return '';
+  return html`<div class="field"><span class="label" id="redirect-label">${portal.redirect}</span>
+<div class="copied"><code class="value" id="redirect">${redirectUri}</code>
+<button type="button" data-copy="redirect" data-copied="${installer.copied}" aria-describedby="redirect-label" aria-live="polite" hidden>${installer.copy}</button></div>
+<p class="hint">${portal.redirectHint}</p></div>`;
+}
+
+/**
+ * Says that a portal was added, and what the check has found.
+ * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal before
+ */
+function addedPage(
+  { portal, overview, installer }: Texts,
+  title: string,
+  checks: readonly PortalCheck[],
+  applianceForm: string | null,
+): InstallerPage {
+  const resultOf = (wanted: PortalCheck['name']) => checks.find(({ name }) => name === wanted)?.result;
+  const isReached = resultOf('tls') !== 'fail' && resultOf('discovery') !== 'fail';
+  const isAccepted = resultOf('client') === 'ok';
+  return {
+    title: portal.added(title),
+    narrow: true,
+    body: html`<div class="health">!${icon('good')}<h1>${portal.added(title)}</h1></div>
+<p class="notice ${isAccepted ? 'good' : 'warn'}">!${icon(isAccepted ? 'good' : 'warn')}<span>${
+      isAccepted ? portal.accepted : isReached ? portal.unchecked : portal.unreachable
+    }</span></p>
+!${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${overview.add}</h2>!${applianceForm}`}`,
+  };
+}

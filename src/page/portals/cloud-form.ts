@@ -1,0 +1,86 @@
+import type { CloudChoice } from '../../core/portals/portal-administration.ts';
+import type { AdministrationView } from '../administration-view.ts';
+import type { Texts } from '../texts/en.ts';
+import { HELPER_PORTAL, OTHER_CLOUD } from './cloud-list.ts';
+
+/** A field of the form that adds a portal. */
+interface CloudField {
+  /** The key of a table `[portals.NAME]`, `client_secret`, or a variable such as `variables.region`. */
+  readonly key: string;
+  readonly label: string;
+  readonly hint: string | null;
+  /** What the field contains at first. */
+  readonly usual: string;
+  readonly isRequired: boolean;
+}
+
+/** The form for one kind of portal. */
+export interface CloudForm {
+  readonly title: string;
+  /** The name that the portal gets, unless another one has it. */
+  readonly usualName: string;
+  /** The keys that nobody has to enter. */
+  readonly keys: Readonly<Record<string, string>>;
+  readonly fields: readonly CloudField[];
+  readonly register: CloudChoice['register'];
+  /** The redirect address to register; null if there is none, or if it is one of the fields. */
+  readonly redirectUri: string | null;
+}
+
+/** The form for a cloud of the catalogue, `helper` or `other`; null if there is no such cloud. */
+export async function findCloudForm(
+  cloud: string,
+  administration: Pick<AdministrationView, 'cloudChoices'>,
+  texts: Texts,
+): Promise<CloudForm | null> {
+  const { clouds, redirectUri } = await administration.cloudChoices();
+  const { portal } = texts;
+  const required = (key: string, label: string, hint: string | null = null) => {
+    return { key, label, hint, usual: '', isRequired: true };
+  };
+  const clientId = required('client_id', portal.clientId);
+  const secret = required('client_secret', portal.clientSecret, portal.secretHint);
+  const optionalSecret = { ...secret, hint: portal.secretOptionalHint, isRequired: false };
+  if (cloud === HELPER_PORTAL) {
+    const fields = [
+      required('base_url', portal.baseUrl, portal.addressHint),
+      required('frontend_url', portal.frontendUrl, portal.addressHint),
+    ];
+    const rest = { usualName: 'home', keys: {}, register: null, redirectUri: null };
+    return { title: portal.helper, fields: [...fields, clientId, secret], ...rest };
+  }
+  if (cloud === OTHER_CLOUD) {
+    const fields = [required('issuer', portal.issuer, portal.addressHint), clientId, optionalSecret];
+    return { title: portal.other, usualName: 'cloud', keys: {}, fields, register: null, redirectUri };
+  }
+  const found = clouds.find(({ name }) => name === cloud);
+  return found === undefined ? null : presetForm(found, { clientId, secret, optionalSecret }, texts);
+}
+
+function presetForm(
+  { name, title, register, clientSecret, variables, redirectUri, redirectFrom }: CloudChoice,
+  { clientId, secret, optionalSecret }: Readonly<Record<'clientId' | 'secret' | 'optionalSecret', CloudField>>,
+  { portal }: Texts,
+): CloudForm {
+  const isEntered = redirectFrom === 'configured';
+  const redirect = {
+    ...{ key: 'redirect_uri', label: portal.redirect, hint: portal.redirectOwnHint },
+    ...{ usual: redirectUri ?? '', isRequired: true },
+  };
+  return {
+    title,
+    usualName: name,
+    keys: { preset: name },
+    fields: [
+      ...(register === null ? [] : [clientId]),
+      ...(clientSecret === 'none' ? [] : [clientSecret === 'required' ? secret : optionalSecret]),
+      ...variables.map(({ name: variable, description, usual }) => ({
+        ...{ key: `variables.${variable}`, label: variable, hint: portal.variableHint(description) },
+        ...{ usual: usual ?? '', isRequired: usual === null },
+      })),
+      ...(isEntered ? [redirect] : []),
+    ],
+    register,
+    redirectUri: isEntered ? null : redirectUri,
+  };
+}

@@ -1,0 +1,18 @@
+import { html } from 'ghtml';
+import type { CloudChoice } from '../../core/portals/portal-administration.ts';
+import { addPortalPath } from '../paths.ts';
+import type { Texts } from '../texts/en.ts';
+
+/** The kinds of portals without a preset, as the form's address names them. */
+export const HELPER_PORTAL = 'helper';
+export const OTHER_CLOUD = 'other';
+
+/** The clouds to choose from, each with a link to its form. @returns HTML */
+export function renderCloudList({ portal: texts }: Texts, clouds: readonly CloudChoice[]): string {
+  const item = (cloud: string, title: string, summary: string, language = '') => html`<li class="card">
+<h3><a href="${addPortalPath(cloud)}" id="cloud-${cloud}">${title}</a></h3><p class="quiet"!${language}>${summary}</p></li>`;
+  const known = clouds.map(({ name, title, summary }) => item(name, title, summary, ' lang="en"'));
+  return html`<ul class="cards">!${item(HELPER_PORTAL, texts.helper, texts.helperText)}!${known}
+!${item(OTHER_CLOUD, texts.other, texts.otherText)}</ul>
+<p class="quiet">${texts.untried}</p>`;
+}

@@ -1,0 +1,77 @@
+import { html } from 'ghtml';
+import type { CloudChoice } from '../../core/portals/portal-administration.ts';
+import type { PortalStatus } from '../../core/portals/portal-status.ts';
+import { renderRows } from '../appliance/appliance-fragments.ts';
+import { confirmationPage } from '../appliance/confirmations.ts';
+import { backLink, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import { addPortalPath } from '../paths.ts';
+import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { Texts } from '../texts/en.ts';
+import { type PortalPagesOptions, sendPortalFailure, serveAddPortal, startAfter } from './add-portal.ts';
+import { HELPER_PORTAL, OTHER_CLOUD, renderCloudList } from './cloud-list.ts';
+
+/** Serves the list of the portals, and the forms that add and remove one. */
+export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOptions): void {
+  const { administration } = options;
+  serveAddPortal(guard, options);
+  guard.page('/portals', async (req) => {
+    const [portals, { clouds }] = await Promise.all([administration.describePortals(), administration.cloudChoices()]);
+    return sendInstallerPage(req, 200, portalsPage(req.context.texts, portals, clouds));
+  });
+  guard.page('/portals/:name/remove', async (req) => {
+    const { context, session } = req;
+    const name = pathParameter(req, 'name');
+    const confirmation = {
+      heading: context.texts.portal.removeHeading(name),
+      text: context.texts.portal.removeText,
+      action: removalPath(name),
+      confirmLabel: context.texts.appliance.remove,
+      cancelHref: '/portals',
+    };
+    return sendInstallerPage(req, 200, confirmationPage(confirmation, context, session));
+  });
+  guard.form('/portals/:name/remove', async (submission) => {
+    try {
+      startAfter(submission.reply, await submission.administration.removePortal(pathParameter(submission, 'name')));
+      return submission.reply.redirect('/', 303);
+    } catch (error) {
+      return sendPortalFailure(submission, error);
+    }
+  });
+}
+
+function removalPath(name: string): string {
+  return `/portals/${encodeURIComponent(name)}/remove`;
+}
+
+/** The portals of the hub, and the clouds that can be added. */
+function portalsPage(texts: Texts, portals: readonly PortalStatus[], clouds: readonly CloudChoice[]): InstallerPage {
+  const { portal, installer } = texts;
+  const heading = portals.length === 0 ? portal.choose : portal.manage;
+  const cards = portals.map((one) => renderPortal(texts, one, clouds));
+  return {
+    title: heading,
+    body: html`!${backLink('/', installer.overview)}
+<h1>${heading}</h1>
+!${cards.length === 0 ? html`<p>${portal.chooseText}</p>` : html`<ul class="cards">!${cards}</ul><h2>${portal.chooseAnother}</h2>`}
+!${renderCloudList(texts, clouds)}`,
+  };
+}
+
+function renderPortal(
+  texts: Texts,
+  { name, type, preset, added, login, redirectUri }: PortalStatus,
+  clouds: readonly CloudChoice[],
+): string {
+  const { portal, appliance } = texts;
+  const title = clouds.find((cloud) => cloud.name === preset)?.title;
+  const cloud = preset ?? (type === 'helper' ? HELPER_PORTAL : OTHER_CLOUD);
+  const rows = [
+    [portal.login, html`${login === null ? portal.loginUnknown : portal.logins[login]}`] as const,
+    ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
+  ];
+  const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud)}&amp;again=${encodeURIComponent(name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
+  return html`<li class="card" id="portal-${name}"><h3>${title === undefined || title === name ? name : `${title} (${name})`}</h3>
+<dl class="facts">!${renderRows(rows)}</dl>
+!${added === true ? actions : html`<p class="quiet">${portal.declared}</p>`}</li>`;
+}

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
+import { startPortal } from '../support/portal.ts';
+
+const parts = new AsyncDisposableStack();
+let emulator: Emulator;
+let hub: HubProcess;
+let visitor: PageVisitor;
+let csrf: string;
+
+beforeAll(async () => {
+  emulator = parts.use(await startPortal());
+  rememberSecrets([emulator.clientSecret]);
+  const toml = '[portals.declared]\npreset = "tado"\nissuer = "http://127.0.0.1:9"';
+  hub = parts.use(await HubProcess.start({ here: true, toml }));
+  visitor = parts.use(await PageVisitor.signedIn(hub));
+  csrf = await visitor.csrf();
+});
+afterAll(() => parts.disposeAsync());
+
+const send = (path: string, fields: Record<string, string> = {}) => visitor.post(path, { csrf, ...fields });
+const target = ({ status, headers }: PageResponse) => [status, headers['location']];
+const names = async () => (await hub.ask((control) => control.request('portals'))).portals.map(({ name }) => name);
+const until = (wanted: readonly string[]) =>
+  eventually(async () => (await names().catch(() => [])).join() === wanted.join());
+
+/** The form for the emulator as a helper portal. */
+const helper = () => ({
+  cloud: 'helper',
+  name: 'home',
+  base_url: ` ${emulator.baseUrl} `,
+  frontend_url: emulator.frontendUrl,
+  client_id: emulator.clientId,
+  client_secret: emulator.clientSecret,
+});
+
+it('the list of clouds shows those of the hub, and each one of the catalogue with its form', async () => {
+  const { status, text } = await visitor.get('/portals');
+  expect(status).toBe(200);
+  expect(text).toContain('tado° (declared)');
+  expect(text).toContain('The hub’s configuration file declares this cloud.');
+  expect(text).not.toContain('href="/portals/declared/remove"');
+  for (const cloud of ['helper', 'netatmo', 'home-connect', 'other']) expect(text).toContain(`id="cloud-${cloud}"`);
+});
+
+it.each([
+  ['tado', ['nothing to register'], ['name="client_id"', 'name="client_secret"']],
+  [
+    'netatmo',
+    ['/callback</code>', 'dev.netatmo.com', 'name="client_id"', 'name="client_secret"'],
+    ['{redirect_uri}', 'name="redirect_uri"'],
+  ],
+  ['viessmann', ['/callback</code>', 'name="client_id"'], ['name="client_secret"']],
+  ['hue', ['name="redirect_uri" value="http://localhost:'], ['/callback</code>']],
+  ['tesla', ['name="variables.region" value="eu"', 'name="redirect_uri" value="https://127.0.0.1:'], []],
+  ['helper', ['name="base_url"', 'name="frontend_url"', 'name="client_secret"'], ['/callback</code>']],
+  ['other', ['name="issuer"', '/callback</code>'], ['name="base_url"']],
+])('the form for %s asks for what that cloud needs', async (cloud, shown, hidden) => {
+  const { status, text } = await visitor.get(`/portals/add?cloud=${cloud}`);
+  expect(status).toBe(200);
+  for (const part of shown) expect(text).toContain(part);
+  for (const part of hidden) expect(text).not.toContain(part);
+});
+
+it('a form for an unknown cloud leads to the list of clouds', async () => {
+  expect(target(await visitor.get('/portals/add?cloud=nowhere'))).toEqual([303, '/portals']);
+  expect(target(await send('/portals/add', { cloud: 'nowhere' }))).toEqual([303, '/portals']);
+});
+
+it('the form says beside the field what is missing or wrong, and never shows a secret again', async () => {
+  for (const [fields, status, text] of [
+    [{ client_secret: '' }, 400, 'This is missing.'],
+    [{ client_id: 'no-uuid' }, 400, 'This is not valid.'],
+    [{ client_secret: 'another-secret' }, 409, 'The cloud does not accept this client ID with this secret.'],
+  ] as const) {
+    const response = await send('/portals/add', { ...helper(), ...fields });
+    expect(response).toMatchObject({ status, text: expect.stringContaining(text) });
+    expect(response.text).toContain('aria-invalid="true"');
+    expect(response.text).not.toContain(emulator.clientSecret);
+    expect(response.text).not.toContain('another-secret');
+  }
+  const declared = await send('/portals/add', { cloud: 'tado', name: 'declared' });
+  expect(declared).toMatchObject({ status: 409, text: expect.stringContaining('can only be changed there') });
+  expect(await names()).toEqual(['declared']);
+});
+
+it('a cloud is added once, however often its form is sent, and is removed after a question unless it is in use', async () => {
+  const added = await send('/portals/add', helper());
+  expect(added).toMatchObject({ status: 200, text: expect.stringContaining('The cloud accepts the hub.') });
+  await until(['declared', 'home']);
+  expect((await send('/portals/add', helper())).status).toBe(200);
+  await eventually(async () => hub.events('hub_started').length === 3);
+  await until(['declared', 'home']);
+  expect((await visitor.get('/portals/add?cloud=helper')).text).toContain('name="name" value="home-2"');
+
+  await hub.addAppliance('wallbox', 'Monitoring', 'home');
+  const question = await visitor.get('/portals/home/remove');
+  expect(question.text).toContain('The hub deletes the client ID and the secret of this cloud.');
+  const inUse = await send('/portals/home/remove');
+  expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still log in at this cloud') });
+  await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
+  expect(target(await send('/portals/home/remove'))).toEqual([303, '/']);
+  await until(['declared']);
+  expect((await send('/portals/home/remove')).text).toContain('Somebody has removed this cloud.');
+  expect(hub.events('portal_removed')).toHaveLength(1);
+});
