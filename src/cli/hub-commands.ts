@@ -59,6 +59,7 @@ async function startReload(command: Command): Promise<string> {
 
 interface SetupCodeOptions {
   readonly rotate?: boolean;
+  readonly once?: boolean;
   readonly json?: boolean;
 }
 
@@ -67,6 +68,7 @@ export function setupCodeCommand(): Command {
   return new Command('setup-code')
     .description("print the setup code of the hub's page; on a terminal also a QR code that signs a phone in once")
     .option('--rotate', 'create a new code first; everybody who is signed in to the page is signed out')
+    .option('--once', 'print only the one-time address, which an output that is kept may contain')
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
       await using hub = await connectHub(command);
@@ -75,13 +77,16 @@ export function setupCodeCommand(): Command {
         printStderr('there is a new setup code, and everybody was signed out of the page');
       }
       if (options.json === true) printJson(setupCode);
-      else if (process.stdout.isTTY) await showSetupCode(setupCode);
-      else print(setupCode.code);
+      else if (process.stdout.isTTY) await showSetupCode(setupCode, options.once !== true);
+      else print(options.once === true ? printable(setupCode.sign_in) : setupCode.code);
     });
 }
 
 /** The code to type comes last: it stays visible even if the terminal has too few lines for the text. */
-async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
+async function showSetupCode(
+  { code, page, sign_in, expires_in }: SetupCodeResponse,
+  showsCode: boolean,
+): Promise<void> {
   print(`To sign in on a phone, scan this code. It works once, within ${formatDuration(expires_in)}.
 The browser warns about the certificate once, because the hub issued it itself:
 choose "Advanced" (or "Details") there and continue.`);
@@ -89,10 +94,8 @@ choose "Advanced" (or "Details") there and continue.`);
   const qrCode = renderQrCode(sign_in, process.stdout);
   if (qrCode === null) printStderr(`${missingQrCodeText(sign_in, process.stdout)}\n`);
   else print(qrCode);
-  print(`  ${printable(sign_in)}
-
-Setup code   ${code}
-Page         ${printable(page)}`);
+  print(`  ${printable(sign_in)}`);
+  if (showsCode) print(`\nSetup code   ${code}\nPage         ${printable(page)}`);
 }
 
 /** `latchkey notify --test` */

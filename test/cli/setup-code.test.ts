@@ -43,3 +43,12 @@ test('setup-code --rotate prints a new code without a question, and says that ev
     code: 'QRST-VWXZ-BCDF-GHJK',
   });
 });
+
+test('setup-code --once prints a one-time address without the code, which a log may keep', async () => {
+  const { stdout } = await startOnTerminal(['setup-code', '--once'], hub.env, 80).ended;
+  expect(stdout).toMatch(/[▀▄█]{5}/);
+  expect(stdout).toMatch(/ https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\r\n$/);
+  expect(stdout).not.toContain('BCDF');
+  const { stdout: address } = await hub.latchkey('setup-code', '--once');
+  expect(address).toMatch(/^https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\n$/);
+});

@@ -87,7 +87,7 @@ if (IS_LONG_FORM) {
     const files = () => debian.run('find', '/usr', '/etc', '/var/lib/latchkey', '-name', '*latchkey*');
 
     expect(await debian.run('uname', '-m')).toBe('aarch64\n');
-    expect(await dpkg('--install', file)).toContain('name a portal in /etc/latchkey/latchkey.toml');
+    expect(await dpkg('--install', file)).toContain('the hub starts with this machine');
     expect(await debian.run('latchkey', '--version')).toContain(version());
     expect(await debian.run('grep', 'latchkey', '/etc/group')).toMatch(/^latchkey-admin:/);
 

@@ -93,9 +93,16 @@ export class InstalledHub implements AsyncDisposable {
 
   /** Installs the package, configures it, and starts the emulator. */
   async install(debPackage: DebPackage, options: InstallOptions = {}): Promise<void> {
-    await this.dpkg(debPackage);
+    await this.installStopped(debPackage);
     await this.configure(options);
     await this.machine.sh('systemctl start latchkey-emulator');
+  }
+
+  /** Installs the first package, and ends the hub that it has started. @returns the output of the installation */
+  async installStopped(debPackage: DebPackage): Promise<string> {
+    const output = await this.machine.sh(`${this.installing(debPackage)} 2>&1`, { seconds: 90 });
+    await this.machine.sh('systemctl stop latchkey && rm -rf /var/lib/private/latchkey/*');
+    return output;
   }
 
   /** Installs a package, or updates to it. */

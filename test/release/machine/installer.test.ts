@@ -53,9 +53,9 @@ it('root and latchkey-admin can read the setup code of an installed hub, and the
     stdout: '',
     stderr: lineMatching(/latchkey-admin/),
   });
-  expect(await hub.logged('page_never_opened')).toEqual([
-    expect.objectContaining({ what_to_do: expect.stringContaining('latchkey setup-code') }),
-  ]);
+  expect((await hub.logged('page_never_opened')).at(-1)).toMatchObject({
+    what_to_do: expect.stringContaining('latchkey setup-code'),
+  });
   expect((await hub.machine.journal('latchkey')).join('\n')).not.toContain(code.trim());
 });
 

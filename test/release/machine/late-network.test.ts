@@ -29,7 +29,7 @@ describe('a hub that boots before its network', () => {
     const { machine, host } = hub;
     const dns = startDns(hub.peer);
     await machine.write('/etc/resolv.conf', `nameserver ${hub.peer.address}\n`);
-    await hub.dpkg(await buildPackage());
+    await hub.installStopped(await buildPackage());
     await machine.write(CONFIGURATION_FILE, configurationText(portal, 'ca_file = "portal-ca.pem"'));
     await machine.write('/etc/latchkey/portal-ca.pem', readFileSync(caFile, 'utf8'));
     await machine.write(SECRET_FILE, portal.clientSecret, '600');

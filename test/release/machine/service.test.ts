@@ -7,7 +7,7 @@ import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachi
 import { buildPackage } from './packages.ts';
 
 /**
- * One machine for all tests, in order: the service is not configured at first. From its start on, each test leaves a
+ * One machine for all tests, in order: the service is not configured at first, and does not run. From its start on, each test leaves a
  * running hub, with the grant of the first pairing.
  */
 let hub: InstalledHub;
@@ -15,14 +15,16 @@ let wallbox: CredentialsResponse;
 
 setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
   hub = parts.use(await InstalledHub.boot());
-  await hub.dpkg(await buildPackage());
+  const output = await hub.installStopped(await buildPackage());
+  // A fresh hub runs, and the output leads to its page. The tests begin with a service that does not run.
+  expect(output).toMatch(/^latchkey: the hub runs;.*\n(.*\n)*.*https:\/\/\S+:8443\/sign-in\/\S+/m);
   await hub.machine.sh('useradd householder --groups latchkey-admin');
 });
 
 describe('a service that a restart can not fix', () => {
-  it('the installed service does not start without a portal, and says so when it is started', async () => {
-    expect(await hub.machine.journal('latchkey')).toEqual([]);
-    expect(await refusal()).toMatch(/\/etc\/latchkey\/latchkey\.toml: .*portals/);
+  it('the installed service does not start with a wrong configuration, and says so when it is started', async () => {
+    await hub.machine.write(CONFIGURATION_FILE, '[portals.home]\n');
+    expect(await refusal()).toMatch(/\/etc\/latchkey\/latchkey\.toml: portals\.home/);
   });
 
   it('systemd refuses a service without its credentials directory, and does not restart it', async () => {

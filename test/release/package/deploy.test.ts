@@ -42,6 +42,13 @@ function type(block: string, { folder = 'first', input = '' } = {}): Promise<str
   return hub.machine.sh(`set -e; export USER=installer; cd ${HOME}/${folder}\n${typed}`, { seconds: 120, input });
 }
 
+/** A text about the portal of the examples, with the addresses of the test bench. */
+function atTestBench(text = ''): string {
+  return text
+    .replace('https://api.portal.example', 'http://127.0.0.1:8490')
+    .replace('https://portal.example', 'http://127.0.0.1:8491');
+}
+
 async function runSection(heading: string, folder?: string): Promise<void> {
   for (const block of blocks(heading)) await type(block, folder === undefined ? {} : { folder });
 }
@@ -57,22 +64,16 @@ function signIn(code: string): Promise<string> {
 
 describe('the commands of docs/deploy.md', () => {
   it('the commands of docs/deploy.md lead from a fresh machine to a paired appliance', async () => {
-    const [install, secret, start, code, doctor, terminal, ...more] = blocks(
+    const [install, code, portal, doctor, terminal, ...more] = blocks(
       'From a fresh Raspberry Pi OS to a paired appliance',
     );
     expect(more).toEqual([]);
     await type(install ?? '');
     // The test bench stands in for the portal, as the last section describes.
-    const portal = /```toml\n([\s\S]*?)```/.exec(GUIDE)?.[1]?.replace(/^ {3}/gm, '') ?? '';
-    const local = portal
-      .replace('https://api.portal.example', 'http://127.0.0.1:8490')
-      .replace('https://portal.example', 'http://127.0.0.1:8491');
-    await hub.machine.write('/etc/latchkey/latchkey.toml', local);
     const options = /```toml\n(port = [\s\S]*?)```/.exec(GUIDE)?.[1]?.replace('the-client-secret', SECRET) ?? '';
     await hub.machine.write('/etc/latchkey/emulator.toml', options);
     for (const block of blocks('A test bench: the emulator as a service')) await type(block);
-    await type(secret ?? '', { input: `${SECRET}\n` });
-    expect(await type(start ?? '')).toContain('active (running)');
+    expect(await type(atTestBench(portal), { input: `${SECRET}\n` })).toContain('home is added.');
     expect(await signIn((await type(code ?? '')).trim())).toBe('303');
     // As on the page, which test/browser shows.
     for (const name of ['heat-pump', 'inverter']) {
@@ -88,6 +89,18 @@ describe('the commands of docs/deploy.md', () => {
     await hub.logIn(new URL((await hub.appliance('wallbox')).authorize_url ?? ''));
     await paired;
     expect(await type(status)).toMatch(/wallbox +active/);
+  });
+
+  it('the commands of docs/deploy.md declare a portal that was added before, and its logins go on', async () => {
+    const [secret = '', restart = '', ...more] = blocks('A portal in the configuration');
+    expect(more).toEqual([]);
+    await hub.machine.write(
+      '/etc/latchkey/latchkey.toml',
+      atTestBench(/```toml\n(\[portals[\s\S]*?)```/.exec(GUIDE)?.[1]),
+    );
+    await type(secret, { input: `${SECRET}\n` });
+    await type(restart);
+    expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 
   it('the commands of docs/deploy.md for troubleshooting work', async () => {

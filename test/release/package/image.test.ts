@@ -115,7 +115,7 @@ setUpOnce(
 describe('the package in an image that is being built', () => {
   it('the package in an image is installed, enabled for the first boot, and says what to do', async () => {
     const output = await tree.sh('dpkg -i /mnt/0', [debPackage]);
-    expect(output).toMatch(/latchkey: to begin, configure a portal in \/etc\/latchkey\/latchkey\.toml/);
+    expect(output).toMatch(/latchkey: the hub starts with this machine; then "sudo latchkey setup-code" shows/);
     expect(output.match(/^latchkey:/gm)).toHaveLength(1);
     const enabled = 'systemctl is-enabled latchkey.service latchkey.socket latchkey-emulator.service; true';
     expect((await tree.sh(enabled)).split('\n')).toEqual(['enabled', 'disabled', 'disabled']);

@@ -71,7 +71,8 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       shown.url = site.localize(example('text', 'postgresql://').trim()).replace('PASSWORD', password);
 
       const toml = example('toml', 'postgres_file');
-      const [ca, url, key, check, start] = blocks('The first hub', 5);
+      const [stop, ca, url, key, check, start] = blocks('The first hub', 6);
+      await site.type('cellar', stop);
       await site.configure('cellar', toml);
       await site.type('cellar', ca, `${shown.ca}\n`);
       await site.type('cellar', url, `${shown.url}\n`);
@@ -82,6 +83,7 @@ describe.each(RELEASES)('a site on machines with $debian', (release) => {
       await site.type('cellar', start);
 
       const [paste, second] = blocks('The second hub, and each further one', 2);
+      await site.type('attic', stop);
       await site.configure('attic', toml.replace('Cellar', 'Attic'));
       await site.type('attic', ca, `${shown.ca}\n`);
       await site.type('attic', url, `${shown.url}\n`);
